@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "compiler/ir/graph.h"
+#include "compiler/plan.h"
+#include "compiler/support/report.h"
+
+namespace sinter {
+
+enum class Numerics : uint8_t {
+  fast,   ///< half values are rounded where they are stored
+  eager,  ///< half values are rounded after every ATen op, as eager rounds them
+};
+
+/// What the compiler must know of the device it compiles for.
+struct DeviceInfo {
+  Backend backend = Backend::llvm;
+  int sm = 90;               ///< CUDA: compute capability times 10
+  int multiprocessors = 132; ///< CUDA
+  int vector_bits = 256;     ///< CPU: width of one vector register
+};
+
+struct CompileOptions {
+  Numerics numerics = Numerics::fast;
+  bool freeze = false;
+  DeviceInfo device;
+  /// Known alignment, in bytes, of each input, state and content tensor's address, by index; 16 where absent.
+  std::vector<int64_t> input_alignment;
+  std::vector<int64_t> state_alignment;
+};
+
+/// Captured graph to plan: runs the pipeline, lowers fused regions, generates their text. Adds a phase per pass.
+/// Throws InternalError naming the pass, with the IR that went in saved to a file.
+[[nodiscard]] Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report);
+
+}  // namespace sinter

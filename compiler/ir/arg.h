@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/type.h"
+
+namespace sinter::ir {
+
+struct ValueTag;
+struct NodeTag;
+struct ScopeTag;
+using ValueId = StrongId<ValueTag>;
+using NodeId = StrongId<NodeTag>;
+using ScopeId = StrongId<ScopeTag>;
+
+/// A number known when the graph is built.
+using Scalar = std::variant<bool, int64_t, double>;
+
+struct None {
+  bool operator==(const None&) const = default;
+};
+/// An enumerator of LibTorch the compiler does not interpret: layout, memory format.
+struct Enum {
+  std::string kind;  ///< "layout", "memory_format"
+  int64_t value = 0;
+  bool operator==(const Enum&) const = default;
+};
+/// An argument only the frontend understands (a generator, a stream, a custom class): an index into its table.
+struct Opaque {
+  uint32_t index = 0;
+  bool operator==(const Opaque&) const = default;
+};
+
+struct Arg;
+using ArgList = std::vector<Arg>;
+
+/// One argument of a node: a value, a scalar, or an attribute of an ATen call.
+struct Arg {
+  std::variant<None, ValueId, bool, int64_t, double, std::string, DType, Device, Enum, Opaque, ArgList> data;
+
+  bool operator==(const Arg&) const = default;
+  [[nodiscard]] bool is_none() const { return std::holds_alternative<None>(data); }
+  [[nodiscard]] const ValueId* value() const { return std::get_if<ValueId>(&data); }
+  [[nodiscard]] const ArgList* list() const { return std::get_if<ArgList>(&data); }
+  [[nodiscard]] bool is_scalar() const {
+    return std::holds_alternative<bool>(data) || std::holds_alternative<int64_t>(data) ||
+           std::holds_alternative<double>(data);
+  }
+};
+
+/// Calls `visit(ValueId&)` (or `const ValueId&`) for every value in an argument, lists included, left to right.
+template <class A, class Visit>
+void for_each_value(A& arg, Visit&& visit) {
+  if (auto* value = std::get_if<ValueId>(&arg.data)) {
+    visit(*value);
+  } else if (auto* list = std::get_if<ArgList>(&arg.data)) {
+    for (auto& element : *list) for_each_value(element, visit);
+  }
+}
+
+}  // namespace sinter::ir

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/arg.h"
+#include "compiler/ir/op.h"
+#include "compiler/ir/type.h"
+
+namespace sinter::ir {
+
+class Graph;
+
+/// An argument of the compiled callable.
+struct Input {
+  uint32_t index = 0;  ///< position among the flattened tensor arguments
+};
+/// A parameter, buffer or closed-over tensor, held by identity by the frontend.
+struct State {
+  uint32_t index = 0;  ///< slot in the frontend's state table
+  std::string name;    ///< "layer1.0.conv1.weight", or "closure.0"
+};
+/// A CPU tensor known by content: written behind the dispatcher's back, compared whenever a capture is verified.
+struct Constant {
+  uint32_t index = 0;  ///< slot in the frontend's content table
+};
+/// An ATen call. Args are those of the schema, in order, defaults included.
+/// In the captured stage it may mutate arguments; afterwards it is a pure extern call.
+struct Call {
+  std::string op;                  ///< "aten::add.Tensor"; printed "aten.add.Tensor"
+  std::vector<uint32_t> mutates;   ///< positions of args whose storage the call writes (captured stage only)
+  std::string functional;          ///< the pure overload with the same leading args ("aten::relu"), when there is one
+  bool random = false;             ///< draws from a generator: neither merged, removed nor reordered
+  bool impure = false;             ///< a custom op not declared pure, a collective: neither merged nor removed
+};
+/// A pointwise op of the op table. Args are values or scalars; values broadcast as in ATen; all value operands have
+/// the dtype the op's type rule asks for (casts are explicit nodes).
+struct Primitive {
+  OpId op;
+};
+/// The same storage seen through other sizes and strides: those of the result type, `offset` elements after the
+/// first element of args[0]. Every ATen view is one of these once functionalized.
+struct View {
+  int64_t offset = 0;
+};
+/// A fused region: one generated kernel. `body` has one Input node per arg, in order, then primitives and views,
+/// and one output per result. All outputs have the same sizes.
+struct Fused {
+  std::string name;  ///< "fused_mul_erf_add_mul"
+  std::shared_ptr<const Graph> body;
+};
+
+using Payload = std::variant<Input, State, Constant, Call, Primitive, View, Fused>;
+
+struct Node {
+  Payload payload;
+  std::vector<Arg> args;
+  std::vector<ValueId> results;
+  ScopeId scope;
+
+  template <class T>
+  [[nodiscard]] const T* as() const { return std::get_if<T>(&payload); }
+  template <class T>
+  [[nodiscard]] T* as() { return std::get_if<T>(&payload); }
+};
+
+/// Captured stage: this value shares the storage of `base` (the first value seen in that storage), starting `offset`
+/// elements after base's first element.
+struct Alias {
+  ValueId base;
+  int64_t offset = 0;
+};
+
+struct Value {
+  Type type;
+  NodeId producer;
+  std::string hint;            ///< name to print, without "%"; made unique on print
+  std::optional<Alias> alias;  ///< captured stage only
+};
+
+/// Where a node comes from.
+struct Scope {
+  std::string module;  ///< "layer1.0.bn1"; empty when unknown
+  std::string source;  ///< "resnet.cpp:58" or a function name; empty when unknown
+  bool operator==(const Scope&) const = default;
+};
+
+/// A list of nodes in execution order. Values and nodes are addressed by ids that stay valid for the life of the
+/// graph; `order` says which nodes are live and in which order they run. Not thread-safe.
+class Graph {
+ public:
+  std::string name = "graph";
+  Device device;                ///< where most values live; types print no device when it is this one
+  std::vector<ValueId> outputs;
+
+  /// Appends a node with results of the given types at the end of the order.
+  NodeId add(Payload payload, std::vector<Arg> args, std::vector<Type> result_types, ScopeId scope = {});
+  /// The same, for the common case of one result.
+  ValueId add1(Payload payload, std::vector<Arg> args, Type type, ScopeId scope = {});
+
+  [[nodiscard]] Node& node(NodeId id) { return nodes_[id.index]; }
+  [[nodiscard]] const Node& node(NodeId id) const { return nodes_[id.index]; }
+  [[nodiscard]] Value& value(ValueId id) { return values_[id.index]; }
+  [[nodiscard]] const Value& value(ValueId id) const { return values_[id.index]; }
+  [[nodiscard]] const Type& type(ValueId id) const { return values_[id.index].type; }
+  [[nodiscard]] const Node& producer(ValueId id) const { return node(value(id).producer); }
+  [[nodiscard]] size_t value_count() const { return values_.size(); }
+  [[nodiscard]] size_t node_count() const { return nodes_.size(); }
+
+  /// Live nodes in execution order. A pass rewrites a graph by building a new one, or by replacing this list.
+  [[nodiscard]] const std::vector<NodeId>& order() const { return order_; }
+  void set_order(std::vector<NodeId> order) { order_ = std::move(order); }
+
+  /// Adds (or finds) a scope.
+  ScopeId scope(Scope scope);
+  [[nodiscard]] const Scope& scope(ScopeId id) const { return scopes_[id.index]; }
+  [[nodiscard]] const std::vector<Scope>& scopes() const { return scopes_; }
+
+ private:
+  std::vector<Node> nodes_;
+  std::vector<Value> values_;
+  std::vector<NodeId> order_;
+  std::vector<Scope> scopes_;
+};
+
+/// Number of uses of every value by live nodes and graph outputs, indexed by ValueId.
+[[nodiscard]] std::vector<uint32_t> use_counts(const Graph& graph);
+
+/// Replaces every use of a value (args and outputs) by its entry in the map, following chains.
+void replace_uses(Graph& graph, const std::unordered_map<ValueId, ValueId>& replacements);
+
+/// Sizes of the broadcast of two shapes, as in ATen; nothing when they do not broadcast.
+[[nodiscard]] std::optional<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b);
+
+}  // namespace sinter::ir

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/arg.h"
+#include "compiler/ir/graph.h"
+#include "compiler/ir/index.h"
+#include "compiler/ir/op.h"
+
+namespace sinter::kernel {
+
+/// A parameter of a generated kernel.
+struct Param {
+  enum class Role : uint8_t {
+    input,        ///< pointer to the first element of a device (or, for CPU kernels, host) tensor
+    output,       ///< the same, written
+    host_scalar,  ///< a 0-dim CPU tensor read at launch and passed by value, as double or int64
+  };
+  Role role = Role::input;
+  ir::DType dtype = ir::DType::f32;
+  int64_t alignment = 16;  ///< bytes the pointer is known to be a multiple of
+  bool in_place = false;   ///< shares its memory with another parameter of this kernel, element by element
+};
+
+/// Index into Kernel::body.
+using Slot = uint32_t;
+
+struct Load {
+  uint32_t param = 0;
+  ir::Index index;  ///< over Kernel::extents; unused for host scalars
+};
+struct Immediate {
+  ir::Scalar value;
+};
+struct Compute {
+  ir::OpId op;  ///< a native row; "cast" converts to the instruction's dtype
+  std::vector<Slot> operands;
+};
+/// One scalar instruction of the loop body, in SSA form. `dtype` is that of its result. Half dtypes appear only on
+/// loads and casts: arithmetic is done in the dtype of the operands, never in half.
+struct Instruction {
+  std::variant<Load, Immediate, Compute> operation;
+  ir::DType dtype = ir::DType::f32;
+};
+struct Store {
+  uint32_t param = 0;
+  ir::Index index;
+  Slot value = 0;
+};
+
+/// The loop form of one fused region: for every point of the nest `extents`, run `body`, then `stores`.
+struct Kernel {
+  std::string name;                   ///< "fused_add_relu"; a C identifier
+  std::vector<std::string> comment;   ///< ops, module paths, sources; no part of the kernel's identity
+  std::vector<int64_t> extents;       ///< outermost first, adjacent dims collapsed where every access allows it
+  std::vector<Param> params;          ///< inputs in the order of the fused node's args, then outputs
+  std::vector<Instruction> body;
+  std::vector<Store> stores;
+
+  [[nodiscard]] int64_t numel() const;
+  [[nodiscard]] int64_t bytes_moved() const;  ///< each element read and written once, broadcasts counted once
+};
+
+/// Lowers a fused region's body to its loop form. Loop dims are ordered by the first output's strides, largest
+/// outermost, and collapsed. Throws InternalError when an index cannot be expressed (fuse must not have made it).
+[[nodiscard]] Kernel lower(const ir::Graph& body, const std::string& name);
+
+}  // namespace sinter::kernel

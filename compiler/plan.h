@@ -1,0 +1,106 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/arg.h"
+#include "compiler/ir/type.h"
+#include "compiler/support/strong_id.h"
+
+/// The contract between compiler and runtime: data only.
+namespace sinter {
+
+struct BufferTag;
+using BufferId = StrongId<BufferTag>;
+
+/// Where a buffer's memory comes from.
+enum class BufferKind : uint8_t {
+  input,      ///< tensor argument `index`
+  state,      ///< state slot `index`
+  content,    ///< content slot `index`: a CPU tensor the frontend keeps
+  arena,      ///< `offset` bytes into the call's arena
+  result,     ///< bound by the extern call that returns it
+  output,     ///< allocated fresh on every call and handed to the caller
+  view,       ///< the storage of `base`, `offset` elements after its first
+  in_place,   ///< takes over the memory of `base`, which is dead from here on; same bytes
+  frozen,     ///< computed once per entry by Plan::once and kept
+};
+
+struct Buffer {
+  BufferKind kind = BufferKind::arena;
+  ir::Type type;      ///< static
+  uint32_t index = 0;
+  int64_t offset = 0;
+  BufferId base;
+};
+
+/// How one parameter of a kernel is passed.
+struct KernelArg {
+  enum class Pass : uint8_t { pointer, scalar_f64, scalar_i64 };
+  Pass pass = Pass::pointer;
+  BufferId buffer;  ///< for scalars: a 0-dim CPU buffer read at every launch
+};
+
+/// Text of one generated kernel, and how to launch it.
+struct KernelSource {
+  std::string name;         ///< symbol and readable name, "fused_add_relu"
+  std::string comment;      ///< opens the source file; no part of the key
+  std::string text;         ///< CUDA C++ or LLVM IR, without the comment
+  int64_t numel = 0;        ///< points of the loop nest
+  std::array<uint32_t, 3> grid{1, 1, 1};  ///< CUDA
+  std::array<uint32_t, 3> block{1, 1, 1};
+  int64_t granule = 1;      ///< CPU: ranges handed to the kernel start at multiples of this many points
+  int64_t bytes = 0;        ///< bytes one launch must move
+  std::vector<std::string> ops;      ///< IR ops, in order
+  std::vector<std::string> modules;  ///< module paths
+  std::vector<std::string> sources;  ///< source places
+};
+
+/// An ATen call. Args are those of the schema; a ValueId in them holds the index of a buffer.
+struct ExternCall {
+  std::string op;  ///< "aten::addmm" or "aten::add.Tensor"
+  std::vector<ir::Arg> args;
+  std::vector<BufferId> results;  ///< an invalid id for a result nobody uses
+  std::string module;
+  std::string source;
+  bool random = false;
+};
+
+/// Steps of a plan, in order.
+struct Launch {
+  uint32_t kernel = 0;  ///< index into Plan::kernels
+  std::vector<KernelArg> args;
+};
+struct RunCall {
+  uint32_t call = 0;  ///< index into Plan::calls
+};
+struct Allocate {
+  BufferId buffer;  ///< an `output` buffer
+};
+struct Bind {
+  BufferId buffer;  ///< a `view` or `in_place` buffer, or an `arena` buffer an extern call reads
+};
+struct Release {
+  BufferId buffer;  ///< no later step and no output reads it
+};
+using Step = std::variant<Launch, RunCall, Allocate, Bind, Release>;
+
+enum class Backend : uint8_t { cuda, llvm };
+
+struct Plan {
+  std::string name;
+  ir::Device device;
+  Backend backend = Backend::llvm;
+  std::vector<Buffer> buffers;
+  std::vector<KernelSource> kernels;  ///< equal texts once
+  std::vector<ExternCall> calls;
+  std::vector<Step> once;             ///< run when the entry is built (freeze)
+  std::vector<Step> steps;            ///< run on every call
+  std::vector<BufferId> outputs;      ///< in the order of the callable's flattened results
+  int64_t arena_bytes = 0;
+};
+
+}  // namespace sinter

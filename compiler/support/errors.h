@@ -1,0 +1,56 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace sinter {
+
+/// Misuse: a wrong option, input or file. One line, lower case: the thing, what is wrong, what to do.
+/// The command exits with 2 on it.
+class UserError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A bug in Sinter, or a tool under it that failed (NVRTC, LLVM). Names the pass or phase and, where there is one,
+/// the file that reproduces it. Caught at the edge of `sinter::compile`: kept in the report while the call runs
+/// through ATen, thrown under `strict`.
+class InternalError : public std::runtime_error {
+ public:
+  InternalError(std::string where, const std::string& what, std::string artifact = {})
+      : std::runtime_error(where + ": " + what), where_(std::move(where)), artifact_(std::move(artifact)) {}
+
+  /// The pass or phase that failed, e.g. "fuse" or "nvrtc".
+  [[nodiscard]] const std::string& where() const { return where_; }
+  /// Path of the saved IR or kernel source; empty when nothing could be saved.
+  [[nodiscard]] const std::string& artifact() const { return artifact_; }
+
+ private:
+  std::string where_;
+  std::string artifact_;
+};
+
+/// Why a part of a program runs as eager runs it. The third outcome beside the two errors: data, never thrown.
+enum class BreakCode {
+  needs_gradient,     ///< grad mode is on and an input or state tensor requires gradients
+  input_mutation,     ///< an op writes to an input
+  state_mutation,     ///< an op writes to a parameter, buffer or closed-over tensor
+  host_read,          ///< an op reads a tensor to the host (item, bool, equal, nonzero, a copy to the CPU)
+  unsupported_op,     ///< an op that cannot be captured (sparse, quantized or meta tensors, an unknown alias)
+  unsupported_input,  ///< an argument or result of the callable that cannot be described
+  unstable,           ///< two captures with equal guards differ
+  compile_failed,     ///< an InternalError; the record carries it
+};
+
+/// Short kebab-case name of a code, as reports print it ("host-read").
+[[nodiscard]] const char* name(BreakCode code);
+
+struct GraphBreak {
+  BreakCode code{};
+  std::string op;      ///< ATen name, e.g. "aten::_local_scalar_dense"; empty where no op is to blame
+  std::string where;   ///< module path and source place, e.g. "head.score  detect.cpp:88"
+  std::string reason;  ///< one sentence
+  std::string hint;    ///< what to change
+};
+
+}  // namespace sinter

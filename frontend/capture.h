@@ -1,0 +1,58 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+#include "compiler/support/errors.h"
+
+namespace sinter::frontend {
+
+/// A parameter, buffer or closed-over tensor a program read, held weakly.
+struct StateSlot {
+  std::string name;  ///< from StateNames, else "closure.N"
+  c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+};
+
+/// A CPU tensor that was filled behind the dispatcher's back, by its content at its first use.
+struct ContentSlot {
+  at::Tensor value;  ///< a copy of its own
+};
+
+/// Names of the tensors a module owns: looked up by identity when an unknown tensor appears in a trace.
+struct NamedTensor {
+  std::string name;    ///< "layer1.0.bn1.weight"
+  std::string module;  ///< "layer1.0.bn1"
+  c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+};
+
+/// One output of the callable as the graph knows it.
+struct Trace {
+  ir::Graph graph;  ///< captured stage; outputs in the order given by the callable's flattened results
+  std::vector<StateSlot> states;
+  std::vector<ContentSlot> contents;
+  std::vector<c10::IValue> opaques;       ///< arguments the IR cannot describe, by ir::Opaque index
+  std::optional<GraphBreak> graph_break;  ///< set: the graph is incomplete and must not be compiled
+  double seconds = 0;
+};
+
+/// Runs `program` for real, recording every ATen call below autograd. Returns what the program returned and the
+/// trace. Exceptions of the program pass through, with nothing left behind. `inputs` are the flattened tensor
+/// arguments; `outputs_of` flattens what the program returned. Nested captures on one thread record into the
+/// innermost one only after the outer one was told of an unsupported op.
+/// Thread-safe: each call has its own recorder, found through thread-local state LibTorch carries to its threads.
+[[nodiscard]] Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span<const at::Tensor> inputs,
+                            std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs);
+
+/// The first difference between two traces of the same program under the same guards: op, argument, both values and
+/// place; nothing when they are equal (same ops, wiring, attributes, states by identity, contents by value).
+[[nodiscard]] std::optional<std::string> difference(const Trace& first, const Trace& second);
+
+}  // namespace sinter::frontend

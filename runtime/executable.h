@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/plan.h"
+#include "compiler/support/report.h"
+#include "runtime/host.h"
+
+namespace sinter::runtime {
+
+struct ExecutableOptions {
+  bool graphs = false;  ///< record a CUDA Graph and replay it (CUDA plans only)
+};
+
+/// A plan with its kernels built. Thread-safe: calls of several threads take turns where they share a recorded graph.
+class Executable {
+ public:
+  /// Builds every kernel (in parallel, equal texts once per process). Fills kernel records and the phases "kernels"
+  /// and "load" of the report. Throws InternalError (with source and log saved) when a kernel does not build.
+  static std::unique_ptr<Executable> build(std::shared_ptr<const Plan> plan, Host& host,
+                                           const ExecutableOptions& options, EntryReport& report);
+  virtual ~Executable() = default;
+
+  /// Runs Plan::once, keeping `frozen` buffers. Call once, before the first run, with inputs and state bound.
+  virtual void prepare(Frame& frame) = 0;
+  /// Runs one call. On entry `frame` holds inputs, state and content; on return it holds the outputs too.
+  virtual void run(Frame& frame) = 0;
+};
+
+}  // namespace sinter::runtime
