@@ -6,6 +6,7 @@
 
 #include "compiler/ir/graph.h"
 #include "compiler/plan.h"
+#include "compiler/support/device_info.h"
 #include "compiler/support/report.h"
 
 namespace sinter {
@@ -13,14 +14,6 @@ namespace sinter {
 enum class Numerics : uint8_t {
   fast,   ///< half values are rounded where they are stored
   eager,  ///< half values are rounded after every ATen op, as eager rounds them
-};
-
-/// What the compiler must know of the device it compiles for.
-struct DeviceInfo {
-  Backend backend = Backend::llvm;
-  int sm = 90;               ///< CUDA: compute capability times 10
-  int multiprocessors = 132; ///< CUDA
-  int vector_bits = 256;     ///< CPU: width of one vector register
 };
 
 struct CompileOptions {

@@ -8,6 +8,7 @@
 
 #include "compiler/ir/arg.h"
 #include "compiler/ir/type.h"
+#include "compiler/support/device_info.h"
 #include "compiler/support/strong_id.h"
 
 /// The contract between compiler and runtime: data only.
@@ -87,8 +88,6 @@ struct Release {
   BufferId buffer;  ///< no later step and no output reads it
 };
 using Step = std::variant<Launch, RunCall, Allocate, Bind, Release>;
-
-enum class Backend : uint8_t { cuda, llvm };
 
 struct Plan {
   std::string name;
