@@ -128,6 +128,7 @@ class Graph {
   std::vector<Value> values_;
   std::vector<NodeId> order_;
   std::vector<Scope> scopes_;
+  std::unordered_map<std::string, ScopeId> scope_ids_;  ///< by module, newline, source
 };
 
 /// Number of uses of every value by live nodes and graph outputs, indexed by ValueId.
