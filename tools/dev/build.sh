@@ -1,0 +1,33 @@
+# Configuring, building, testing, running.
+
+configure() { # PRESET
+  [ -f "build/$1/build.ninja" ] && grep -q "SINTER_LIBTORCH:PATH=$SINTER_LIBTORCH\$" "build/$1/CMakeCache.txt" && return
+  cmake --preset "$1" -DSINTER_LIBTORCH="$SINTER_LIBTORCH" >/dev/null
+}
+
+dev_build() {
+  dev_setup
+  configure release
+  cmake --build --preset release
+}
+
+dev_test() {
+  dev_build
+  # Core tests once more under the address and undefined-behaviour sanitizers, unless the caller chose tests.
+  if [ $# -eq 0 ]; then
+    configure sanitize
+    cmake --build --preset sanitize
+    ctest --preset sanitize -j 2
+  fi
+  ctest --preset release -j 2 "$@"
+}
+
+dev_demo() {
+  dev_build
+  build/release/bin/sinter demo "$@"
+}
+
+dev_bench() {
+  dev_build
+  build/release/bin/sinter bench "$@"
+}
