@@ -48,7 +48,7 @@ install_libtorch() {
       $(printf -- '--platform manylinux%s_x86_64 ' 2014 2010 1 _2_28 _2_27 _2_25 _2_18 _2_17 _2_12 _2_5) \
       --dest "$work/wheels" --requirement "$lock"
     for wheel in "$work"/wheels/*.whl; do
-      unzip -q -o "$wheel" 'torch/lib/*' 'torch/include/*' 'nvidia/*' -x '*.py' -d "$work/tree" || [ $? = 11 ]
+      unzip -q -o "$wheel" -d "$work/tree"
       rm "$wheel"
     done
     echo "$stamp" >"$work/tree/.complete"
