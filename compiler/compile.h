@@ -7,14 +7,10 @@
 #include "compiler/ir/graph.h"
 #include "compiler/plan.h"
 #include "compiler/support/device_info.h"
+#include "compiler/support/options.h"
 #include "compiler/support/report.h"
 
 namespace sinter {
-
-enum class Numerics : uint8_t {
-  fast,   ///< half values are rounded where they are stored
-  eager,  ///< half values are rounded after every ATen op, as eager rounds them
-};
 
 struct CompileOptions {
   Numerics numerics = Numerics::fast;
