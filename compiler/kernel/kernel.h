@@ -53,14 +53,17 @@ struct Store {
 
 /// The loop form of one fused region: for every point of the nest `extents`, run `body`, then `stores`.
 struct Kernel {
-  std::string name;                   ///< "fused_add_relu"; a C identifier
-  std::vector<std::string> comment;   ///< ops, module paths, sources; no part of the kernel's identity
-  std::vector<int64_t> extents;       ///< outermost first, adjacent dims collapsed where every access allows it
-  std::vector<Param> params;          ///< inputs in the order of the fused node's args, then outputs
+  std::string name;                  ///< "fused_add_relu"; a C identifier
+  std::vector<std::string> comment;  ///< ops, module paths, sources; no part of the kernel's identity
+  std::vector<int64_t> extents;      ///< outermost first, adjacent dims collapsed where every access allows it
+  std::vector<Param> params;         ///< inputs in the order of the fused node's args, then outputs
   std::vector<Instruction> body;
   std::vector<Store> stores;
+  /// Values that only half-precision stores depend on may be computed to half accuracy (Numerics::fast). False: every
+  /// op is as accurate as eager's.
+  bool half_accuracy = true;
 
-  [[nodiscard]] int64_t numel() const;
+  [[nodiscard]] int64_t numel() const;        ///< points of the nest; 1 for extents {}
   [[nodiscard]] int64_t bytes_moved() const;  ///< each element read and written once, broadcasts counted once
 };
 

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "compiler/kernel/kernel.h"
+
+namespace sinter::kernel {
+
+/// Merges every pair of adjacent loop dims that all accesses step through as one, so that a contiguous kernel of any
+/// rank becomes one loop. The order of the points stays the same.
+void collapse(Kernel& kernel);
+
+}  // namespace sinter::kernel
