@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "compiler/ir/graph.h"
+
+namespace sinter::ir {
+
+/// The graph as text (docs/ir.md). `parse` reads it back; printing that again gives the same text. Names follow the
+/// values' hints, made unique; values without a hint are numbered. Prints broken graphs too: a value that no live node
+/// defines is named `%undefined.ID`.
+[[nodiscard]] std::string print(const Graph& graph);
+
+/// One argument as it is printed when it holds no value: `0.5`, `[1, none]`, `dtype(f16)`; values print as `%ID`.
+[[nodiscard]] std::string to_string(const Arg& arg);
+
+/// Shortest text that reads back as the same double; always with a point or an exponent, or `inf`, `-inf`, `nan`.
+[[nodiscard]] std::string to_string(double number);
+
+}  // namespace sinter::ir
