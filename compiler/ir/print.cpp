@@ -128,9 +128,7 @@ class Printer {
   explicit Printer(const Graph& graph) : graph_(graph), names_(graph) {}
 
   std::string whole() {
-    const std::vector<NodeId> inputs = leading_inputs(graph_.node_count());
-    for (NodeId id : inputs) define(id);
-    define_lines();
+    const std::vector<NodeId> inputs = define_all();
     std::string text = fmt::format("graph @{} on {} (", word_or_quote(graph_.name), to_string(graph_.device));
     for (size_t i = 0; i < inputs.size(); ++i) {
       const ValueId value = graph_.node(inputs[i]).results[0];
@@ -139,6 +137,13 @@ class Printer {
     text += fmt::format(") -> ({}) {{\n", join(graph_.outputs));
     lines(text, "  ");
     return text + "}\n";
+  }
+
+  std::vector<std::string> names() {
+    define_all();
+    std::vector<std::string> result;
+    for (uint32_t index = 0; index < graph_.value_count(); ++index) result.push_back(names_({index}));
+    return result;
   }
 
   /// The lines of a fused node's body, `yield` included.
@@ -171,6 +176,14 @@ class Printer {
 
   void define(NodeId id) {
     for (ValueId value : graph_.node(id).results) names_.define(value, graph_.value(value).hint);
+  }
+
+  /// Names everything as a whole graph is named; gives the inputs of the header.
+  std::vector<NodeId> define_all() {
+    const std::vector<NodeId> inputs = leading_inputs(graph_.node_count());
+    for (NodeId id : inputs) define(id);
+    define_lines();
+    return inputs;
   }
 
   void define_lines() {
@@ -275,6 +288,8 @@ std::string to_string(double number) {
 std::string to_string(const Arg& arg) {
   return print_arg(arg, [](ValueId value) { return fmt::format("%{}", value.index); });
 }
+
+std::vector<std::string> value_names(const Graph& graph) { return Printer(graph).names(); }
 
 std::string print(const Graph& graph) { return Printer(graph).whole(); }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compiler/ir/graph.h"
 
@@ -10,6 +11,9 @@ namespace sinter::ir {
 /// values' hints, made unique; values without a hint are numbered. Prints broken graphs too: a value that no live node
 /// defines is named `%undefined.ID`.
 [[nodiscard]] std::string print(const Graph& graph);
+
+/// The name of every value as `print` gives it, with the percent sign, indexed by ValueId.
+[[nodiscard]] std::vector<std::string> value_names(const Graph& graph);
 
 /// One argument as it is printed when it holds no value: `0.5`, `[1, none]`, `dtype(f16)`; values print as `%ID`.
 [[nodiscard]] std::string to_string(const Arg& arg);
