@@ -1,0 +1,224 @@
+#include "compiler/codegen/llvm_access.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+namespace sinter::codegen {
+
+using ir::DType;
+
+namespace {
+
+/// acc + value, folding the empty (zero) accumulator.
+std::string add(LlvmWriter& out, std::string_view type, const std::string& sum, const std::string& value) {
+  return sum.empty() ? value : out.value("add {} {}, {}", type, sum, value);
+}
+
+/// offset + sum(strides * outer): an i64 operand.
+std::string emit_outer_sum(LlvmWriter& out, const ir::Affine& affine, const std::vector<std::string>& outer) {
+  std::string sum = affine.offset == 0 ? "" : fmt::format("{}", affine.offset);
+  for (size_t d = 0; d < outer.size(); ++d) {
+    const int64_t stride = stride_of(affine, d);
+    if (stride == 0) continue;
+    sum = add(out, "i64", sum, stride == 1 ? outer[d] : out.value("mul i64 {}, {}", outer[d], stride));
+  }
+  return sum.empty() ? "0" : sum;
+}
+
+/// scale * ((inner / divisor) % modulus) on integers of a type; `number` writes a constant of it.
+template <class Number>
+std::string emit_digit(LlvmWriter& out, std::string_view type, std::string value, const ir::QuasiTerm& term,
+                       Number number) {
+  if (term.divisor != 1) value = out.value("udiv {} {}, {}", type, value, number(term.divisor));
+  if (term.modulus != 0) value = out.value("urem {} {}, {}", type, value, number(term.modulus));
+  if (term.scale != 1) value = out.value("mul {} {}, {}", type, value, number(term.scale));
+  return value;
+}
+
+bool follows_inner(const Nest& nest, const ir::QuasiTerm& term) { return stride_of(term.inner, nest.rank() - 1) != 0; }
+
+/// Largest absolute value an affine form takes.
+int64_t bound(const Nest& nest, const ir::Affine& affine) {
+  int64_t largest = std::llabs(affine.offset);
+  for (size_t d = 0; d < nest.rank(); ++d) largest += std::llabs(stride_of(affine, d)) * nest.extents[d];
+  return largest;
+}
+
+/// True when every number on the way to the access's offsets within a row fits an i32.
+bool fits_i32(const Nest& nest, const Access& access) {
+  constexpr int64_t limit = std::numeric_limits<int32_t>::max();
+  int64_t sum = std::llabs(stride_of(access.index.affine, nest.rank() - 1)) * nest.inner();
+  for (const ir::QuasiTerm& term : access.index.terms) {
+    if (!follows_inner(nest, term)) continue;
+    const int64_t inner = bound(nest, term.inner);
+    if (inner > limit || term.divisor > limit || term.modulus > limit) return false;
+    sum += std::llabs(term.scale) * (inner / term.divisor + 1);
+    if (sum > limit) return false;
+  }
+  return sum <= limit;
+}
+
+/// Offsets, in elements from the row pointer, of a scattered access: a vector of i32 or i64.
+std::string emit_offsets(LlvmWriter& out, const AccessSite& site, const Step& step, std::string_view element) {
+  const std::string type = vector_of(site.lanes, element);
+  const auto number = [&](int64_t value) { return fmt::format("splat ({} {})", element, value); };
+  const auto spread = [&](std::string scalar) {
+    if (element == "i32") scalar = out.value("trunc i64 {} to i32", scalar);
+    return emit_splat(out, scalar, element, site.lanes);
+  };
+  const size_t inner_dim = site.nest.rank() - 1;
+  const std::string inner = out.value("add {} {}, {}", type, spread(step.index), lane_numbers(site.lanes, element));
+  const auto scaled = [&](int64_t stride) {
+    return stride == 1 ? inner : out.value("mul {} {}, {}", type, inner, number(stride));
+  };
+
+  std::string sum;
+  if (const int64_t stride = stride_of(site.access.index.affine, inner_dim)) sum = scaled(stride);
+  for (const ir::QuasiTerm& term : site.access.index.terms) {
+    if (!follows_inner(site.nest, term)) continue;
+    std::string value = scaled(stride_of(term.inner, inner_dim));
+    const std::string row = emit_outer_sum(out, term.inner, site.outer);
+    if (row != "0") value = out.value("add {} {}, {}", type, value, spread(row));
+    sum = add(out, type, sum, emit_digit(out, type, std::move(value), term, number));
+  }
+  return sum;
+}
+
+/// One pointer a lane.
+std::string emit_pointers(LlvmWriter& out, const AccessSite& site, const Step& step) {
+  const std::string_view memory = memory_type(site.dtype);
+  if (site.access.walk == Walk::scattered) {
+    const std::string_view element = fits_i32(site.nest, site.access) ? "i32" : "i64";
+    return out.value("getelementptr {}, ptr {}, {} {}", memory, site.row_pointer, vector_of(site.lanes, element),
+                     emit_offsets(out, site, step, element));
+  }
+  const int64_t stride = stride_of(site.access.index.affine, site.nest.rank() - 1);
+  const std::string offset = out.value("mul i64 {}, {}", step.index, stride);
+  const std::string first = out.value("getelementptr {}, ptr {}, i64 {}", memory, site.row_pointer, offset);
+  return out.value("getelementptr {}, ptr {}, {} {}", memory, first, vector_of(site.lanes, "i64"),
+                   lane_numbers(site.lanes, "i64", stride));
+}
+
+std::string first_pointer(LlvmWriter& out, const AccessSite& site, const Step& step) {
+  return out.value("getelementptr {}, ptr {}, i64 {}", memory_type(site.dtype), site.row_pointer, step.index);
+}
+
+std::string_view one(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+    case DType::f32:
+      return "1.0";
+    case DType::f16:
+      return "0xH3C00";
+    case DType::bf16:
+      return "16256";
+    default:
+      return "1";
+  }
+}
+
+/// What the masked intrinsics need in their names and signatures.
+struct Masked {
+  std::string vector, suffix, mask;
+  std::string pointers;  ///< type of the address operand: "ptr" or "<16 x ptr>"
+
+  Masked(const AccessSite& site, bool many_pointers)
+      : vector(vector_of(site.lanes, memory_type(site.dtype))),
+        suffix(intrinsic_suffix(site.lanes, memory_type(site.dtype))),
+        mask(vector_of(site.lanes, "i1")),
+        pointers(many_pointers ? vector_of(site.lanes, "ptr") : "ptr") {
+    suffix += "." + intrinsic_suffix(many_pointers ? site.lanes : 1, "ptr");
+  }
+};
+
+std::string emit_masked_load(LlvmWriter& out, const AccessSite& site, const std::string& address,
+                             const std::string& lane_mask, bool gather) {
+  const Masked names(site, gather);
+  const std::string function = fmt::format("@llvm.masked.{}.{}", gather ? "gather" : "load", names.suffix);
+  out.declare(fmt::format("{} {}({}, i32, {}, {})", names.vector, function, names.pointers, names.mask, names.vector));
+  const std::string_view memory = memory_type(site.dtype);
+  return out.value("call {} {}({} {}, i32 {}, {} {}, {} splat ({} {}))", names.vector, function, names.pointers,
+                   address, ir::bytes_of(site.dtype), names.mask, lane_mask, names.vector, memory, one(site.dtype));
+}
+
+void emit_masked_store(LlvmWriter& out, const AccessSite& site, const std::string& address, const std::string& value,
+                       const std::string& lane_mask, bool scatter) {
+  const Masked names(site, scatter);
+  const std::string function = fmt::format("@llvm.masked.{}.{}", scatter ? "scatter" : "store", names.suffix);
+  out.declare(fmt::format("void {}({}, {}, i32, {})", function, names.vector, names.pointers, names.mask));
+  out.line("call void {}({} {}, {} {}, i32 {}, {} {})", function, names.vector, value, names.pointers, address,
+           ir::bytes_of(site.dtype), names.mask, lane_mask);
+}
+
+std::string to_register(LlvmWriter& out, std::string value, DType dtype, int64_t lanes) {
+  if (dtype != DType::b8) return value;
+  return out.value("icmp ne {} {}, zeroinitializer", vector_of(lanes, "i8"), value);
+}
+
+std::string to_memory(LlvmWriter& out, std::string value, DType dtype, int64_t lanes) {
+  if (dtype != DType::b8) return value;
+  return out.value("zext {} {} to {}", vector_of(lanes, "i1"), value, vector_of(lanes, "i8"));
+}
+
+}  // namespace
+
+std::string emit_row_pointer(LlvmWriter& out, const Access& access, std::string_view base, DType dtype,
+                             const std::vector<std::string>& outer) {
+  std::string offset = emit_outer_sum(out, access.index.affine, outer);
+  for (const ir::QuasiTerm& term : access.index.terms) {
+    if (stride_of(term.inner, outer.size()) != 0) continue;
+    const auto number = [](int64_t value) { return fmt::format("{}", value); };
+    offset = out.value("add i64 {}, {}", offset,
+                       emit_digit(out, "i64", emit_outer_sum(out, term.inner, outer), term, number));
+  }
+  if (offset == "0") return std::string(base);
+  return out.value("getelementptr {}, ptr {}, i64 {}", memory_type(dtype), base, offset);
+}
+
+std::string emit_splat(LlvmWriter& out, std::string_view scalar, std::string_view element, int64_t lanes) {
+  const std::string vector = vector_of(lanes, element);
+  const std::string first = out.value("insertelement {} poison, {} {}, i64 0", vector, element, scalar);
+  return out.value("shufflevector {} {}, {} poison, {} zeroinitializer", vector, first, vector,
+                   vector_of(lanes, "i32"));
+}
+
+std::string emit_splat_load(LlvmWriter& out, std::string_view pointer, DType dtype, int64_t lanes) {
+  const std::string_view memory = memory_type(dtype);
+  const std::string scalar = out.value("load {}, ptr {}, align {}", memory, pointer, ir::bytes_of(dtype));
+  return to_register(out, emit_splat(out, scalar, memory, lanes), dtype, lanes);
+}
+
+std::string emit_load(LlvmWriter& out, const AccessSite& site, const Step& step) {
+  if (site.access.walk == Walk::uniform) return emit_splat_load(out, site.row_pointer, site.dtype, site.lanes);
+  std::string value;
+  if (site.access.walk != Walk::contiguous) {
+    const std::string mask = step.mask.empty() ? "splat (i1 true)" : step.mask;
+    value = emit_masked_load(out, site, emit_pointers(out, site, step), mask, true);
+  } else if (!step.mask.empty()) {
+    value = emit_masked_load(out, site, first_pointer(out, site, step), step.mask, false);
+  } else {
+    value = out.value("load {}, ptr {}, align {}", vector_of(site.lanes, memory_type(site.dtype)),
+                      first_pointer(out, site, step), ir::bytes_of(site.dtype));
+  }
+  return to_register(out, std::move(value), site.dtype, site.lanes);
+}
+
+void emit_store(LlvmWriter& out, const AccessSite& site, const Step& step, std::string value) {
+  value = to_memory(out, std::move(value), site.dtype, site.lanes);
+  const bool neighbours = site.access.walk == Walk::contiguous || site.nest.inner() == 1;
+  if (!neighbours) {
+    const std::string mask = step.mask.empty() ? "splat (i1 true)" : step.mask;
+    emit_masked_store(out, site, emit_pointers(out, site, step), value, mask, true);
+    return;
+  }
+  const std::string address = first_pointer(out, site, step);
+  if (!step.mask.empty()) {
+    emit_masked_store(out, site, address, value, step.mask, false);
+    return;
+  }
+  out.line("store {} {}, ptr {}, align {}", vector_of(site.lanes, memory_type(site.dtype)), value, address,
+           ir::bytes_of(site.dtype));
+}
+
+}  // namespace sinter::codegen

@@ -1,0 +1,126 @@
+#include "compiler/codegen/llvm_nest.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace sinter::codegen {
+
+namespace {
+
+/// The dims [first, rank) as one: elements of the joined dim are numbered in row-major order.
+struct Join {
+  size_t first = 0;
+  std::vector<int64_t> extents;  ///< of the whole nest, before joining
+};
+
+ir::Affine take_outer(const ir::Affine& affine, size_t count) {
+  ir::Affine outer{.offset = affine.offset, .strides = {}};
+  for (size_t d = 0; d < count; ++d) outer.strides.push_back(stride_of(affine, d));
+  return outer;
+}
+
+/// Joined dims whose strides follow each other make one digit of a mixed-radix number; every digit but a lone one
+/// becomes a quasi-affine term.
+ir::Index join_index(const ir::Index& index, const Join& join) {
+  ir::Index joined;
+  joined.affine = take_outer(index.affine, join.first);
+  joined.affine.strides.push_back(0);
+  ir::Affine joined_dim{.offset = 0, .strides = std::vector<int64_t>(join.first + 1, 0)};
+  joined_dim.strides.back() = 1;
+
+  size_t last = join.extents.size();  // one past the digit's innermost dim
+  int64_t divisor = 1;
+  while (last > join.first) {
+    size_t begin = last - 1;
+    int64_t digit = join.extents[begin];
+    const int64_t scale = stride_of(index.affine, begin);
+    while (begin > join.first && stride_of(index.affine, begin - 1) == scale * digit) digit *= join.extents[--begin];
+    const bool leads = begin == join.first;
+    if (scale != 0 && leads && divisor == 1) {
+      joined.affine.strides.back() = scale;
+    } else if (scale != 0) {
+      joined.terms.push_back({.scale = scale, .inner = joined_dim, .divisor = divisor, .modulus = leads ? 0 : digit});
+    }
+    divisor *= digit;
+    last = begin;
+  }
+  return joined;
+}
+
+/// First dim of the group to join: the innermost dims until `enough` elements, or none (the last dim alone).
+Join choose_join(const kernel::Kernel& kernel, int64_t enough) {
+  Join join{.first = kernel.extents.size() - 1, .extents = kernel.extents};
+  const auto affine = [](const ir::Index& index) { return index.is_affine(); };
+  const bool all_affine = std::ranges::all_of(kernel.stores, affine, &kernel::Store::index) &&
+                          std::ranges::all_of(kernel.body, [&](const kernel::Instruction& instruction) {
+                            const auto* load = std::get_if<kernel::Load>(&instruction.operation);
+                            return load == nullptr || affine(load->index);
+                          });
+  if (!all_affine) return join;
+  int64_t elements = kernel.extents.back();
+  while (join.first > 0 && elements < enough) elements *= kernel.extents[--join.first];
+  return join;
+}
+
+bool follows(const ir::Affine& affine, size_t first, size_t last) {
+  for (size_t d = first; d < last; ++d) {
+    if (stride_of(affine, d) != 0) return true;
+  }
+  return false;
+}
+
+Access classify(uint32_t param, ir::Index index, const std::vector<int64_t>& extents) {
+  Access access{.param = param, .index = std::move(index)};
+  const size_t inner = extents.size() - 1;
+  access.varies_by_row = follows(access.index.affine, 0, inner);
+  const int64_t stride = extents[inner] == 1 ? 0 : stride_of(access.index.affine, inner);
+  access.walk = stride == 0 ? Walk::uniform : stride == 1 ? Walk::contiguous : Walk::strided;
+  for (const ir::QuasiTerm& term : access.index.terms) {
+    access.varies_by_row = access.varies_by_row || follows(term.inner, 0, inner);
+    if (stride_of(term.inner, inner) != 0) access.walk = Walk::scattered;
+  }
+  return access;
+}
+
+}  // namespace
+
+int64_t stride_of(const ir::Affine& affine, size_t dim) {
+  return dim < affine.strides.size() ? affine.strides[dim] : 0;
+}
+
+int64_t Nest::numel() const {
+  int64_t product = 1;
+  for (const int64_t extent : extents) product *= extent;
+  return product;
+}
+
+Nest make_nest(const kernel::Kernel& source, int64_t lanes) {
+  kernel::Kernel scalar;  // a 0-dim kernel is a loop of one point
+  const bool is_scalar = source.extents.empty();
+  if (is_scalar) {
+    scalar = source;
+    scalar.extents = {1};
+  }
+  const kernel::Kernel& kernel = is_scalar ? scalar : source;
+
+  const Join join = choose_join(kernel, 2 * lanes);
+  const bool joins = join.first + 1 < kernel.extents.size();
+  Nest nest;
+  nest.extents.assign(kernel.extents.begin(), kernel.extents.begin() + static_cast<std::ptrdiff_t>(join.first));
+  int64_t inner = 1;
+  for (size_t d = join.first; d < kernel.extents.size(); ++d) inner *= kernel.extents[d];
+  nest.extents.push_back(inner);
+
+  const auto access = [&](uint32_t param, const ir::Index& index) {
+    return classify(param, joins ? join_index(index, join) : index, nest.extents);
+  };
+  for (const kernel::Instruction& instruction : kernel.body) {
+    const auto* load = std::get_if<kernel::Load>(&instruction.operation);
+    const bool reads_memory = load && kernel.params[load->param].role != kernel::Param::Role::host_scalar;
+    nest.loads.push_back(reads_memory ? access(load->param, load->index) : Access{});
+  }
+  for (const kernel::Store& store : kernel.stores) nest.stores.push_back(access(store.param, store.index));
+  return nest;
+}
+
+}  // namespace sinter::codegen

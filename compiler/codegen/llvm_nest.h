@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/ir/index.h"
+#include "compiler/kernel/kernel.h"
+
+namespace sinter::codegen {
+
+/// How an access moves along the innermost loop.
+enum class Walk : uint8_t {
+  uniform,     ///< one element for the whole row
+  contiguous,  ///< neighbours in memory
+  strided,     ///< a fixed distance apart
+  scattered,   ///< wherever the quasi-affine terms lead
+};
+
+/// One load or store of a kernel, over the extents of a `Nest`.
+struct Access {
+  uint32_t param = 0;
+  ir::Index index;
+  Walk walk = Walk::uniform;
+  bool varies_by_row = false;  ///< the row's first element is not the same in every row
+};
+
+/// The loops as the CPU runs them: at least one dim; short inner dims are joined into one that is long enough to
+/// fill vectors, at the price of divisions in the indices of accesses that do not follow it.
+struct Nest {
+  std::vector<int64_t> extents;
+  std::vector<Access> loads;   ///< by slot; meaningful where the kernel's instruction is a load from memory
+  std::vector<Access> stores;  ///< in the order of the kernel's stores
+
+  [[nodiscard]] int64_t inner() const { return extents.back(); }
+  [[nodiscard]] size_t rank() const { return extents.size(); }
+  [[nodiscard]] int64_t numel() const;
+};
+
+/// `lanes` is the number of elements of one vector.
+[[nodiscard]] Nest make_nest(const kernel::Kernel& kernel, int64_t lanes);
+
+/// Stride of a dim; 0 where the list is shorter.
+[[nodiscard]] int64_t stride_of(const ir::Affine& affine, size_t dim);
+
+}  // namespace sinter::codegen
