@@ -70,6 +70,7 @@ struct EntryReport {
   std::string internal_error;       ///< message and artifact of a kept InternalError
   MemoryRecord memory;
   int64_t graphs = 0;               ///< CUDA Graphs replayed per call
+  int64_t captured_calls = 0;       ///< ATen calls of one eager call that do work (views left out)
   int64_t replays = 0;              ///< calls answered by the executable
   int64_t eager_calls = 0;          ///< calls that ran through ATen
 
