@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontend/command/target.h"
+
+/// The subcommands of the `sinter` program. Each returns the exit code: 0, or 1 for a check that failed. Misuse is a
+/// UserError, which main turns into exit code 2.
+namespace sinter::command {
+
+struct RunOptions {
+  TargetOptions target;
+  std::string json;  ///< report file; empty: none
+  int64_t calls = 3;
+};
+/// Compiles, calls, compares every result with eager and prints the report.
+int run(const RunOptions& options);
+
+/// Like run, but prints what broke, what was guarded and what was fused instead of the whole report.
+int explain(const RunOptions& options);
+
+struct DumpOptions {
+  TargetOptions target;
+  std::vector<std::string> items;  ///< of SINTER_DUMP: "after:fuse", "cuda", "plan"
+};
+/// Compiles and prints the named items to standard error (or SINTER_DUMP_DIR).
+int dump(const DumpOptions& options);
+
+struct OptOptions {
+  std::vector<std::string> passes;
+  std::string file;  ///< "-": standard input
+  bool list = false;
+};
+/// Runs passes over a graph in text form and prints the result.
+int opt(const OptOptions& options);
+
+int list_models();
+
+struct BenchOptions {
+  TargetOptions target;  ///< model empty: the standard set for the device
+  std::vector<std::string> modes{"default", "reduce-overhead"};
+  std::string json;
+  std::string text;     ///< the table and reports, also to this file
+  double budget = 1.0;  ///< seconds of timing per measure
+};
+/// Measures models and modes, each in a fresh process, and prints one row each.
+int bench(const BenchOptions& options);
+
+/// GELU MLP and ResNet-50 in both modes, with a report file.
+int demo(const BenchOptions& options);
+
+/// One measurement inside a child process of `bench`; prints its JSON to `file`.
+int bench_child(const TargetOptions& target, const std::string& kind, double budget, const std::string& file);
+
+}  // namespace sinter::command

@@ -1,0 +1,122 @@
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <string>
+
+#include "compiler/support/errors.h"
+#include "frontend/command/commands.h"
+
+/// The `sinter` program: options in, one of the commands, exit code out. 0 done, 1 a check failed, 2 misuse.
+namespace sinter::command {
+namespace {
+
+void add_target(CLI::App& app, TargetOptions& target, bool model_required) {
+  auto* model = app.add_option("model", target.model, "name of a built-in model (sinter models)");
+  if (model_required) model->required();
+  app.add_option("--input", target.inputs, "an input, e.g. f16[1,3,224,224] or i64[1,128]<30000; once for each");
+  app.add_option("--device", target.device, "cpu, cuda or cuda:1 (a GPU if there is one)");
+  app.add_option("--dtype", target.dtype, "convert the model and its float inputs: f32, f16, bf16, f64");
+  app.add_option("--numerics", target.numerics, "fast or eager: where half values are rounded");
+  app.add_option("--batch", target.batch, "replace dim 0 of every input")->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", target.seed, "of weights and inputs");
+  app.add_flag("--freeze", target.freeze, "compute what depends on state alone once");
+}
+
+/// The command line, and what was chosen.
+class Program {
+ public:
+  Program() {
+    app_.require_subcommand(1);
+    auto* run_app = app_.add_subcommand("run", "compile, call, compare with eager, print the report");
+    add_target(*run_app, run_.target, true);
+    run_app->add_option("--mode", run_.target.mode, "default, reduce-overhead or max-autotune");
+    run_app->add_option("--json", run_.json, "write the report as JSON to this file");
+    run_app->add_option("--calls", run_.calls, "how often to call")->check(CLI::PositiveNumber);
+    auto* explain_app = app_.add_subcommand("explain", "what was captured, what broke, what is guarded");
+    add_target(*explain_app, run_.target, true);
+    explain_app->add_option("--mode", run_.target.mode, "default, reduce-overhead or max-autotune");
+    explain_app->add_option("--json", run_.json, "write the report as JSON to this file");
+    auto* bench_app = app_.add_subcommand("bench", "measure models and modes, each in a fresh process");
+    add_bench(*bench_app);
+    auto* demo_app = app_.add_subcommand("demo", "GELU MLP and ResNet-50 in both modes");
+    demo_app->add_option("--device", bench_.target.device, "cpu, cuda or cuda:1 (a GPU if there is one)");
+    demo_app->add_option("--json", bench_.json, "write rows as JSON to this file");
+    demo_app->add_option("--report", bench_.text, "the report file (sinter-demo.txt)");
+    auto* dump_app = app_.add_subcommand("dump", "print the IR, kernels and plan of a model");
+    add_target(*dump_app, dump_.target, true);
+    dump_app->add_option("--what", dump_.items, "items of SINTER_DUMP, e.g. after:fuse cuda plan, or help")
+        ->default_val(std::vector<std::string>{"after:fuse"});
+    auto* opt_app = app_.add_subcommand("opt", "run passes over a graph in text form");
+    opt_app->add_option("file", opt_.file, "graph file, or - for standard input")->default_val("-");
+    opt_app->add_option("--pass", opt_.passes, "passes to run, in order");
+    opt_app->add_flag("--list", opt_.list, "list the passes");
+    app_.add_subcommand("models", "list the built-in models");
+    add_child(*app_.add_subcommand("bench-child", "one measurement of bench, in its own process")->group(""));
+  }
+
+  int main(int argc, char** argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() == 0) return app_.exit(error);
+      throw UserError(std::string(error.what()) + ". Run sinter --help");
+    }
+    if (app_.got_subcommand("run")) return run(run_);
+    if (app_.got_subcommand("explain")) return explain(run_);
+    if (app_.got_subcommand("bench")) return bench(bench_);
+    if (app_.got_subcommand("demo")) return demo(bench_);
+    if (app_.got_subcommand("dump")) return dump(dump_);
+    if (app_.got_subcommand("opt")) return opt(opt_);
+    if (app_.got_subcommand("bench-child")) return bench_child(child_, kind_, bench_.budget, child_file_);
+    return list_models();
+  }
+
+ private:
+  void add_bench(CLI::App& app) {
+    add_target(app, bench_.target, false);
+    app.add_option("--mode", bench_.modes, "default and reduce-overhead unless named");
+    app.add_option("--json", bench_.json, "write rows as JSON to this file");
+    app.add_option("--report", bench_.text, "write the table and the reports to this file");
+    app.add_option("--budget", bench_.budget, "seconds of timing per measure")->check(CLI::PositiveNumber);
+  }
+
+  void add_child(CLI::App& app) {
+    add_target(app, child_, true);
+    app.add_option("--mode", child_.mode);
+    app.add_option("--kind", kind_);
+    app.add_option("--budget", bench_.budget);
+    app.add_option("--out", child_file_);
+  }
+
+  CLI::App app_{"torch.compile for LibTorch C++", "sinter"};
+  RunOptions run_;
+  BenchOptions bench_;
+  DumpOptions dump_;
+  OptOptions opt_;
+  TargetOptions child_;
+  std::string kind_;
+  std::string child_file_;
+};
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+}  // namespace sinter::command
+
+int main(int argc, char** argv) {
+  using sinter::command::first_line;
+  try {
+    return sinter::command::Program().main(argc, argv);
+  } catch (const sinter::UserError& error) {
+    fmt::print(stderr, "sinter: {}\n", first_line(error.what()));
+    return 2;
+  } catch (const c10::Error& error) {
+    fmt::print(stderr, "sinter: the model refused its input: {}\n", first_line(error.what_without_backtrace()));
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "sinter: {}\n", first_line(error.what()));
+    return 2;
+  }
+}

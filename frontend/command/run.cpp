@@ -1,0 +1,86 @@
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <iostream>
+
+#include "bench/measure/accuracy.h"
+#include "frontend/command/commands.h"
+
+namespace sinter::command {
+namespace {
+
+struct Outcome {
+  Report report;
+  bench::Accuracy worst;
+};
+
+/// Eager, float64 and compiled results of the same inputs, `calls` times; keeps the least accurate call.
+Outcome compile_and_check(const RunOptions& options) {
+  const at::NoGradGuard no_grad;
+  const Target target = make_target(options.target);
+  const bench::Model float64 = bench::in_float64(*target.row, target.model);
+  if (float64.module) float64.module->to(target.device);
+  auto compiled = sinter::compile(target.model.forward, compile_options(options.target, target));
+  Outcome outcome;
+  for (int64_t call = 0; call < options.calls; ++call) {
+    Inputs inputs;
+    Inputs wide;
+    for (const bench::InputSpec& spec : target.specs) {
+      inputs.push_back(bench::draw(spec, target.device));
+      wide.push_back(inputs.back().is_floating_point() ? inputs.back().to(at::kDouble) : inputs.back());
+    }
+    const at::Tensor result = compiled(inputs);
+    const bench::Accuracy accuracy = bench::compare(result, target.model.forward(inputs), float64.forward(wide));
+    if (call == 0 || !accuracy.ok || accuracy.max_error > outcome.worst.max_error) outcome.worst = accuracy;
+    if (!accuracy.ok) break;
+  }
+  outcome.report = compiled.report();
+  return outcome;
+}
+
+int verdict(const bench::Accuracy& accuracy) {
+  fmt::print("{}  largest error {:.3g} (eager {:.3g}, allowed {:.3g})  rms {:.3g} (eager {:.3g}, allowed {:.3g})\n",
+             accuracy.ok ? "check passed" : "check FAILED", accuracy.max_error, accuracy.eager_max_error,
+             accuracy.max_allowed, accuracy.rms_error, accuracy.eager_rms_error, accuracy.rms_allowed);
+  return accuracy.ok ? 0 : 1;
+}
+
+void print_entry(const EntryReport& entry) {
+  fmt::print("{}  {}  {}\n", entry.signature, entry.device, entry.compiled ? "compiled" : "runs as eager");
+  for (const GraphBreak& found : entry.breaks) {
+    fmt::print("break  {}  {}  {}\n       {}\n       try: {}\n", name(found.code), found.op, found.where, found.reason,
+               found.hint);
+  }
+  for (const KernelRecord& kernel : entry.kernels) {
+    fmt::print("kernel {} x{}  {}\n", kernel.name, kernel.launches, fmt::join(kernel.modules, ", "));
+  }
+  for (const ExternRecord& call : entry.externs) fmt::print("extern {} x{}\n", call.op, call.calls);
+  for (const std::string& guard : entry.guards) fmt::print("guard  {}\n", guard);
+}
+
+}  // namespace
+
+int run(const RunOptions& options) {
+  const Outcome outcome = compile_and_check(options);
+  std::cout << outcome.report;
+  if (!options.json.empty()) write_file(options.json, outcome.report.json());
+  return verdict(outcome.worst);
+}
+
+int explain(const RunOptions& options) {
+  const Outcome outcome = compile_and_check(options);
+  for (const EntryReport& entry : outcome.report.entries) print_entry(entry);
+  for (const std::string& note : outcome.report.notes) fmt::print("note   {}\n", note);
+  if (!options.json.empty()) write_file(options.json, outcome.report.json());
+  return verdict(outcome.worst);
+}
+
+int list_models() {
+  for (const bench::ModelRow& row : bench::models()) {
+    fmt::print("{:<12} {:<28} {}\n", row.name, fmt::join(row.inputs, " "), row.summary);
+  }
+  return 0;
+}
+
+}  // namespace sinter::command
