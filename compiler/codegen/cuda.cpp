@@ -1,0 +1,63 @@
+#include "compiler/codegen/cuda.h"
+
+#include <fmt/format.h>
+
+#include "compiler/codegen/cuda_expression.h"
+#include "compiler/codegen/cuda_prelude.h"
+#include "compiler/codegen/cuda_schedule.h"
+#include "compiler/codegen/cuda_writer.h"
+
+namespace sinter::codegen {
+namespace {
+
+using kernel::Kernel;
+using kernel::Param;
+
+/// "f32 + f32 + f32 (by value) -> f16 over [64,1024], 8 elements a thread and access, 2 in flight"
+std::string shape_line(const Kernel& kernel, const Schedule& plan) {
+  std::string inputs;
+  std::string outputs;
+  for (const Param& param : kernel.params) {
+    std::string& side = param.role == Param::Role::output ? outputs : inputs;
+    side += fmt::format("{}{}", side.empty() ? "" : " + ", ir::name(param.dtype));
+    if (param.role == Param::Role::host_scalar) side += " by value";
+  }
+  return fmt::format("{} -> {} over [{}], {} x {} elements a thread", inputs, outputs, fmt::join(kernel.extents, ","),
+                     plan.unroll, plan.width);
+}
+
+std::string comment_of(const Kernel& kernel, const Schedule& plan) {
+  std::string text;
+  for (const auto& line : kernel.comment) text += "// " + line + "\n";
+  return text + "// " + shape_line(kernel, plan) + "\n";
+}
+
+std::vector<std::string> op_names(const Kernel& kernel) {
+  std::vector<std::string> names;
+  for (const auto& instruction : kernel.body) {
+    const auto* compute = std::get_if<kernel::Compute>(&instruction.operation);
+    if (compute == nullptr) continue;
+    const auto& row = ir::row(compute->op);
+    if (row.rule != ir::TypeRule::cast) names.emplace_back(row.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+KernelSource generate_cuda(const Kernel& kernel, const DeviceInfo& device) {
+  const Schedule plan = schedule(kernel, device);
+  const std::string function = cuda_function(kernel, plan);
+  KernelSource source;
+  source.name = kernel.name;
+  source.comment = comment_of(kernel, plan);
+  source.text = cuda_prelude(function) + function;
+  source.numel = kernel.numel();
+  source.grid = {plan.grid, 1, 1};
+  source.block = {plan.block, 1, 1};
+  source.bytes = kernel.bytes_moved();
+  source.ops = op_names(kernel);
+  return source;
+}
+
+}  // namespace sinter::codegen

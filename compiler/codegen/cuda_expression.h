@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/kernel/kernel.h"
+
+namespace sinter::codegen {
+
+/// The type of one element in a kernel's text, in memory and in registers: "float", "f16", "signed char", "bool".
+[[nodiscard]] std::string_view cuda_type(ir::DType dtype);
+
+/// A number as a literal of the dtype, safe to stand as an operand: "0.5f", "(-1)", "5ll".
+[[nodiscard]] std::string cuda_literal(const ir::Scalar& value, ir::DType dtype);
+
+/// The dtype a computed slot computes in, `{t}` of its text: that of its operands; for `cast` what it converts to.
+[[nodiscard]] ir::DType computation_dtype(const kernel::Kernel& kernel, kernel::Slot slot);
+
+/// What computes one instruction: a text with `{0}`.. for operands and `{t}` for the computation's type.
+struct Expression {
+  std::string text;
+  std::vector<kernel::Slot> operands;
+};
+
+/// The expression of every slot; empty text for loads, for immediates (they are literals) and for what no store needs.
+/// Where only half-precision stores depend on a value, cheaper helpers of half accuracy are chosen.
+[[nodiscard]] std::vector<Expression> cuda_expressions(const kernel::Kernel& kernel);
+
+/// Slots that some store depends on through the expressions.
+[[nodiscard]] std::vector<bool> live_slots(const kernel::Kernel& kernel, const std::vector<Expression>& expressions);
+
+/// Fills in operands and type.
+[[nodiscard]] std::string render(const Expression& expression, std::string_view type,
+                                 const std::vector<std::string>& names);
+
+}  // namespace sinter::codegen

@@ -1,0 +1,55 @@
+#include "compiler/codegen/cuda_index.h"
+
+#include <fmt/format.h>
+
+namespace sinter::codegen {
+namespace {
+
+void add(std::string& sum, const std::string& term) {
+  if (!sum.empty()) sum += " + ";
+  sum += term;
+}
+
+}  // namespace
+
+std::string IndexText::number(int64_t value) const {
+  return wide_ ? fmt::format("{}ull", static_cast<uint64_t>(value)) : fmt::format("{}u", static_cast<uint32_t>(value));
+}
+
+std::string IndexText::sum(const ir::Affine& affine, const std::vector<std::string>& dims) const {
+  std::string text;
+  for (size_t d = 0; d < affine.strides.size(); ++d) {
+    if (affine.strides[d] == 0) continue;
+    add(text, affine.strides[d] == 1 ? dims[d] : fmt::format("{} * {}", dims[d], number(affine.strides[d])));
+  }
+  return text;
+}
+
+std::string IndexText::at(const ir::Index& index, const std::vector<std::string>& dims) const {
+  std::string text = sum(index.affine, dims);
+  for (const auto& term : index.terms) {
+    std::string inner = sum(term.inner, dims);
+    if (term.inner.offset != 0 || inner.empty()) add(inner, number(term.inner.offset));
+    std::string part = fmt::format("({})", inner);
+    if (term.divisor != 1) part += " / " + number(term.divisor);
+    if (term.modulus != 0) part += " % " + number(term.modulus);
+    if (term.scale != 1) part += " * " + number(term.scale);
+    add(text, part);
+  }
+  if (index.affine.offset != 0 || text.empty()) add(text, number(index.affine.offset));
+  return text;
+}
+
+std::vector<std::string> IndexText::dims_of(const std::string& point, std::span<const int64_t> extents) const {
+  std::vector<std::string> dims(extents.size());
+  int64_t inside = 1;
+  for (size_t d = extents.size(); d-- > 0;) {
+    std::string text = inside == 1 ? point : fmt::format("{} / {}", point, number(inside));
+    if (d != 0) text += fmt::format(" % {}", number(extents[d]));
+    dims[d] = text;
+    inside *= extents[d];
+  }
+  return dims;
+}
+
+}  // namespace sinter::codegen

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/index.h"
+
+namespace sinter::codegen {
+
+/// Writes index arithmetic in unsigned numbers of one width, so that divisions by constants become multiplications.
+class IndexText {
+ public:
+  explicit IndexText(bool wide) : wide_(wide) {}
+
+  /// The type of an index: "unsigned" or "unsigned long long".
+  [[nodiscard]] const char* type() const { return wide_ ? "unsigned long long" : "unsigned"; }
+  /// "5u" or "5ull"; negative numbers stand for their two's complement.
+  [[nodiscard]] std::string number(int64_t value) const;
+  /// The index at a point, given a text for each dim's position. Exact modulo 2^32 or 2^64, so parts may be negative.
+  [[nodiscard]] std::string at(const ir::Index& index, const std::vector<std::string>& dims) const;
+  /// Text for each dim's position from the text of the point's number in the nest.
+  [[nodiscard]] std::vector<std::string> dims_of(const std::string& point, std::span<const int64_t> extents) const;
+
+ private:
+  [[nodiscard]] std::string sum(const ir::Affine& affine, const std::vector<std::string>& dims) const;
+
+  bool wide_;
+};
+
+}  // namespace sinter::codegen

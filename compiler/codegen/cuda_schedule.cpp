@@ -1,0 +1,188 @@
+#include "compiler/codegen/cuda_schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "compiler/codegen/cuda_lanes.h"
+
+namespace sinter::codegen {
+namespace {
+
+using kernel::Kernel;
+using kernel::Param;
+
+constexpr int64_t access_bytes = 16;  ///< the widest access of one thread
+constexpr int64_t max_unroll = 4;
+constexpr uint32_t threads_per_block = 256;
+
+/// One access to memory: which parameter and where.
+struct Reference {
+  const Param* param;
+  const ir::Index* index;
+};
+
+const kernel::Load* memory_load(const Kernel& kernel, const kernel::Instruction& instruction) {
+  const auto* load = std::get_if<kernel::Load>(&instruction.operation);
+  if (load == nullptr || kernel.params[load->param].role == Param::Role::host_scalar) return nullptr;
+  return load;
+}
+
+std::vector<Reference> references(const Kernel& kernel) {
+  std::vector<Reference> all;
+  for (const auto& instruction : kernel.body) {
+    if (const auto* load = memory_load(kernel, instruction)) all.push_back({&kernel.params[load->param], &load->index});
+  }
+  for (const auto& store : kernel.stores) all.push_back({&kernel.params[store.param], &store.index});
+  return all;
+}
+
+/// Elements a vector access of `width` lanes may take at a time, from a first element that is a multiple of
+/// `alignment` elements; 0 counts as every multiple.
+int64_t chunk_of(const Param& param, int64_t alignment, int64_t width) {
+  const int64_t size = ir::bytes_of(param.dtype);
+  int64_t chunk = width;
+  while (chunk > 1 &&
+         (chunk * size > access_bytes || param.alignment % (chunk * size) != 0 || alignment % chunk != 0)) {
+    chunk /= 2;
+  }
+  return chunk;
+}
+
+Access access_of(const Reference& reference, const Kernel& kernel, const Schedule& plan) {
+  using Kind = Access::Kind;
+  const auto& extents = kernel.extents;
+  if (plan.width == 1) return {.kind = Kind::uniform};
+  if (plan.linear && is_linear(*reference.index, extents)) {
+    return {.kind = Kind::vector, .chunk = chunk_of(*reference.param, reference.index->affine.offset, plan.width)};
+  }
+  const auto lanes = lanes_of(*reference.index, extents, plan.width);
+  const bool crosses_rows = plan.linear && extents.size() > 1;
+  if (crosses_rows) {
+    const bool constant =
+        reference.index->is_affine() &&
+        std::ranges::all_of(reference.index->affine.strides, [](int64_t stride) { return stride == 0; });
+    return {.kind = constant ? Kind::uniform : Kind::gather};
+  }
+  if (!lanes) return {.kind = Kind::gather};
+  if (lanes->stride == 0) return {.kind = Kind::uniform};
+  if (lanes->stride != 1) return {.kind = Kind::strided, .stride = lanes->stride};
+  return {.kind = Kind::vector, .chunk = chunk_of(*reference.param, lanes->alignment, plan.width)};
+}
+
+/// Lanes that fill one 16-byte access of the widest element that streams through the kernel. Operands that repeat
+/// (a scale per channel) do not count.
+int64_t preferred_width(const Kernel& kernel) {
+  int64_t widest = 1;
+  for (const auto& reference : references(kernel)) {
+    int64_t footprint = 1;
+    for (size_t d = 0; d < kernel.extents.size(); ++d) {
+      if (!reference.index->is_affine() || reference.index->affine.strides[d] != 0) footprint *= kernel.extents[d];
+    }
+    if (footprint * 2 > kernel.numel()) widest = std::max(widest, ir::bytes_of(reference.param->dtype));
+  }
+  return std::max<int64_t>(1, access_bytes / widest);
+}
+
+/// True when vectors of neighbouring points help: some store writes neighbours.
+bool stores_vectors(const Kernel& kernel, const Schedule& plan) {
+  return std::ranges::any_of(plan.stores,
+                             [](const Access& a) { return a.kind == Access::Kind::vector && a.chunk > 1; }) ||
+         kernel.stores.empty();
+}
+
+void classify(const Kernel& kernel, Schedule& plan) {
+  plan.loads.assign(kernel.body.size(), {});
+  plan.stores.clear();
+  for (size_t slot = 0; slot < kernel.body.size(); ++slot) {
+    const auto* load = std::get_if<kernel::Load>(&kernel.body[slot].operation);
+    if (load == nullptr) continue;
+    const Param& param = kernel.params[load->param];
+    const bool by_value = param.role == Param::Role::host_scalar;
+    plan.loads[slot] =
+        by_value ? Access{.kind = Access::Kind::scalar} : access_of({&param, &load->index}, kernel, plan);
+  }
+  for (const auto& store : kernel.stores) {
+    plan.stores.push_back(access_of({&kernel.params[store.param], &store.index}, kernel, plan));
+  }
+}
+
+/// Every access that streams is contiguous over the whole nest, so vectors may cross rows.
+bool streams_linearly(const Kernel& kernel) {
+  const bool stores = std::ranges::all_of(
+      kernel.stores, [&](const kernel::Store& store) { return is_linear(store.index, kernel.extents); });
+  return stores && std::ranges::any_of(kernel.body, [&](const kernel::Instruction& instruction) {
+           const auto* load = memory_load(kernel, instruction);
+           return load != nullptr && is_linear(load->index, kernel.extents);
+         });
+}
+
+void choose_width(const Kernel& kernel, const DeviceInfo& device, Schedule& plan) {
+  const int64_t numel = kernel.numel();
+  const int64_t enough_threads = int64_t{device.multiprocessors} * 64;
+  int64_t wanted = preferred_width(kernel);
+  while (wanted > 1 && numel / wanted < enough_threads) wanted /= 2;
+
+  const bool one_loop = kernel.extents.size() <= 1;
+  plan.width = wanted;
+  plan.linear = one_loop;
+  if (!one_loop) {
+    while (kernel.extents.back() % plan.width != 0) plan.width /= 2;
+    if (plan.width * 2 < wanted && streams_linearly(kernel)) {
+      plan.width = wanted;
+      plan.linear = true;
+    }
+  }
+  classify(kernel, plan);
+  if (plan.width > 1 && !stores_vectors(kernel, plan)) {
+    plan.width = 1;
+    classify(kernel, plan);
+  }
+}
+
+/// Vectors a thread keeps in flight: enough bytes to hide memory latency, while the device still has blocks to share.
+int64_t choose_unroll(const Kernel& kernel, const DeviceInfo& device, const Schedule& plan) {
+  int64_t bytes = 0;
+  for (size_t slot = 0; slot < kernel.body.size(); ++slot) {
+    const auto* load = memory_load(kernel, kernel.body[slot]);
+    if (load != nullptr && plan.loads[slot].kind != Access::Kind::uniform) {
+      bytes += plan.width * ir::bytes_of(kernel.params[load->param].dtype);
+    }
+  }
+  if (plan.width == 1) bytes *= 2;
+  const int64_t enough_blocks = int64_t{device.multiprocessors} * 16;
+  int64_t unroll = 1;
+  while (unroll * 2 <= max_unroll && unroll * bytes < 32 &&
+         plan.vectors >= unroll * 2 * threads_per_block * enough_blocks) {
+    unroll *= 2;
+  }
+  return unroll;
+}
+
+bool needs_wide_index(const Kernel& kernel, int64_t points_dealt) {
+  constexpr int64_t limit = std::numeric_limits<int32_t>::max();
+  return points_dealt > limit || std::ranges::any_of(references(kernel), [&](const Reference& reference) {
+           return largest(*reference.index, kernel.extents) > limit;
+         });
+}
+
+}  // namespace
+
+Schedule schedule(const Kernel& kernel, const DeviceInfo& device) {
+  Schedule plan;
+  const int64_t numel = kernel.numel();
+  if (numel == 0) return plan;
+  choose_width(kernel, device, plan);
+  plan.vectors = numel / plan.width;
+  plan.tail = numel % plan.width;
+  plan.unroll = choose_unroll(kernel, device, plan);
+
+  const auto threads = static_cast<uint64_t>(std::max((plan.vectors + plan.unroll - 1) / plan.unroll, plan.tail));
+  plan.block = static_cast<uint32_t>(std::clamp<uint64_t>(std::bit_ceil(threads), 32, threads_per_block));
+  const auto vectors_per_block = static_cast<int64_t>(plan.block) * plan.unroll;
+  plan.grid = static_cast<uint32_t>(std::max<int64_t>(1, (plan.vectors + vectors_per_block - 1) / vectors_per_block));
+  plan.wide = needs_wide_index(kernel, plan.grid * vectors_per_block * plan.width);
+  return plan;
+}
+
+}  // namespace sinter::codegen

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/support/device_info.h"
+
+namespace sinter::codegen {
+
+/// How one load or store of the loop body reaches memory.
+struct Access {
+  enum class Kind : uint8_t {
+    scalar,   ///< a host scalar, passed by value
+    uniform,  ///< one element for all lanes of a vector
+    vector,   ///< neighbouring elements, `chunk` of them at a time
+    strided,  ///< one element a lane, `stride` elements apart
+    gather,   ///< one element a lane, each at its own index
+  };
+  Kind kind = Kind::gather;
+  int64_t stride = 0;
+  int64_t chunk = 1;
+};
+
+/// How the points of the nest are dealt to threads. A thread takes `unroll` vectors of `width` neighbouring points,
+/// `block` vectors apart; the `tail` points after the last full vector are taken one a thread.
+struct Schedule {
+  int64_t width = 1;
+  int64_t unroll = 1;
+  int64_t vectors = 0;
+  int64_t tail = 0;
+  bool linear = false;  ///< vectors are neighbours in the whole nest, not in the innermost loop: lanes may cross rows
+  bool wide = false;    ///< indices need 64 bits
+  uint32_t block = 256;
+  uint32_t grid = 1;
+  std::vector<Access> loads;   ///< by slot; meaningful where the slot is a load
+  std::vector<Access> stores;  ///< by store
+};
+
+[[nodiscard]] Schedule schedule(const kernel::Kernel& kernel, const DeviceInfo& device);
+
+}  // namespace sinter::codegen

@@ -1,0 +1,359 @@
+#include "compiler/codegen/cuda_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/codegen/cuda_index.h"
+#include "compiler/codegen/cuda_lanes.h"
+
+namespace sinter::codegen {
+namespace {
+
+using kernel::Kernel;
+using kernel::Load;
+using kernel::Param;
+using kernel::Slot;
+using Kind = Access::Kind;
+
+class Writer {
+ public:
+  Writer(const Kernel& kernel, const Schedule& schedule)
+      : kernel_(kernel),
+        plan_(schedule),
+        index_(schedule.wide),
+        expressions_(cuda_expressions(kernel)),
+        live_(live_slots(kernel, expressions_)) {}
+
+  std::string function() {
+    signature();
+    if (kernel_.numel() > 0) {
+      first_vector();
+      if (plan_.tail > 0) tail();
+      if (plan_.unroll > 1) {
+        batch();
+      } else {
+        single();
+      }
+    }
+    out_ += "}\n";
+    return std::move(out_);
+  }
+
+ private:
+  // Lines and blocks.
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    out_.append(indent_, ' ');
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+  template <class... Args>
+  void open(fmt::format_string<Args...> format, Args&&... args) {
+    line(format, std::forward<Args>(args)...);
+    indent_ += 2;
+  }
+  void close() {
+    indent_ -= 2;
+    line("}}");
+  }
+
+  /// A parameter's name says what it is: in0, scalar1, out2.
+  std::string param_name(uint32_t param) const {
+    switch (kernel_.params[param].role) {
+      case Param::Role::host_scalar:
+        return fmt::format("scalar{}", param);
+      case Param::Role::output:
+        return fmt::format("out{}", param);
+      default:
+        return fmt::format("in{}", param);
+    }
+  }
+
+  std::string declaration(uint32_t param) const {
+    const Param& p = kernel_.params[param];
+    if (p.role == Param::Role::host_scalar) {
+      return fmt::format("const {} {}", ir::is_float(p.dtype) ? "double" : "long long", param_name(param));
+    }
+    const char* constness = p.role == Param::Role::input ? "const " : "";
+    const char* restricted = p.in_place ? "" : "__restrict__ ";
+    return fmt::format("{}{}* {}{}", constness, cuda_type(p.dtype), restricted, param_name(param));
+  }
+
+  void signature() {
+    std::string params;
+    for (uint32_t p = 0; p < kernel_.params.size(); ++p) params += (p == 0 ? "" : ", ") + declaration(p);
+    line("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{", plan_.block, kernel_.name, params);
+    indent_ = 2;
+  }
+
+  /// The number of this thread's first vector.
+  void first_vector() {
+    const int64_t per_block = plan_.block * plan_.unroll;
+    const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
+    line("const {} first = {} * {} + threadIdx.x;", index_.type(), block, index_.number(per_block));
+  }
+
+  bool guarded() const { return plan_.vectors % (plan_.block * plan_.unroll) != 0; }
+
+  /// Points after the last full vector, one a thread.
+  void tail() {
+    open("if (first < {}) {{", index_.number(plan_.tail));
+    line("const {} p = first + {};", index_.type(), index_.number(plan_.vectors * plan_.width));
+    positions();
+    width_ = 1;
+    declare_and_load("", true);
+    compute_and_store("");
+    width_ = plan_.width;
+    close();
+  }
+
+  /// One vector a thread.
+  void single() {
+    if (plan_.vectors == 0) return;
+    if (guarded()) line("if (first >= {}) return;", index_.number(plan_.vectors));
+    point("first");
+    positions();
+    declare_and_load("", true);
+    compute_and_store("");
+  }
+
+  /// Several vectors a thread: all loads first, so that they are under way together.
+  void batch() {
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      if (is_memory_load(slot)) line("{} x{}[{}];", storage_type(slot), slot, plan_.unroll);
+    }
+    for (const bool loading : {true, false}) {
+      line("#pragma unroll");
+      open("for (unsigned u = 0; u < {}u; ++u) {{", plan_.unroll);
+      line("const {} vec = first + u * {}u;", index_.type(), plan_.block);
+      if (guarded()) open("if (vec < {}) {{", index_.number(plan_.vectors));
+      point("vec");
+      positions();
+      if (loading) {
+        declare_and_load("[u]", false);
+      } else {
+        compute_and_store("[u]");
+      }
+      if (guarded()) close();
+      close();
+    }
+  }
+
+  void point(std::string_view vector) {
+    if (plan_.width == 1) {
+      line("const {} p = {};", index_.type(), vector);
+    } else {
+      line("const {} p = {} * {};", index_.type(), vector, index_.number(plan_.width));
+    }
+  }
+
+  /// The point's position in every loop, where an access needs it.
+  void positions() {
+    dims_ = {"p"};
+    if (kernel_.extents.size() <= 1 || all_linear()) return;
+    dims_ = index_.dims_of("p", kernel_.extents);
+    for (size_t d = 0; d < dims_.size(); ++d) {
+      line("const {} i{} = {};", index_.type(), d, dims_[d]);
+      dims_[d] = fmt::format("i{}", d);
+    }
+  }
+
+  bool all_linear() const {
+    const auto linear = [&](const ir::Index& index) { return is_linear(index, kernel_.extents); };
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      if (is_memory_load(slot) && !linear(load(slot).index)) return false;
+    }
+    return std::ranges::all_of(kernel_.stores, [&](const kernel::Store& store) { return linear(store.index); });
+  }
+
+  const Load& load(Slot slot) const { return std::get<Load>(kernel_.body[slot].operation); }
+
+  bool is_memory_load(Slot slot) const {
+    return live_[slot] && std::holds_alternative<Load>(kernel_.body[slot].operation) &&
+           plan_.loads[slot].kind != Kind::scalar;
+  }
+
+  Kind kind(const Access& access) const { return width_ == 1 ? Kind::uniform : access.kind; }
+
+  std::string pack_type(ir::DType dtype, const Access& access) const {
+    const int64_t chunk = access.kind == Kind::vector ? access.chunk : 1;
+    return fmt::format("pack<{}, {}, {}>", cuda_type(dtype), width_, chunk * ir::bytes_of(dtype));
+  }
+
+  /// The type that holds what one vector needs of a load: one element, or one a lane.
+  std::string storage_type(Slot slot) const {
+    const ir::DType dtype = kernel_.body[slot].dtype;
+    const Access& access = plan_.loads[slot];
+    return kind(access) == Kind::uniform ? std::string(cuda_type(dtype)) : pack_type(dtype, access);
+  }
+
+  /// The address text of the vector's first element.
+  std::string address(const ir::Index& index, const std::vector<std::string>& dims) const {
+    if (is_linear(index, kernel_.extents) && dims == dims_) {
+      return index.affine.offset == 0 ? "p" : fmt::format("p + {}", index_.number(index.affine.offset));
+    }
+    return index_.at(index, dims);
+  }
+
+  void declare_and_load(std::string_view suffix, bool declare) {
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      if (!is_memory_load(slot)) continue;
+      const std::string type = storage_type(slot);
+      const std::string prefix = declare ? type + " " : "";
+      const std::string name = param_name(load(slot).param);
+      switch (kind(plan_.loads[slot])) {
+        case Kind::uniform:
+          line("{}x{}{} = {}[{}];", prefix, slot, suffix, name, address(load(slot).index, dims_));
+          break;
+        case Kind::vector:
+          line("{}x{}{} = load<{}>({} + {});", prefix, slot, suffix, type, name,
+               parenthesised(address(load(slot).index, dims_)));
+          break;
+        default:
+          if (declare) line("{}x{};", prefix, slot);
+      }
+    }
+    load_lanes(suffix);
+  }
+
+  static std::string parenthesised(const std::string& text) {
+    return text.find(' ') == std::string::npos ? text : "(" + text + ")";
+  }
+
+  bool lane_by_lane(const Access& access) const {
+    return kind(access) == Kind::strided || kind(access) == Kind::gather;
+  }
+
+  /// Loads that fetch every lane on its own.
+  void load_lanes(std::string_view suffix) {
+    const auto wanted = [&](Slot slot) { return is_memory_load(slot) && lane_by_lane(plan_.loads[slot]); };
+    bool any = false;
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) any = any || wanted(slot);
+    if (!any) return;
+    open_lanes();
+    const auto dims = lane_dims();
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      if (!wanted(slot)) continue;
+      line("x{}{}.v[k] = {}[{}];", slot, suffix, param_name(load(slot).param),
+           lane_address(load(slot).index, plan_.loads[slot], dims));
+    }
+    close();
+  }
+
+  void open_lanes() {
+    line("#pragma unroll");
+    open("for (unsigned k = 0; k < {}u; ++k) {{", width_);
+  }
+
+  /// Positions of lane k; lanes that may cross rows take their own divisions.
+  std::vector<std::string> lane_dims() {
+    auto dims = dims_;
+    if (kernel_.extents.size() <= 1 || !plan_.linear) {
+      dims.back() = fmt::format("({} + k)", dims.back());
+      return dims;
+    }
+    line("const {} q = p + k;", index_.type());
+    dims = index_.dims_of("q", kernel_.extents);
+    for (size_t d = 0; d < dims.size(); ++d) {
+      line("const {} j{} = {};", index_.type(), d, dims[d]);
+      dims[d] = fmt::format("j{}", d);
+    }
+    return dims;
+  }
+
+  std::string lane_address(const ir::Index& index, const Access& access, const std::vector<std::string>& dims) const {
+    if (access.kind == Kind::gather) return index_.at(index, dims);
+    return fmt::format("{} + k * {}", index_.at(index, dims_), index_.number(access.stride));
+  }
+
+  void compute_and_store(std::string_view suffix) {
+    if (width_ == 1) {
+      const auto names = compute(suffix);
+      for (const auto& store : kernel_.stores) {
+        line("{}[{}] = {};", param_name(store.param), address(store.index, dims_), names[store.value]);
+      }
+      return;
+    }
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+      if (plan_.stores[i].kind == Kind::vector) line("{} y{};", store_type(i), i);
+    }
+    open_lanes();
+    std::vector<std::string> dims;
+    if (std::ranges::any_of(plan_.stores, [&](const Access& a) { return lane_by_lane(a); })) dims = lane_dims();
+    const auto names = compute(fmt::format("{}.v[k]", suffix));
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) store_lane(i, names[kernel_.stores[i].value], dims);
+    close();
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+      const auto& store = kernel_.stores[i];
+      if (plan_.stores[i].kind != Kind::vector) continue;
+      line("store({} + {}, y{});", param_name(store.param), parenthesised(address(store.index, dims_)), i);
+    }
+  }
+
+  std::string store_type(size_t i) const {
+    return pack_type(kernel_.params[kernel_.stores[i].param].dtype, plan_.stores[i]);
+  }
+
+  void store_lane(size_t i, const std::string& value, const std::vector<std::string>& dims) {
+    const auto& store = kernel_.stores[i];
+    const Access& access = plan_.stores[i];
+    if (access.kind == Kind::vector) {
+      line("y{}.v[k] = {};", i, value);
+    } else {
+      line("{}[{}] = {};", param_name(store.param), lane_address(store.index, access, dims), value);
+    }
+  }
+
+  /// Writes the body for one point and gives the text that names each slot's value. `lane` selects a load's element.
+  std::vector<std::string> compute(std::string_view lane) {
+    std::vector<std::string> names(kernel_.body.size());
+    const std::string_view whole = lane.substr(0, lane.find('.'));
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      if (!live_[slot]) continue;
+      const auto& instruction = kernel_.body[slot];
+      if (const auto* immediate = std::get_if<kernel::Immediate>(&instruction.operation)) {
+        names[slot] = cuda_literal(immediate->value, instruction.dtype);
+      } else if (std::holds_alternative<Load>(instruction.operation)) {
+        names[slot] = loaded(slot, kind(plan_.loads[slot]) == Kind::uniform ? whole : lane);
+      } else {
+        line("const {} v{} = {};", cuda_type(instruction.dtype), slot, expression(slot, names));
+        names[slot] = fmt::format("v{}", slot);
+      }
+    }
+    return names;
+  }
+
+  std::string loaded(Slot slot, std::string_view selector) const {
+    if (plan_.loads[slot].kind != Kind::scalar) return fmt::format("x{}{}", slot, selector);
+    const std::string name = param_name(load(slot).param);
+    const ir::DType dtype = kernel_.body[slot].dtype;
+    return fmt::format("convert<{}>({})", cuda_type(dtype), name);
+  }
+
+  std::string expression(Slot slot, const std::vector<std::string>& names) const {
+    const Expression& e = expressions_[slot];
+    std::vector<std::string> operands;
+    for (const Slot operand : e.operands) operands.push_back(names[operand]);
+    return render(e, cuda_type(computation_dtype(kernel_, slot)), operands);
+  }
+
+  const Kernel& kernel_;
+  const Schedule& plan_;
+  IndexText index_;
+  std::vector<Expression> expressions_;
+  std::vector<bool> live_;
+  std::vector<std::string> dims_;
+  std::string out_;
+  size_t indent_ = 0;
+  int64_t width_ = plan_.width;
+};
+
+}  // namespace
+
+std::string cuda_function(const Kernel& kernel, const Schedule& schedule) {
+  return Writer(kernel, schedule).function();
+}
+
+}  // namespace sinter::codegen
