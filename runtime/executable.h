@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace sinter::runtime {
 
 struct ExecutableOptions {
   bool graphs = false;  ///< record a CUDA Graph and replay it (CUDA plans only)
+  /// Held while `run` adds to the report after the build ("record", notes, graphs); none where nobody else reads it.
+  std::mutex* report_mutex = nullptr;
 };
 
 /// A plan with its kernels built. Thread-safe: calls of several threads take turns where they share a recorded graph.
@@ -19,6 +22,7 @@ class Executable {
  public:
   /// Builds every kernel (in parallel, equal texts once per process). Fills kernel records and the phases "kernels"
   /// and "load" of the report. Throws InternalError (with source and log saved) when a kernel does not build.
+  /// The host outlives the executable; so does the report when `graphs` is set.
   static std::unique_ptr<Executable> build(std::shared_ptr<const Plan> plan, Host& host,
                                            const ExecutableOptions& options, EntryReport& report);
   virtual ~Executable() = default;

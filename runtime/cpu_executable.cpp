@@ -1,0 +1,107 @@
+#include "runtime/cpu_executable.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "runtime/interpret.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/llvm_jit.h"
+#include "runtime/plan_executable.h"
+#include "runtime/stopwatch.h"
+
+namespace sinter::runtime {
+namespace {
+
+/// Points below which a loop is not worth waking another thread.
+constexpr int64_t points_per_range = 16384;
+
+using CpuKernels = std::vector<std::shared_ptr<const CompiledCpuKernel>>;
+
+/// Machine code of `source`, made once per process for equal texts. Thread-safe.
+Cached<const CompiledCpuKernel> build_cpu_kernel(const KernelSource& source) {
+  // Never destroyed: kernels may run on LibTorch's threads until the process ends.
+  static auto& jit = *new LlvmJit();
+  static auto& cache = *new BuildCache<const CompiledCpuKernel>();
+  return cache.get(source.text, [&] { return jit.compile(source); });
+}
+
+/// One launch cut into ranges that start at multiples of the kernel's granule.
+struct Loop {
+  CpuKernel entry;
+  const void* const* params;
+  int64_t granule;
+  int64_t numel;
+
+  /// Runs units [begin, end) of `granule` points each.
+  void operator()(int64_t begin, int64_t end) const { entry(params, begin * granule, std::min(end * granule, numel)); }
+};
+
+class CpuExecutor {
+ public:
+  CpuExecutor(const Plan& plan, Host& host, const CpuKernels& kernels) : plan_(plan), host_(host), kernels_(kernels) {}
+
+  void launch(const Program::Launch& launch, std::span<const Program::Param> params, std::span<uint64_t> values) {
+    std::array<const void*, 32> few{};
+    std::vector<const void*> many(values.size() > few.size() ? values.size() : 0);
+    const void** pointers = many.empty() ? few.data() : many.data();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const bool is_address = params[i].pass == KernelArg::Pass::pointer;
+      pointers[i] = is_address ? reinterpret_cast<const void*>(values[i]) : &values[i];
+    }
+    const KernelSource& source = plan_.kernels[launch.kernel];
+    const int64_t granule = std::max<int64_t>(1, source.granule);
+    const Loop loop{kernels_[launch.kernel]->entry(), pointers, granule, source.numel};
+    const int64_t units = (source.numel + granule - 1) / granule;
+    if (source.numel <= points_per_range) return loop(0, units);
+    host_.parallel_for(units, std::max<int64_t>(1, points_per_range / granule),
+                       [&loop](int64_t begin, int64_t end) { loop(begin, end); });
+  }
+  void call(Frame& frame, uint32_t call) { frame.call(call); }
+
+ private:
+  const Plan& plan_;
+  Host& host_;
+  const CpuKernels& kernels_;
+};
+
+class CpuExecutable final : public PlanExecutable {
+ public:
+  CpuExecutable(std::shared_ptr<const Plan> plan, Host& host, CpuKernels kernels)
+      : PlanExecutable(std::move(plan), host), kernels_(std::move(kernels)) {}
+
+ private:
+  void execute(const Program& program, Frame& frame) override {
+    interpret(program, frame, CpuExecutor(plan(), host(), kernels_));
+  }
+  void copy_on_device(void* to, const void* from, int64_t bytes) override {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+  void wait() override {}
+
+  CpuKernels kernels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> build_cpu_executable(std::shared_ptr<const Plan> plan, Host& host, EntryReport& report) {
+  const std::vector<uint32_t> launched = launched_kernels(*plan);
+  const Stopwatch stopwatch;
+  CpuKernels kernels(plan->kernels.size());
+  std::vector<KernelRecord> records(launched.size());
+  run_in_parallel(launched.size(), [&](size_t i) {
+    const uint32_t kernel = launched[i];
+    const auto cached = build_cpu_kernel(plan->kernels[kernel]);
+    kernels[kernel] = cached.built;
+    records[i] = record_of(*plan, kernel);
+    records[i].build_seconds = cached.seconds;
+    records[i].origin = cached.shared ? "shared" : "built";
+  });
+  report.add_phase("kernels", stopwatch.seconds());
+  report.add_phase("load", 0);
+  report.kernels.insert(report.kernels.end(), records.begin(), records.end());
+  return std::make_unique<CpuExecutable>(std::move(plan), host, std::move(kernels));
+}
+
+}  // namespace sinter::runtime

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "runtime/executable.h"
+
+namespace sinter::runtime {
+
+/// Executable::build for plans of the LLVM back end.
+[[nodiscard]] std::unique_ptr<Executable> build_cpu_executable(std::shared_ptr<const Plan> plan, Host& host,
+                                                               EntryReport& report);
+
+}  // namespace sinter::runtime

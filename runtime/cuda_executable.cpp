@@ -1,0 +1,133 @@
+#include "runtime/cuda_executable.h"
+
+#include <atomic>
+
+#include "runtime/cuda_graph.h"
+#include "runtime/interpret.h"
+#include "runtime/plan_executable.h"
+#include "runtime/stopwatch.h"
+
+namespace sinter::runtime {
+namespace {
+
+class CudaExecutable final : public PlanExecutable {
+ public:
+  CudaExecutable(std::shared_ptr<const Plan> shared_plan, Host& given_host, std::vector<CudaKernel> kernels,
+                 const ExecutableOptions& options, EntryReport& report)
+      : PlanExecutable(std::move(shared_plan), given_host),
+        context_(Driver::get().context_of(plan().device.index)),
+        kernels_(std::move(kernels)),
+        parts_{plan(), host(), Driver::get(), kernels_},
+        layout_(options.graphs ? lay_out_graph(plan()) : GraphLayout{}),
+        report_(report),
+        report_mutex_(options.report_mutex),
+        graphs_(options.graphs) {}
+
+  void run(Frame& frame) override {
+    const ContextScope scope(parts_.driver, context_);
+    if (graphs_ && replayed(frame)) return;
+    PlanExecutable::run(frame);
+  }
+
+ private:
+  [[nodiscard]] CUstream stream() const { return static_cast<CUstream>(host().current_stream(plan().device)); }
+
+  void execute(const Program& program, Frame& frame) override {
+    const ContextScope scope(parts_.driver, context_);
+    interpret(program, frame, CudaExecutor(parts_, stream()));
+  }
+  void copy_on_device(void* to, const void* from, int64_t bytes) override {
+    parts_.driver.check(
+        parts_.driver.copy_on_device(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from),
+                                     static_cast<size_t>(bytes), stream()),
+        "cuMemcpyDtoDAsync");
+  }
+  void wait() override {
+    const ContextScope scope(parts_.driver, context_);
+    parts_.driver.check(parts_.driver.stream_synchronize(stream()), "cuStreamSynchronize");
+  }
+
+  /// True when the stream is being recorded by the caller (or cannot tell): his graph gets the launches themselves.
+  [[nodiscard]] bool is_recording(CUstream stream) const {
+    CUstreamCaptureStatus status{};
+    const CUresult result = parts_.driver.stream_is_capturing(stream, &status);
+    return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+  }
+
+  /// Runs the call through the graph, recorded at the first one. False when the plan launches directly.
+  bool replayed(Frame& frame) {
+    const CUstream current = stream();
+    if (is_recording(current)) return false;
+    std::lock_guard lock(mutex_);
+    if (graph_ == nullptr && !record(frame, current)) return false;
+    if (has_kept_outputs()) share_frozen(frame);
+    graph_->replay(frame, current);
+    copy_kept_outputs(frame);
+    return true;
+  }
+
+  bool record(Frame& frame, CUstream current) {
+    if (!graphs_) return false;  // another thread tried meanwhile
+    const Stopwatch stopwatch;
+    try {
+      graph_ = CudaGraph::record(parts_, layout_, steps(), frame, kept(), current);
+    } catch (const std::exception& error) {
+      graphs_ = false;
+      report([&] { report_.notes.push_back(std::string("launched directly: ") + error.what()); });
+      return false;
+    }
+    report([&] {
+      report_.add_phase("record", stopwatch.seconds());
+      report_.graphs = 1;
+    });
+    return true;
+  }
+
+  template <class Change>
+  void report(Change&& change) {
+    std::unique_lock<std::mutex> lock;
+    if (report_mutex_ != nullptr) lock = std::unique_lock(*report_mutex_);
+    change();
+  }
+
+  CUcontext context_;
+  std::vector<CudaKernel> kernels_;
+  CudaParts parts_;
+  GraphLayout layout_;
+  EntryReport& report_;
+  std::mutex* report_mutex_;
+  std::atomic<bool> graphs_;          ///< false once a recording failed
+  std::mutex mutex_;                  ///< one thread at a time records or replays
+  std::unique_ptr<CudaGraph> graph_;  ///< null until recorded
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> plan, Host& host,
+                                                  const ExecutableOptions& options, EntryReport& report) {
+  const int device = plan->device.index;
+  const int sm = Driver::get().sm_of(device);
+  const std::vector<uint32_t> launched = launched_kernels(*plan);
+  std::vector<Cached<Cubin>> cubins(launched.size());
+  const Stopwatch building;
+  run_in_parallel(launched.size(), [&](size_t i) { cubins[i] = build_cubin(plan->kernels[launched[i]], sm); });
+  report.add_phase("kernels", building.seconds());
+
+  const Stopwatch loading;
+  std::vector<CudaKernel> kernels(plan->kernels.size());
+  for (size_t i = 0; i < launched.size(); ++i) {
+    const CudaKernel kernel = load_cubin(cubins[i].built, plan->kernels[launched[i]].name, device);
+    kernels[launched[i]] = kernel;
+    KernelRecord record = record_of(*plan, launched[i]);
+    record.registers = kernel.registers;
+    record.spill_bytes = kernel.spill_bytes;
+    record.shared_bytes = kernel.shared_bytes;
+    record.build_seconds = cubins[i].seconds;
+    record.origin = cubins[i].shared ? "shared" : "built";
+    report.kernels.push_back(std::move(record));
+  }
+  report.add_phase("load", loading.seconds());
+  return std::make_unique<CudaExecutable>(std::move(plan), host, std::move(kernels), options, report);
+}
+
+}  // namespace sinter::runtime

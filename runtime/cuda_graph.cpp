@@ -1,0 +1,208 @@
+#include "runtime/cuda_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "compiler/support/errors.h"
+#include "runtime/interpret.h"
+
+namespace sinter::runtime {
+namespace {
+
+CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+/// Binds in `to` the inputs, state and content that `from` holds.
+void share_border(const Plan& plan, Frame& to, const Frame& from, const Frame* kept) {
+  for (uint32_t i = 0; i < plan.buffers.size(); ++i) {
+    const BufferKind kind = plan.buffers[i].kind;
+    const bool given = kind == BufferKind::input || kind == BufferKind::state || kind == BufferKind::content;
+    if (given) to.share(BufferId{i}, from, BufferId{i});
+    if (kind == BufferKind::frozen && kept != nullptr) to.share(BufferId{i}, *kept, BufferId{i});
+  }
+}
+
+/// Makes `later` wait for what `earlier` was given so far.
+void order_after(const Driver& driver, CUevent event, CUstream earlier, CUstream later) {
+  driver.check(driver.event_record(event, earlier), "cuEventRecord");
+  driver.check(driver.stream_wait(later, event, CU_EVENT_WAIT_DEFAULT), "cuStreamWaitEvent");
+}
+
+}  // namespace
+
+CudaGraph::CudaGraph(const CudaParts& parts, const GraphLayout& layout)
+    : parts_(parts), layout_(layout), moving_(layout.moving_inputs) {
+  moving_.insert(moving_.end(), layout.moving_outputs.begin(), layout.moving_outputs.end());
+  addresses_.resize(moving_.size());
+  parts_.driver.check(parts_.driver.event_create(&last_use_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+}
+
+CudaGraph::~CudaGraph() {
+  // Failures are not reported: at the end of the process the driver may be gone already.
+  const Driver& driver = parts_.driver;
+  if (used_) driver.event_synchronize(last_use_);
+  if (exec_ != nullptr) driver.graph_exec_destroy(exec_);
+  if (graph_ != nullptr) driver.graph_destroy(graph_);
+  driver.event_destroy(last_use_);
+  if (pool_) parts_.host.release_pool(parts_.plan.device, *pool_);
+}
+
+std::unique_ptr<CudaGraph> CudaGraph::record(const CudaParts& parts, const GraphLayout& layout, const Program& steps,
+                                             Frame& frame, const Frame* kept, CUstream stream) {
+  if (!layout.refusal.empty()) throw NotRecorded(layout.refusal);
+  std::unique_ptr<CudaGraph> graph(new CudaGraph(parts, layout));
+  graph->warm_up(steps, frame, kept, stream);
+  // The recorded launches need some address for the tensors that move: those of this call.
+  for (BufferId buffer : layout.moving_outputs) frame.allocate(buffer);
+  graph->capture(frame, kept);
+  for (BufferId buffer : layout.moving_outputs) frame.release(buffer);
+  return graph;
+}
+
+void CudaGraph::warm_up(const Program& steps, Frame& frame, const Frame* kept, CUstream stream) {
+  const auto recording = parts_.host.record(parts_.plan.device, false);
+  const auto side = static_cast<CUstream>(recording->stream());
+  order_after(parts_.driver, last_use_, stream, side);
+  CudaExecutor executor(parts_, side);
+  try {
+    const auto inside = parts_.host.make_frame(parts_.plan);
+    share_border(parts_.plan, *inside, frame, kept);
+    interpret(steps, *inside, executor);
+  } catch (const std::exception&) {
+    order_after(parts_.driver, last_use_, side, stream);
+    throw NotRecorded(executor.last() + " cannot be recorded");
+  }
+  order_after(parts_.driver, last_use_, side, stream);
+}
+
+void CudaGraph::capture(Frame& frame, const Frame* kept) {
+  const Program steps = flatten(parts_.plan, parts_.plan.steps, layout_.moving_outputs);
+  const auto recording = parts_.host.record(parts_.plan.device, true);
+  pool_ = recording->pool();
+  const auto inside = parts_.host.make_frame(parts_.plan);
+  share_border(parts_.plan, *inside, frame, kept);
+  for (BufferId buffer : layout_.moving_outputs) inside->share(buffer, frame, buffer);
+  for (BufferId buffer : layout_.copied_inputs) {
+    inside->allocate(buffer);
+    copies_in_.push_back(copy_in_of(*inside, buffer));
+  }
+  const auto stream = static_cast<CUstream>(recording->stream());
+  StreamCapture capturing(parts_.driver, stream);
+  RecordingExecutor executor(parts_, stream, capturing);
+  try {
+    interpret(steps, *inside, executor);
+    graph_ = capturing.end();
+  } catch (const std::exception&) {
+    throw NotRecorded(executor.last() + " cannot be recorded");
+  }
+  for (BufferId buffer : layout_.copied_outputs) copies_out_.push_back(copy_out_of(*inside, buffer));
+  for (const RecordedLaunch& launch : executor.launches()) keep(launch);
+  parts_.driver.check(parts_.driver.graph_instantiate(&exec_, graph_, 0), "cuGraphInstantiate");
+}
+
+CudaGraph::Copy CudaGraph::copy_in_of(const Frame& inside, BufferId input) const {
+  const int64_t bytes = span_bytes(parts_.plan.buffers[input.index].type);
+  return {input, address(inside.data(input)), static_cast<size_t>(bytes)};
+}
+
+CudaGraph::Copy CudaGraph::copy_out_of(const Frame& inside, BufferId root) const {
+  // The root itself may be released where a view or an in-place kernel carries its memory out.
+  for (BufferId output : parts_.plan.outputs) {
+    const Root place = root_of(parts_.plan, output);
+    if (place.buffer != root) continue;
+    const CUdeviceptr start = address(inside.data(output)) - static_cast<uint64_t>(place.bytes);
+    return {root, start, static_cast<size_t>(span_bytes(parts_.plan.buffers[root.index].type))};
+  }
+  throw InternalError("runtime", fmt::format("plan {}: buffer {} is no output", parts_.plan.name, root.index));
+}
+
+void CudaGraph::keep(const RecordedLaunch& launch) {
+  Node node{launch.node, launch.kernel, launch.values, {}};
+  for (uint32_t i = 0; i < launch.params.size(); ++i) {
+    const Program::Param& param = launch.params[i];
+    const Root root = root_of(parts_.plan, param.buffer);
+    if (param.pass == KernelArg::Pass::pointer) {
+      const auto found = std::find(moving_.begin(), moving_.end(), root.buffer);
+      if (found == moving_.end()) continue;
+      node.moving.push_back({i, param.pass, root.buffer, static_cast<uint32_t>(found - moving_.begin()), root.bytes});
+      continue;
+    }
+    const BufferKind kind = parts_.plan.buffers[root.buffer.index].kind;
+    if (kind == BufferKind::input || kind == BufferKind::state) {
+      node.moving.push_back({i, param.pass, param.buffer, 0, 0});
+    }
+  }
+  if (!node.moving.empty()) nodes_.push_back(std::move(node));
+}
+
+void CudaGraph::replay(Frame& frame, CUstream stream) {
+  const Driver& driver = parts_.driver;
+  for (BufferId buffer : layout_.moving_outputs) frame.allocate(buffer);
+  for (const Copy& copy : copies_out_) frame.allocate(copy.buffer);
+  for (BufferId buffer : layout_.scalar_binds) frame.bind(buffer);
+  if (used_ && stream != last_stream_) {
+    driver.check(driver.stream_wait(stream, last_use_, CU_EVENT_WAIT_DEFAULT), "cuStreamWaitEvent");
+  }
+  repoint(frame);
+  for (const Copy& copy : copies_in_) {
+    if (copy.bytes == 0) continue;
+    driver.check(driver.copy_on_device(copy.address, address(frame.data(copy.buffer)), copy.bytes, stream),
+                 "cuMemcpyDtoDAsync");
+  }
+  driver.check(driver.graph_launch(exec_, stream), "cuGraphLaunch");
+  for (const Copy& copy : copies_out_) {
+    if (copy.bytes == 0) continue;
+    driver.check(driver.copy_on_device(address(frame.data(copy.buffer)), copy.address, copy.bytes, stream),
+                 "cuMemcpyDtoDAsync");
+  }
+  driver.check(driver.event_record(last_use_, stream), "cuEventRecord");
+  last_stream_ = stream;
+  used_ = true;
+  for (BufferId buffer : layout_.output_binds) frame.bind(buffer);
+}
+
+void CudaGraph::repoint(Frame& frame) {
+  for (size_t i = 0; i < moving_.size(); ++i) addresses_[i] = address(frame.data(moving_[i]));
+  for (Node& node : nodes_) {
+    bool moved = node.stale;
+    for (const MovingParam& param : node.moving) {
+      const uint64_t value = value_of(param, frame);
+      moved |= node.values[param.position] != value;
+      node.values[param.position] = value;
+    }
+    if (moved) set(node);
+  }
+}
+
+uint64_t CudaGraph::value_of(const MovingParam& param, const Frame& frame) const {
+  switch (param.pass) {
+    case KernelArg::Pass::pointer:
+      return addresses_[param.index] + static_cast<uint64_t>(param.offset);
+    case KernelArg::Pass::scalar_f64:
+      return std::bit_cast<uint64_t>(frame.scalar_f64(param.buffer));
+    case KernelArg::Pass::scalar_i64:
+      return static_cast<uint64_t>(frame.scalar_i64(param.buffer));
+  }
+  return 0;
+}
+
+void CudaGraph::set(Node& node) {
+  const KernelSource& source = parts_.plan.kernels[node.kernel];
+  LaunchParams params(node.values);
+  CUDA_KERNEL_NODE_PARAMS launch{};
+  launch.func = parts_.kernels[node.kernel].function;
+  launch.gridDimX = source.grid[0];
+  launch.gridDimY = source.grid[1];
+  launch.gridDimZ = source.grid[2];
+  launch.blockDimX = source.block[0];
+  launch.blockDimY = source.block[1];
+  launch.blockDimZ = source.block[2];
+  launch.kernelParams = params.pointers();
+  node.stale = true;
+  parts_.driver.check(parts_.driver.graph_set_kernel_params(exec_, node.handle, &launch),
+                      "cuGraphExecKernelNodeSetParams");
+  node.stale = false;
+}
+
+}  // namespace sinter::runtime

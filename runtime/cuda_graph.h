@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "runtime/graph_layout.h"
+#include "runtime/graph_recorder.h"
+#include "runtime/host.h"
+#include "runtime/program.h"
+
+namespace sinter::runtime {
+
+/// Why an entry launches directly, e.g. "aten::multinomial cannot be recorded". Everything is as before the attempt.
+class NotRecorded : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// One plan recorded as a CUDA Graph. Used by one thread at a time.
+class CudaGraph {
+ public:
+  /// Runs the plan once on a side stream to warm up the libraries, then records it there, with memory of a private
+  /// pool. Nothing of the recording runs. `frame` is that of a call, `kept` holds the frozen buffers (or is null),
+  /// `stream` is the caller's; it waits for the warm-up. Throws NotRecorded when an extern call cannot be recorded.
+  [[nodiscard]] static std::unique_ptr<CudaGraph> record(const CudaParts& parts, const GraphLayout& layout,
+                                                         const Program& steps, Frame& frame, const Frame* kept,
+                                                         CUstream stream);
+  /// Waits for the last replay, then gives the pool back.
+  ~CudaGraph();
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+  /// Runs one call: re-points what moved, copies in, replays on `stream`, copies out. Binds the outputs in `frame`.
+  void replay(Frame& frame, CUstream stream);
+
+ private:
+  /// A re-pointed parameter of a recorded launch.
+  struct MovingParam {
+    uint32_t position = 0;  ///< among the launch's parameters
+    KernelArg::Pass pass = KernelArg::Pass::pointer;
+    BufferId buffer;     ///< pointers: the root; scalars: the buffer to read
+    uint32_t index = 0;  ///< pointers: into `addresses_`
+    int64_t offset = 0;  ///< pointers: bytes after it
+  };
+  struct Node {
+    CUgraphNode handle = nullptr;
+    uint32_t kernel = 0;
+    std::vector<uint64_t> values;  ///< as the instantiated graph has them
+    std::vector<MovingParam> moving;
+    bool stale = false;  ///< the last attempt to set `values` failed
+  };
+  /// Memory of the graph's own that a tensor is copied to or from.
+  struct Copy {
+    BufferId buffer;
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+  };
+
+  CudaGraph(const CudaParts& parts, const GraphLayout& layout);
+  void warm_up(const Program& steps, Frame& frame, const Frame* kept, CUstream stream);
+  void capture(Frame& frame, const Frame* kept);
+  void keep(const RecordedLaunch& launch);
+  [[nodiscard]] Copy copy_in_of(const Frame& inside, BufferId input) const;
+  [[nodiscard]] Copy copy_out_of(const Frame& inside, BufferId root) const;
+  void repoint(Frame& frame);
+  void set(Node& node);
+  [[nodiscard]] uint64_t value_of(const MovingParam& param, const Frame& frame) const;
+
+  const CudaParts& parts_;
+  const GraphLayout& layout_;
+  std::vector<BufferId> moving_;     ///< moving inputs, then moving outputs
+  std::vector<uint64_t> addresses_;  ///< of `moving_`, in this call
+  std::vector<Node> nodes_;          ///< only those with a moving parameter
+  std::vector<Copy> copies_in_;
+  std::vector<Copy> copies_out_;
+  std::optional<uint64_t> pool_;
+  CUgraph graph_ = nullptr;
+  CUgraphExec exec_ = nullptr;
+  CUevent last_use_ = nullptr;
+  CUstream last_stream_ = nullptr;
+  bool used_ = false;
+};
+
+}  // namespace sinter::runtime

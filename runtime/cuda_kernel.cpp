@@ -1,0 +1,62 @@
+#include "runtime/cuda_kernel.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "runtime/nvrtc.h"
+
+namespace sinter::runtime {
+namespace {
+
+CudaKernel load(const Cubin& cubin, const std::string& name, int device) {
+  const Driver& driver = Driver::get();
+  const ContextScope scope(driver, driver.context_of(device));
+  CUmodule module = nullptr;
+  driver.check(driver.module_load(&module, cubin.image.data()), "cuModuleLoadData");
+  CudaKernel kernel;
+  driver.check(driver.module_function(&kernel.function, module, name.c_str()), "cuModuleGetFunction");
+  const auto attribute = [&](int& value, CUfunction_attribute which) {
+    driver.check(driver.function_attribute(&value, which, kernel.function), "cuFuncGetAttribute");
+  };
+  attribute(kernel.registers, CU_FUNC_ATTRIBUTE_NUM_REGS);
+  attribute(kernel.spill_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+  attribute(kernel.shared_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  return kernel;
+}
+
+}  // namespace
+
+Cached<Cubin> build_cubin(const KernelSource& source, int sm) {
+  // Never destroyed: a kernel may be built on any thread until the process ends.
+  static auto& cache = *new BuildCache<Cubin>();
+  const std::string key = fmt::format("sm_{} nvrtc {}\n{}", sm, nvrtc::version(), source.text);
+  return cache.get(key, [&] { return std::make_shared<Cubin>(Cubin{nvrtc::compile(source, sm)}); });
+}
+
+CudaKernel load_cubin(const std::shared_ptr<Cubin>& cubin, const std::string& name, int device) {
+  static auto& mutex = *new std::mutex();
+  static auto& loaded = *new std::map<std::pair<std::shared_ptr<Cubin>, int>, CudaKernel>();
+  std::lock_guard lock(mutex);
+  const auto key = std::make_pair(cubin, device);
+  const auto found = loaded.find(key);
+  if (found != loaded.end()) return found->second;
+  return loaded.emplace(key, load(*cubin, name, device)).first->second;
+}
+
+LaunchParams::LaunchParams(std::span<uint64_t> values) {
+  if (values.size() > few_.size()) many_.resize(values.size());
+  void** pointer = pointers();
+  for (uint64_t& value : values) *pointer++ = &value;
+}
+
+void launch(const Driver& driver, const KernelSource& source, const CudaKernel& kernel, std::span<uint64_t> values,
+            CUstream stream) {
+  LaunchParams params(values);
+  const auto& [gx, gy, gz] = source.grid;
+  const auto& [bx, by, bz] = source.block;
+  const CUresult result = driver.launch(kernel.function, gx, gy, gz, bx, by, bz, 0, stream, params.pointers(), nullptr);
+  if (result != CUDA_SUCCESS) driver.fail(result, ("launch of " + source.name).c_str());
+}
+
+}  // namespace sinter::runtime

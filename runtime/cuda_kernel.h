@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/plan.h"
+#include "runtime/driver.h"
+#include "runtime/kernel_cache.h"
+
+namespace sinter::runtime {
+
+/// A generated kernel loaded on one device, ready to launch. Stays loaded until the process ends.
+struct CudaKernel {
+  CUfunction function = nullptr;
+  int registers = -1;     ///< per thread
+  int spill_bytes = -1;   ///< local memory per thread
+  int shared_bytes = -1;  ///< static shared memory per block
+};
+
+/// The machine code of one kernel for one architecture.
+struct Cubin {
+  std::vector<char> image;
+};
+
+/// Builds `source` for sm_`sm` with NVRTC, once per process for equal texts. Needs no GPU. Thread-safe. Throws
+/// InternalError with the source and the compiler's log saved.
+[[nodiscard]] Cached<Cubin> build_cubin(const KernelSource& source, int sm);
+
+/// Loads the kernel called `name` of a cubin on a device, once per process. Thread-safe.
+[[nodiscard]] CudaKernel load_cubin(const std::shared_ptr<Cubin>& cubin, const std::string& name, int device);
+
+/// What a launch passes to the driver: a pointer to each 8-byte value. Refers to `values`, which must outlive it.
+class LaunchParams {
+ public:
+  explicit LaunchParams(std::span<uint64_t> values);
+  [[nodiscard]] void** pointers() { return many_.empty() ? few_.data() : many_.data(); }
+
+ private:
+  std::array<void*, 32> few_;
+  std::vector<void*> many_;
+};
+
+/// Launches over the grid of `source` on a stream of the current context.
+void launch(const Driver& driver, const KernelSource& source, const CudaKernel& kernel, std::span<uint64_t> values,
+            CUstream stream);
+
+}  // namespace sinter::runtime

@@ -1,0 +1,125 @@
+#include "runtime/graph_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/program.h"
+
+namespace sinter::runtime {
+namespace {
+
+using ir::Device;
+
+class LayoutMaker {
+ public:
+  explicit LayoutMaker(const Plan& plan) : plan_(plan) {}
+
+  GraphLayout run() {
+    for (const Step& step : plan_.steps) {
+      if (const auto* call = std::get_if<RunCall>(&step)) visit(plan_.calls[call->call]);
+      if (const auto* launch = std::get_if<Launch>(&step)) visit(*launch);
+    }
+    place_inputs();
+    place_outputs();
+    layout_.scalar_binds = binds_for(plan_, scalars_);
+    return std::move(layout_);
+  }
+
+ private:
+  [[nodiscard]] const Buffer& buffer(BufferId id) const { return plan_.buffers[id.index]; }
+  [[nodiscard]] BufferId root(BufferId id) const { return root_of(plan_, id).buffer; }
+
+  void refuse(const std::string& reason) {
+    if (layout_.refusal.empty()) layout_.refusal = reason;
+  }
+
+  /// Memory of another device, or of a dtype of unknown width, can be neither re-pointed nor copied.
+  [[nodiscard]] bool is_copyable(const Buffer& b) const {
+    return b.type.device == plan_.device && ir::bytes_of(b.type.dtype) > 0;
+  }
+
+  void visit(const ExternCall& call) {
+    if (call.random) refuse(call.op + " cannot be recorded");
+    for_each_argument(call, [&](BufferId id) {
+      const Buffer& memory = buffer(root(id));
+      const bool constant = memory.kind == BufferKind::content || memory.kind == BufferKind::frozen;
+      if (memory.type.device != plan_.device && !constant) {
+        refuse(fmt::format("{} reads a tensor on {}", call.op, ir::to_string(memory.type.device)));
+      }
+      read_by_calls_.insert(root(id));
+    });
+    for (BufferId result : call.results) {
+      if (!result.valid() || buffer(result).type.device == plan_.device) continue;
+      refuse(fmt::format("{} makes a tensor on {}", call.op, ir::to_string(buffer(result).type.device)));
+    }
+  }
+
+  void visit(const Launch& launch) {
+    for (const KernelArg& arg : launch.args) {
+      if (arg.pass == KernelArg::Pass::pointer) {
+        touched_by_kernels_.insert(root(arg.buffer));
+      } else if (const BufferKind kind = buffer(root(arg.buffer)).kind;
+                 kind == BufferKind::input || kind == BufferKind::state) {
+        scalars_.push_back(arg.buffer);
+      }
+    }
+  }
+
+  void place_inputs() {
+    for (uint32_t i = 0; i < plan_.buffers.size(); ++i) {
+      const BufferId id{i};
+      if (buffer(id).kind != BufferKind::input) continue;
+      if (read_by_calls_.contains(id)) {
+        if (!is_copyable(buffer(id))) refuse(fmt::format("input {} cannot be copied", buffer(id).index));
+        layout_.copied_inputs.push_back(id);
+      } else if (touched_by_kernels_.contains(id)) {
+        layout_.moving_inputs.push_back(id);
+      }
+    }
+  }
+
+  void place_outputs() {
+    for (BufferId id : plan_.outputs) {
+      const BufferId memory = root(id);
+      switch (buffer(memory).kind) {
+        case BufferKind::output:
+          place_output(memory);
+          break;
+        case BufferKind::result:
+          add(layout_.copied_outputs, memory);
+          break;
+        case BufferKind::arena:
+          refuse(fmt::format("output {} lies in the arena", id.index));
+          break;
+        default:
+          break;  // the caller's frame holds it
+      }
+    }
+    layout_.output_binds = binds_for(plan_, plan_.outputs);
+    for (BufferId id : layout_.copied_outputs) {
+      if (!is_copyable(buffer(id))) refuse(fmt::format("output {} cannot be copied", id.index));
+    }
+  }
+
+  void place_output(BufferId memory) {
+    add(read_by_calls_.contains(memory) ? layout_.copied_outputs : layout_.moving_outputs, memory);
+  }
+
+  static void add(std::vector<BufferId>& list, BufferId id) {
+    if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+  }
+
+  const Plan& plan_;
+  GraphLayout layout_;
+  std::set<BufferId> read_by_calls_;
+  std::set<BufferId> touched_by_kernels_;
+  std::vector<BufferId> scalars_;
+};
+
+}  // namespace
+
+GraphLayout lay_out_graph(const Plan& plan) { return LayoutMaker(plan).run(); }
+
+}  // namespace sinter::runtime

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/plan.h"
+
+namespace sinter::runtime {
+
+/// How the tensors at the border of a recorded CUDA Graph reach it. Addresses that only generated kernels take are
+/// re-pointed on every replay; what an extern call takes is baked, so its tensors are copied in or out. All lists
+/// hold roots (see root_of) unless they say otherwise.
+struct GraphLayout {
+  std::string refusal;  ///< why the plan cannot be recorded: "aten::bernoulli cannot be recorded"; empty when it can
+
+  std::vector<BufferId> moving_inputs;   ///< read by kernels alone: re-pointed
+  std::vector<BufferId> copied_inputs;   ///< read by extern calls: copied to an address of the graph's own
+  std::vector<BufferId> moving_outputs;  ///< `output` buffers kernels alone touch: fresh and re-pointed
+  std::vector<BufferId> copied_outputs;  ///< outputs in memory of the graph's own: copied to fresh tensors
+  std::vector<BufferId> output_binds;    ///< views among the outputs, in the order to bind them in the caller's frame
+  std::vector<BufferId> scalar_binds;    ///< the same for host scalars that are views of inputs or state
+};
+
+[[nodiscard]] GraphLayout lay_out_graph(const Plan& plan);
+
+}  // namespace sinter::runtime

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda_kernel.h"
+#include "runtime/host.h"
+#include "runtime/program.h"
+
+namespace sinter::runtime {
+
+/// What running a CUDA plan takes, whether directly or recorded. Everything outlives what is made from it.
+struct CudaParts {
+  const Plan& plan;
+  Host& host;
+  const Driver& driver;
+  const std::vector<CudaKernel>& kernels;  ///< by index in the plan
+};
+
+/// An executor (see interpret) that launches and calls straight on a stream, and remembers what it did last.
+class CudaExecutor {
+ public:
+  CudaExecutor(const CudaParts& parts, CUstream stream) : parts_(parts), stream_(stream) {}
+
+  void launch(const Program::Launch& launch, std::span<const Program::Param> /*params*/, std::span<uint64_t> values) {
+    last_ = &parts_.plan.kernels[launch.kernel].name;
+    runtime::launch(parts_.driver, parts_.plan.kernels[launch.kernel], parts_.kernels[launch.kernel], values, stream_);
+  }
+  void call(Frame& frame, uint32_t call) {
+    last_ = &parts_.plan.calls[call].op;
+    frame.call(call);
+  }
+  /// The extern op or kernel started last; "nothing" before the first.
+  [[nodiscard]] std::string last() const { return last_ == nullptr ? "nothing" : *last_; }
+
+ private:
+  const CudaParts& parts_;
+  CUstream stream_;
+  const std::string* last_ = nullptr;
+};
+
+/// The recording of a stream: begun when made, ended by `end`, dropped when destroyed before.
+class StreamCapture {
+ public:
+  StreamCapture(const Driver& driver, CUstream stream);
+  ~StreamCapture();
+  StreamCapture(const StreamCapture&) = delete;
+  StreamCapture& operator=(const StreamCapture&) = delete;
+
+  /// The graph; the caller destroys it. Throws InternalError when the recording was invalidated.
+  [[nodiscard]] CUgraph end();
+  /// The one node the next work on the stream will depend on. Throws InternalError when the recording was invalidated.
+  [[nodiscard]] CUgraphNode last_node() const;
+  /// Throws InternalError when the recording was invalidated.
+  void check_alive() const;
+
+ private:
+  const Driver& driver_;
+  CUstream stream_;
+  bool active_ = true;
+};
+
+/// A launch as it was recorded.
+struct RecordedLaunch {
+  CUgraphNode node = nullptr;
+  uint32_t kernel = 0;
+  std::span<const Program::Param> params;
+  std::vector<uint64_t> values;
+};
+
+/// An executor that also keeps the graph node of every launch, and stops at the first call that cannot be recorded.
+class RecordingExecutor {
+ public:
+  RecordingExecutor(const CudaParts& parts, CUstream stream, const StreamCapture& capture)
+      : executor_(parts, stream), capture_(capture) {}
+
+  void launch(const Program::Launch& launch, std::span<const Program::Param> params, std::span<uint64_t> values);
+  void call(Frame& frame, uint32_t call);
+  [[nodiscard]] std::string last() const { return executor_.last(); }
+  [[nodiscard]] const std::vector<RecordedLaunch>& launches() const { return launches_; }
+
+ private:
+  CudaExecutor executor_;
+  const StreamCapture& capture_;
+  std::vector<RecordedLaunch> launches_;
+};
+
+}  // namespace sinter::runtime

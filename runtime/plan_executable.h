@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/executable.h"
+#include "runtime/program.h"
+
+namespace sinter::runtime {
+
+/// What executables of both back ends share: the flattened plan, frozen buffers, and outputs that need memory of
+/// their own.
+class PlanExecutable : public Executable {
+ public:
+  PlanExecutable(std::shared_ptr<const Plan> plan, Host& host);
+
+  void prepare(Frame& frame) final;
+  void run(Frame& frame) override;
+
+ protected:
+  /// Runs a program of this plan over a frame.
+  virtual void execute(const Program& program, Frame& frame) = 0;
+  /// Copies memory of this plan's device, in order with what `execute` started on this thread.
+  virtual void copy_on_device(void* to, const void* from, int64_t bytes) = 0;
+  /// Waits for what `execute` started on this thread.
+  virtual void wait() = 0;
+
+  /// Binds the frozen buffers in a call's frame.
+  void share_frozen(Frame& frame) const;
+  /// Gives outputs that lie in frozen or content memory a copy of it: the caller may write to them.
+  void copy_kept_outputs(Frame& frame);
+  [[nodiscard]] bool has_kept_outputs() const { return !kept_outputs_.empty(); }
+
+  [[nodiscard]] const Plan& plan() const { return *plan_; }
+  [[nodiscard]] Host& host() const { return host_; }
+  [[nodiscard]] const Program& steps() const { return steps_; }
+  /// Holds the frozen buffers; null when there are none.
+  [[nodiscard]] const Frame* kept() const { return kept_.get(); }
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+  Host& host_;
+  Program steps_;
+  std::vector<BufferId> frozen_;
+  std::unique_ptr<Frame> kept_;
+  std::vector<BufferId> kept_outputs_;  ///< frozen and content roots of outputs
+  std::vector<BufferId> kept_binds_;    ///< views of them among the outputs
+};
+
+/// The kernels `steps` and `once` of a plan launch over at least one point, in ascending order.
+[[nodiscard]] std::vector<uint32_t> launched_kernels(const Plan& plan);
+
+/// The record of one kernel, launches per call counted, before anything is known of its build.
+[[nodiscard]] KernelRecord record_of(const Plan& plan, uint32_t kernel);
+
+}  // namespace sinter::runtime
