@@ -1,0 +1,39 @@
+#include "compiler/passes/aten.h"
+
+#include <algorithm>
+#include <array>
+
+namespace sinter::passes {
+namespace {
+
+template <size_t n>
+bool contains(const std::array<std::string_view, n>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+constexpr std::array<std::string_view, 2> meaning_changing = {"aten::_conj", "aten::_neg_view"};
+constexpr std::array<std::string_view, 14> factories = {
+    "aten::as_strided_scatter", "aten::clone",     "aten::empty",      "aten::empty_like", "aten::empty_strided",
+    "aten::zeros",              "aten::ones",      "aten::full",       "aten::zeros_like", "aten::ones_like",
+    "aten::full_like",          "aten::new_empty", "aten::new_zeros",  "aten::_to_copy"};
+
+}  // namespace
+
+std::string_view base_name(std::string_view op) {
+  const size_t colons = op.find("::");
+  const size_t dot = op.find('.', colons == std::string_view::npos ? 0 : colons);
+  return op.substr(0, dot);
+}
+
+std::string pure_form(const ir::Call& call) {
+  if (!call.functional.empty()) return call.functional;
+  const std::string_view base = base_name(call.op);
+  if (!base.ends_with('_') || base.ends_with("__") || !ir::find_aten(base)) return {};
+  return std::string(base.substr(0, base.size() - 1)) + call.op.substr(base.size());
+}
+
+bool changes_meaning(std::string_view op) { return contains(meaning_changing, base_name(op)); }
+
+bool starts_at_zero(std::string_view op) { return contains(factories, base_name(op)) || ir::find_aten(base_name(op)); }
+
+}  // namespace sinter::passes

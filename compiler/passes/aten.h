@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "compiler/ir/graph.h"
+
+/// What passes know of ATen ops by name.
+namespace sinter::passes {
+
+/// "aten::add.Tensor" -> "aten::add".
+[[nodiscard]] std::string_view base_name(std::string_view op);
+
+/// The pure op that computes what a writing call writes: Call::functional where the frontend found one, else the
+/// in-place form of an op of the table without its underscore; empty when there is none.
+[[nodiscard]] std::string pure_form(const ir::Call& call);
+
+/// True for aliasing ops whose result reads the same memory as other numbers (`_conj`, `_neg_view`).
+[[nodiscard]] bool changes_meaning(std::string_view op);
+
+/// True for ops whose result starts at the beginning of a storage of its own.
+[[nodiscard]] bool starts_at_zero(std::string_view op);
+
+}  // namespace sinter::passes

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "compiler/ir/graph.h"
+
+namespace sinter::passes {
+
+/// True for nodes that must run as often, and in the order, they were captured: they draw random numbers, are not
+/// known to be pure, or return nothing.
+[[nodiscard]] inline bool has_effect(const ir::Node& node) {
+  const auto* call = node.as<ir::Call>();
+  return call != nullptr && (call->random || call->impure || node.results.empty());
+}
+
+}  // namespace sinter::passes

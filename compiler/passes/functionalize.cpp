@@ -1,0 +1,340 @@
+#include "compiler/passes/functionalize.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/passes/aten.h"
+#include "compiler/passes/pointwise.h"
+#include "compiler/passes/rewriter.h"
+#include "compiler/support/errors.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+[[noreturn]] void fail(const std::string& what) { throw InternalError("functionalize", what); }
+
+/// The type a fresh tensor gets that replaces one of type `type`: its strides where they are dense, else row-major.
+Type fresh_type(const Type& type) { return type.is_dense() ? type : contiguous(type.dtype, type.sizes, type.device); }
+
+std::vector<Arg> to_args(const std::vector<Dim>& dims) {
+  std::vector<Arg> list;
+  for (const Dim& dim : dims) list.push_back({dim.value()});
+  return list;
+}
+
+class Functionalizer {
+ public:
+  explicit Functionalizer(const Graph& old) : old_(old), rewrite_(old), current_(old.value_count()) {
+    find_foreign();
+  }
+
+  Graph run() {
+    for (NodeId id : old_.order()) visit(id);
+    for (ValueId output : old_.outputs) rewrite_.set(output, read(output));
+    return rewrite_.finish();
+  }
+
+  int64_t changes = 0;
+
+ private:
+  /// A value made by an ATen call that looks at a storage as no view can, and the storage's value it was made from.
+  struct Foreign {
+    ValueId value;
+    ValueId made_from;
+  };
+
+  ValueId root(ValueId value) const {
+    const auto& alias = old_.value(value).alias;
+    return alias ? alias->base : value;
+  }
+  int64_t offset(ValueId value) const {
+    const auto& alias = old_.value(value).alias;
+    return alias ? alias->offset : 0;
+  }
+
+  /// The value whose memory a value of the new graph has: aliases kept on calls never chain.
+  ValueId memory_of(ValueId value) {
+    const auto& alias = rewrite_.next().value(value).alias;
+    return alias ? alias->base : value;
+  }
+
+  void find_foreign();
+  bool is_foreign_look(const Node& node, ValueId result) const;
+
+  void visit(NodeId id);
+  void visit_call(NodeId id);
+  ValueId read(ValueId value);
+  ValueId read_foreign(ValueId value);
+  std::vector<Arg> read_args(const std::vector<Arg>& args);
+  void emit_call(NodeId id, const std::vector<Arg>& args);
+  void bind_results(NodeId old_node, NodeId new_node);
+
+  void mutate(NodeId id);
+  std::optional<ValueId> pure_value(const Node& node, ValueId target);
+  std::optional<ValueId> pure_cast(const Node& node, ValueId target, const Arg& source);
+  void mutate_in_place(NodeId id, const std::vector<ValueId>& targets);
+  ValueId own_copy(ValueId target, ScopeId scope);
+  void write(ValueId target, ValueId value, ScopeId scope);
+  ValueId zero_offset(ValueId value, ScopeId scope);
+
+  const Graph& old_;
+  Rewriter rewrite_;
+  std::vector<ValueId> current_;  ///< new value of each storage, by its first value in the old graph
+  std::vector<bool> foreign_;     ///< by old value: an alias that a view cannot describe
+  std::unordered_map<ValueId, Foreign> made_;
+  std::unordered_map<ValueId, std::pair<ValueId, ValueId>> views_;  ///< old alias -> storage's value, view of it
+};
+
+bool Functionalizer::is_foreign_look(const Node& node, ValueId result) const {
+  const auto& alias = old_.value(result).alias;
+  if (!alias) return false;
+  const Type& type = old_.type(result);
+  const Type& base = old_.type(alias->base);
+  if (type.dtype != base.dtype || type.device != base.device) return true;
+  const bool outside = alias->offset < 0 || alias->offset + type.span() > base.span();
+  if (outside && type.span() > 0) return true;
+  const Call* call = node.as<Call>();
+  if (call != nullptr && changes_meaning(call->op)) return true;
+  bool foreign = false;
+  for (const Arg& arg : node.args) {
+    for_each_value(arg, [&](ValueId v) { foreign = foreign || (foreign_[v.index] && root(v) == alias->base); });
+  }
+  return foreign;
+}
+
+void Functionalizer::find_foreign() {
+  foreign_.assign(old_.value_count(), false);
+  for (NodeId id : old_.order()) {
+    const Node& node = old_.node(id);
+    if (!node.as<Call>()) continue;
+    for (ValueId result : node.results) foreign_[result.index] = is_foreign_look(node, result);
+  }
+}
+
+void Functionalizer::visit(NodeId id) {
+  const Node& node = old_.node(id);
+  if (node.as<Call>()) return visit_call(id);
+  const NodeId copied = rewrite_.copy(id);
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    const ValueId result = rewrite_.next().node(copied).results[i];
+    rewrite_.next().value(result).alias.reset();  // inputs that overlap are never written here
+    current_[node.results[i].index] = result;
+  }
+}
+
+void Functionalizer::visit_call(NodeId id) {
+  const Node& node = old_.node(id);
+  const Call& call = *node.as<Call>();
+  if (!call.mutates.empty()) return mutate(id);
+  const bool is_view = !node.results.empty() && !call.random && !call.impure &&
+                       std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
+                         return old_.value(result).alias && !foreign_[result.index];
+                       });
+  if (is_view) {
+    ++changes;  // reads make the view
+    return;
+  }
+  emit_call(id, read_args(node.args));
+}
+
+void Functionalizer::emit_call(NodeId id, const std::vector<Arg>& args) {
+  const Node& node = old_.node(id);
+  std::vector<Type> types;
+  for (ValueId result : node.results) types.push_back(old_.type(result));
+  Call call = *node.as<Call>();
+  call.mutates.clear();
+  call.functional.clear();
+  bind_results(id, rewrite_.next().add(std::move(call), args, std::move(types), rewrite_.map_scope(node.scope)));
+}
+
+void Functionalizer::bind_results(NodeId old_node, NodeId new_node) {
+  const std::vector<ValueId>& olds = old_.node(old_node).results;
+  for (size_t i = 0; i < olds.size(); ++i) {
+    const ValueId made = rewrite_.next().node(new_node).results[i];
+    const auto& alias = old_.value(olds[i]).alias;
+    rewrite_.next().value(made).hint = old_.value(olds[i]).hint;
+    if (!alias) {
+      current_[olds[i].index] = made;
+      continue;
+    }
+    if (!foreign_[olds[i].index]) continue;  // reads see the storage
+    const ValueId current = current_[alias->base.index];
+    rewrite_.next().value(made).alias = Alias{memory_of(current), 0};
+    made_[olds[i]] = {made, current};
+  }
+}
+
+ValueId Functionalizer::read(ValueId value) {
+  const Type& type = old_.type(value);
+  if (foreign_[value.index]) return read_foreign(value);
+  const ValueId current = current_[root(value).index];
+  if (!current.valid()) fail("a value is read before it is defined");
+  if (rewrite_.next().type(current) == type && offset(value) == 0) return current;
+  auto& [made_from, view] = views_[value];
+  if (made_from != current) {
+    const ScopeId scope = old_.producer(value).scope;
+    made_from = current;
+    view = rewrite_.add(View{type.span() == 0 ? 0 : offset(value)}, {{current}}, type, scope);
+    rewrite_.next().value(view).hint = old_.value(value).hint;
+  }
+  return view;
+}
+
+ValueId Functionalizer::read_foreign(ValueId value) {
+  const auto made = made_.find(value);
+  if (made == made_.end()) fail("an alias is read before it is made");
+  if (made->second.made_from == current_[root(value).index]) return made->second.value;
+  const NodeId producer = old_.value(value).producer;  // the storage was written since: look at it again
+  emit_call(producer, read_args(old_.node(producer).args));
+  return made_.at(value).value;
+}
+
+std::vector<Arg> Functionalizer::read_args(const std::vector<Arg>& args) {
+  std::vector<Arg> mapped = args;
+  for (Arg& arg : mapped) for_each_value(arg, [&](ValueId& value) { value = read(value); });
+  return mapped;
+}
+
+void Functionalizer::mutate(NodeId id) {
+  ++changes;
+  const Node& node = old_.node(id);
+  std::vector<ValueId> targets;
+  for (uint32_t position : node.as<Call>()->mutates) {
+    for_each_value(node.args.at(position), [&](ValueId value) { targets.push_back(value); });
+  }
+  for (ValueId target : targets) {
+    if (!old_.producer(root(target)).as<Call>()) fail("a write to an input or state is not staged");
+    if (foreign_[target.index]) fail("a write through a view of another dtype");
+  }
+  if (targets.size() == 1) {
+    if (const auto value = pure_value(node, targets[0])) return write(targets[0], *value, node.scope);
+  }
+  mutate_in_place(id, targets);
+}
+
+/// The new value of the written tensor as a pure node, where there is one that surely has the wanted type.
+std::optional<ValueId> Functionalizer::pure_value(const Node& node, ValueId target) {
+  const Call& call = *node.as<Call>();
+  const std::string_view base = base_name(call.op);
+  if (call.random || call.impure) return std::nullopt;
+  if (base == "aten::copy_" || base == "aten::fill_") return pure_cast(node, target, node.args.at(1));
+  if (base == "aten::zero_") return pure_cast(node, target, Arg{int64_t{0}});
+
+  const std::string pure = pure_form(call);
+  if (pure.empty()) return std::nullopt;
+  std::vector<Arg> args;
+  const bool in_place = call.mutates[0] == 0;
+  for (size_t i = 0; i < node.args.size(); ++i) {
+    if (in_place || call.mutates[0] != i) args.push_back(node.args[i]);
+  }
+  const Type type = fresh_type(old_.type(target));
+  if (!can_expand(old_, pure, args, type)) return std::nullopt;
+  return rewrite_.add(Call{pure, {}, {}, false, false}, read_args(args), type, node.scope);
+}
+
+std::optional<ValueId> Functionalizer::pure_cast(const Node& node, ValueId target, const Arg& source) {
+  const Type type = fresh_type(old_.type(target));
+  if (!is_kernel_operand(old_, source) || !is_kernel_result(old_, type)) return std::nullopt;
+  return rewrite_.add(Primitive{op_named("cast")}, read_args({source}), type, node.scope);
+}
+
+/// Runs the op as it is, on tensors that nothing else reads.
+void Functionalizer::mutate_in_place(NodeId id, const std::vector<ValueId>& targets) {
+  const Node& node = old_.node(id);
+  std::unordered_map<ValueId, ValueId> copies;
+  for (ValueId target : targets) {
+    if (!copies.contains(target)) copies[target] = own_copy(target, node.scope);
+  }
+  std::vector<Arg> args = node.args;
+  const auto& mutates = node.as<Call>()->mutates;
+  for (uint32_t i = 0; i < args.size(); ++i) {
+    const bool written = std::find(mutates.begin(), mutates.end(), i) != mutates.end();
+    for_each_value(args[i], [&](ValueId& value) { value = written ? copies.at(value) : read(value); });
+  }
+  std::vector<Type> types;
+  std::vector<ValueId> result_target(node.results.size());
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    types.push_back(old_.type(node.results[i]));
+    for (ValueId target : targets) {
+      if (root(node.results[i]) != root(target) || offset(node.results[i]) != offset(target)) continue;
+      result_target[i] = target;
+      types[i] = rewrite_.next().type(copies.at(target));
+    }
+  }
+  Call call = *node.as<Call>();
+  call.mutates.clear();
+  call.functional.clear();
+  const NodeId made = rewrite_.next().add(std::move(call), std::move(args), types, rewrite_.map_scope(node.scope));
+  bind_results(id, made);
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    if (!result_target[i].valid()) continue;
+    const auto copy = copies.find(result_target[i]);
+    if (copy == copies.end()) continue;
+    const ValueId result = rewrite_.next().node(made).results[i];
+    rewrite_.next().value(result).alias = Alias{memory_of(copy->second), 0};
+    write(result_target[i], result, node.scope);
+    copies.erase(copy);
+  }
+  if (!copies.empty()) fail(node.as<Call>()->op + " writes a tensor that it does not return");
+}
+
+/// A tensor with the target's contents that nothing else reads. The node that makes it is marked impure: it is neither
+/// merged with its like nor turned into a kernel, so the write that follows is seen by nobody else.
+ValueId Functionalizer::own_copy(ValueId target, ScopeId scope) {
+  Graph& next = rewrite_.next();
+  const ValueId source = read(target);
+  Node& producer = next.node(next.value(source).producer);
+  if (Call* call = producer.as<Call>(); call != nullptr && source == current_[root(target).index]) {
+    const bool fresh = producer.results.size() == 1 && !next.value(source).alias && use_counts(next)[source.index] == 0;
+    if (fresh) {
+      call->impure = true;
+      return source;
+    }
+  }
+  const Type type = fresh_type(next.type(source));
+  const Arg format = type == next.type(source) ? Arg{} : Arg{Enum{"memory_format", 0}};
+  return rewrite_.add(Call{"aten::clone", {}, {}, false, true}, {{source}, format}, type, scope);
+}
+
+/// From here on, the elements that `target` sees are those of `value` (same sizes and dtype).
+void Functionalizer::write(ValueId target, ValueId value, ScopeId scope) {
+  ValueId& current = current_[root(target).index];
+  const Type& type = old_.type(target);
+  const Type& whole = old_.type(root(target));
+  const bool covers = offset(target) == 0 && type.is_dense() && whole.is_dense() && type.numel() == whole.numel();
+  if (covers && rewrite_.next().type(value).strides == type.strides) {
+    current = value;
+    return;
+  }
+  const Type current_type = rewrite_.next().type(current);
+  current = rewrite_.add(Call{"aten::as_strided_scatter", {}, {}, false, false},
+                         {{zero_offset(current, scope)},
+                          {value},
+                          {to_args(type.sizes)},
+                          {to_args(type.strides)},
+                          {offset(target)}},
+                         current_type, scope);
+}
+
+/// The same value in a tensor that starts where its storage starts: as_strided_scatter counts from there.
+ValueId Functionalizer::zero_offset(ValueId value, ScopeId scope) {
+  const Node& producer = rewrite_.next().producer(value);
+  const Call* call = producer.as<Call>();
+  if (call == nullptr || starts_at_zero(call->op)) return value;
+  const Type type = rewrite_.next().type(value);
+  if (!type.is_dense()) fail("a partial write to a tensor with gaps");
+  return rewrite_.add(Call{"aten::clone", {}, {}, false, false}, {{value}, Arg{}}, type, scope);
+}
+
+}  // namespace
+
+PassResult functionalize(Graph& graph, const PassContext&) {
+  Functionalizer functionalizer(graph);
+  Graph next = functionalizer.run();
+  graph = std::move(next);
+  return {functionalizer.changes};
+}
+
+}  // namespace sinter::passes

@@ -1,0 +1,79 @@
+#include "compiler/passes/fuse.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "compiler/passes/fuse_groups.h"
+#include "compiler/passes/region.h"
+#include "compiler/passes/rewriter.h"
+#include "compiler/passes/schedule.h"
+#include "compiler/passes/spread.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+/// Builds the fused graph from the groups, unit by unit.
+class Emitter {
+ public:
+  Emitter(const Graph& graph, const FuseGroups& groups) : graph_(graph), groups_(groups), rewrite_(graph) {}
+
+  Graph run() {
+    for (NodeId id : unit_order(graph_, groups_.leaders())) {
+      if (graph_.node(id).as<Primitive>()) {
+        emit_region(id);
+      } else {
+        for (const Arg& arg : graph_.node(id).args) for_each_value(arg, [&](ValueId value) { materialize(value); });
+        rewrite_.copy(id);
+      }
+    }
+    for (ValueId output : graph_.outputs) materialize(output);
+    return rewrite_.finish();
+  }
+
+ private:
+  /// Makes a view exist as a node of its own, where somebody outside a region uses it.
+  void materialize(ValueId value) {
+    if (rewrite_.get(value).valid()) return;
+    const NodeId view = graph_.value(value).producer;
+    materialize(*graph_.node(view).args[0].value());
+    rewrite_.copy(view);
+  }
+
+  void emit_region(NodeId leader) {
+    const std::vector<NodeId> members = groups_.members(leader);
+    const std::vector<ValueId> outputs = groups_.outputs(members);
+    if (outputs.empty()) return;
+    RegionBody region = make_body(graph_, members, outputs);
+    std::vector<Arg> args;
+    for (ValueId arg : region.args) {
+      materialize(arg);
+      args.push_back({rewrite_.get(arg)});
+    }
+    std::vector<Type> types;
+    for (ValueId output : outputs) types.push_back(graph_.type(output));
+    Graph& next = rewrite_.next();
+    const NodeId made = next.add(Fused{region.name, region.body}, std::move(args), std::move(types),
+                                 next.scope(std::move(region.scope)));
+    for (size_t i = 0; i < outputs.size(); ++i) rewrite_.set(outputs[i], next.node(made).results[i]);
+  }
+
+  const Graph& graph_;
+  const FuseGroups& groups_;
+  Rewriter rewrite_;
+};
+
+}  // namespace
+
+PassResult fuse(Graph& graph, const PassContext& context) {
+  spread_cheap(graph);
+  FuseGroups groups(graph, context.freeze);
+  const int64_t merges = groups.merge_all();
+  Graph next = Emitter(graph, groups).run();
+  graph = std::move(next);
+  return {merges};
+}
+
+}  // namespace sinter::passes

@@ -1,0 +1,177 @@
+#include "compiler/passes/fuse_groups.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_set>
+
+#include "compiler/passes/effects.h"
+#include "compiler/passes/frozen.h"
+#include "compiler/passes/region.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+/// Ops of about one instruction; all others count as `dear_op`.
+constexpr std::array<std::string_view, 21> simple_ops = {
+    "cast", "add", "sub",  "mul", "neg", "abs", "maximum",     "minimum",    "where",      "eq",         "ne",
+    "lt",   "le",  "gt",   "ge",  "relu", "rsqrt", "sqrt", "logical_and", "logical_or", "logical_not"};
+constexpr int64_t dear_op = 10;
+/// A region whose results are broadcast into a larger one is computed again for every element; up to this cost.
+constexpr int64_t most_repeated_cost = 24;
+
+int64_t cost(const Node& node) {
+  const std::string_view name = row(node.as<Primitive>()->op).name;
+  return std::find(simple_ops.begin(), simple_ops.end(), name) != simple_ops.end() ? 1 : dear_op;
+}
+
+bool is_constant(const Node& node) {
+  return std::none_of(node.args.begin(), node.args.end(), [](const Arg& arg) { return arg.value() != nullptr; });
+}
+
+int64_t bytes(const Type& type) { return type.numel() * bytes_of(type.dtype); }
+
+}  // namespace
+
+FuseGroups::FuseGroups(const Graph& graph, bool freeze)
+    : graph_(graph),
+      leader_(graph.node_count()),
+      members_(graph.node_count()),
+      consumers_(graph.node_count()),
+      escapes_(graph.value_count(), false),
+      users_(graph.value_count()),
+      frozen_(freeze ? frozen_nodes(graph) : std::vector<bool>(graph.node_count(), false)),
+      position_(graph.node_count(), 0) {
+  for (size_t i = 0; i < graph.order().size(); ++i) {
+    const NodeId id = graph.order()[i];
+    position_[id.index] = i;
+    leader_[id.index] = id;
+    members_[id.index] = {id};
+  }
+  collect_edges();
+  collect_dependencies();
+}
+
+void FuseGroups::collect_edges() {
+  for (NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    if (node.as<View>()) continue;
+    for (const Arg& arg : node.args) {
+      for_each_value(arg, [&](ValueId value) {
+        const ValueId base = node.as<Primitive>() ? region_operand(graph_, value).base : view_source(graph_, value).base;
+        if (!node.as<Primitive>()) {
+          escapes_[base.index] = true;
+          return;
+        }
+        users_[base.index].push_back(id);
+        if (!graph_.producer(base).as<Primitive>()) return;
+        edges_.push_back({graph_.value(base).producer, id, bytes(graph_.type(base))});
+      });
+    }
+  }
+  for (ValueId output : graph_.outputs) escapes_[view_source(graph_, output).base.index] = true;
+  std::stable_sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.bytes > b.bytes; });
+}
+
+void FuseGroups::collect_dependencies() {
+  NodeId last_effect;
+  for (NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    if (node.as<View>()) continue;
+    for (const Arg& arg : node.args) {
+      for_each_value(arg, [&](ValueId value) {
+        consumers_[graph_.value(view_source(graph_, value).base).producer.index].push_back(id);
+      });
+    }
+    if (!has_effect(node)) continue;
+    if (last_effect.valid()) consumers_[last_effect.index].push_back(id);
+    last_effect = id;
+  }
+}
+
+int64_t FuseGroups::merge_all() {
+  int64_t merges = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Edge& edge : edges_) {
+      if (!try_merge(edge)) continue;
+      changed = true;
+      ++merges;
+    }
+  }
+  return merges;
+}
+
+bool FuseGroups::try_merge(const Edge& edge) {
+  const NodeId a = leader_[edge.producer.index];
+  const NodeId b = leader_[edge.consumer.index];
+  const bool constant = members_[a.index].size() == 1 && is_constant(graph_.node(a));
+  if (a == b || (frozen_[a.index] != frozen_[b.index] && !constant)) return false;
+  std::vector<NodeId> joined;
+  const auto earlier = [&](NodeId x, NodeId y) { return position_[x.index] < position_[y.index]; };
+  std::merge(members_[a.index].begin(), members_[a.index].end(), members_[b.index].begin(), members_[b.index].end(),
+             std::back_inserter(joined), earlier);
+  if (joined.size() > max_region_instructions) return false;
+  const std::vector<ValueId> results = outputs(joined);
+  if (results.empty()) return false;
+  const Type& type = graph_.type(results[0]);
+  if (!worth_computing_again(members_[a.index], type.numel())) return false;
+  if (path_around(a, b) || !can_lower(graph_, joined, results)) return false;
+  for (NodeId id : members_[b.index]) leader_[id.index] = a;
+  members_[a.index] = std::move(joined);
+  members_[b.index].clear();
+  frozen_[a.index] = frozen_[b.index];
+  return true;
+}
+
+std::vector<ValueId> FuseGroups::outputs(const std::vector<NodeId>& members) const {
+  const std::unordered_set<NodeId> inside(members.begin(), members.end());
+  std::vector<ValueId> found;
+  for (NodeId id : members) {
+    const ValueId value = graph_.node(id).results[0];
+    const auto& users = users_[value.index];
+    const bool used = escapes_[value.index] ||
+                      std::any_of(users.begin(), users.end(), [&](NodeId user) { return !inside.contains(user); });
+    if (used) found.push_back(value);
+  }
+  return found;
+}
+
+/// Values smaller than the loop nest are computed again for every point that reads them.
+bool FuseGroups::worth_computing_again(const std::vector<NodeId>& members, int64_t points) const {
+  int64_t total = 0;
+  bool smaller = false;
+  for (NodeId id : members) {
+    total += cost(graph_.node(id));
+    smaller = smaller || graph_.type(graph_.node(id).results[0]).numel() < points;
+  }
+  return !smaller || total <= most_repeated_cost;
+}
+
+/// True when a path leaves either region and enters the other through a node outside both.
+bool FuseGroups::path_around(NodeId from, NodeId to) const {
+  std::unordered_set<NodeId> seen;
+  std::vector<NodeId> stack;
+  const auto push_consumers = [&](NodeId leader, bool first) {
+    for (NodeId member : members_[leader.index]) {
+      for (NodeId consumer : consumers_[member.index]) {
+        const NodeId next = leader_[consumer.index];
+        if (first && (next == from || next == to)) continue;
+        if (seen.insert(next).second) stack.push_back(next);
+      }
+    }
+  };
+  push_consumers(from, true);
+  push_consumers(to, true);
+  while (!stack.empty()) {
+    const NodeId unit = stack.back();
+    stack.pop_back();
+    if (unit == from || unit == to) return true;
+    push_consumers(unit, false);
+  }
+  return false;
+}
+
+}  // namespace sinter::passes

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <vector>
+
+#include "compiler/ir/graph.h"
+
+namespace sinter::passes {
+
+/// A partition of a graph's primitives into regions. Starts with every primitive alone.
+class FuseGroups {
+ public:
+  /// With `freeze`, primitives that depend on state alone never join others.
+  FuseGroups(const ir::Graph& graph, bool freeze);
+
+  /// Joins regions, those that save most bytes first, until no pair can be joined. Returns the number of joins.
+  int64_t merge_all();
+
+  /// For every node the node that leads its region; nodes that are no primitives lead themselves. By NodeId.
+  [[nodiscard]] const std::vector<ir::NodeId>& leaders() const { return leader_; }
+  /// Members of a region, in execution order.
+  [[nodiscard]] const std::vector<ir::NodeId>& members(ir::NodeId leader) const { return members_[leader.index]; }
+  /// Values of these primitives that something else uses.
+  [[nodiscard]] std::vector<ir::ValueId> outputs(const std::vector<ir::NodeId>& members) const;
+
+ private:
+  struct Edge {
+    ir::NodeId producer;
+    ir::NodeId consumer;
+    int64_t bytes = 0;
+  };
+
+  void collect_edges();
+  void collect_dependencies();
+  bool try_merge(const Edge& edge);
+  bool worth_computing_again(const std::vector<ir::NodeId>& members, int64_t points) const;
+  bool path_around(ir::NodeId from, ir::NodeId to) const;
+
+  const ir::Graph& graph_;
+  std::vector<ir::NodeId> leader_;                 ///< by node
+  std::vector<std::vector<ir::NodeId>> members_;   ///< by leader
+  std::vector<std::vector<ir::NodeId>> consumers_; ///< by node: nodes that must run later, views looked through
+  std::vector<bool> escapes_;                      ///< by value: used by something that is no primitive
+  std::vector<std::vector<ir::NodeId>> users_;     ///< by value: primitives that use it, views looked through
+  std::vector<bool> frozen_;                       ///< by node
+  std::vector<size_t> position_;                   ///< by node
+  std::vector<Edge> edges_;
+};
+
+}  // namespace sinter::passes

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "compiler/ir/graph.h"
+#include "compiler/support/device_info.h"
+#include "compiler/support/options.h"
+
+namespace sinter::passes {
+
+/// What a pass may ask about the compilation it is part of.
+struct PassContext {
+  DeviceInfo device;
+  Numerics numerics = Numerics::fast;
+  bool freeze = false;
+};
+
+/// What a pass did.
+struct PassResult {
+  int64_t changes = 0;  ///< rewrites made; 0 means that the graph is as it was
+};
+
+/// A pass rewrites a graph. Throws InternalError on what it cannot be given.
+using PassFunction = PassResult (*)(ir::Graph&, const PassContext&);
+
+}  // namespace sinter::passes

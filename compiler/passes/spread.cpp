@@ -1,0 +1,115 @@
+#include "compiler/passes/spread.h"
+
+#include <unordered_map>
+
+#include "compiler/passes/region.h"
+#include "compiler/passes/rewriter.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+/// A value is broadcast when its user has at least this many times its elements.
+constexpr int64_t broadcast_factor = 8;
+/// Nodes copied for one user, at most.
+constexpr size_t most_copies = 16;
+
+class Spreader {
+ public:
+  explicit Spreader(const Graph& old) : old_(old), rewrite_(old), users_(old.value_count(), 0) {
+    for (NodeId id : old_.order()) {
+      if (old_.node(id).as<View>()) continue;
+      for (const Arg& arg : old_.node(id).args) {
+        for_each_value(arg, [&](ValueId value) { ++users_[view_source(old_, value).base.index]; });
+      }
+    }
+    for (ValueId output : old_.outputs) ++users_[view_source(old_, output).base.index];
+  }
+
+  Graph run() {
+    for (NodeId id : old_.order()) {
+      if (!old_.node(id).as<Primitive>()) {
+        rewrite_.copy(id);
+        continue;
+      }
+      copies_.clear();
+      Node node = old_.node(id);
+      const int64_t points = old_.type(node.results[0]).numel();
+      const ValueId made = rewrite_.add(node.payload, own_args(node.args, points, false), old_.type(node.results[0]), node.scope);
+      rewrite_.set(node.results[0], made);
+    }
+    return rewrite_.finish();
+  }
+
+ private:
+  std::vector<Arg> own_args(const std::vector<Arg>& args, int64_t points, bool copying) {
+    std::vector<Arg> mapped = args;
+    for (Arg& arg : mapped) {
+      if (arg.value() != nullptr) arg.data = own(*arg.value(), points, copying);
+    }
+    return mapped;
+  }
+
+  /// The value for one user with this many elements: a copy made for it where that is cheap and others use it too
+  /// (operands of copies always have others).
+  ValueId own(ValueId value, int64_t points, bool copying) {
+    if (const auto made = copies_.find(value); made != copies_.end()) return made->second;
+    const ValueId base = region_operand(old_, value).base;
+    const Node& producer = old_.producer(base);
+    if ((users_[base.index] < 2 && !copying) || !producer.as<Primitive>() || copies_.size() >= most_copies ||
+        !is_cheap(producer, points)) {
+      return rewrite_.get(value);
+    }
+    const Node& node = old_.producer(value);
+    const ValueId made = rewrite_.add(node.payload, own_args(node.args, points, true), old_.type(value), node.scope);
+    copies_[value] = made;
+    return made;
+  }
+
+  [[nodiscard]] bool is_cheap(const Node& node, int64_t points) const {
+    const Type& type = old_.type(node.results[0]);
+    if (type.numel() * broadcast_factor <= points) return true;
+    const ValueId* only = nullptr;
+    for (const Arg& arg : node.args) {
+      if (arg.value() == nullptr) continue;
+      if (only != nullptr) return false;
+      only = arg.value();
+    }
+    if (only == nullptr) return true;  // a constant
+    if (row(node.as<Primitive>()->op).name != "cast") return false;
+    const DType from = old_.type(*only).dtype;
+    return from != type.dtype && bytes_of(from) <= bytes_of(type.dtype);
+  }
+
+  const Graph& old_;
+  Rewriter rewrite_;
+  std::vector<uint32_t> users_;  ///< by value: uses, views looked through
+  std::unordered_map<ValueId, ValueId> copies_;
+};
+
+/// Drops primitives and views that nothing uses any more.
+void drop_unused(Graph& graph) {
+  std::vector<uint32_t> uses = use_counts(graph);
+  std::vector<NodeId> kept;
+  for (auto id = graph.order().rbegin(); id != graph.order().rend(); ++id) {
+    const Node& node = graph.node(*id);
+    const bool removable = node.as<Primitive>() || node.as<View>();
+    if (!removable || uses[node.results[0].index] > 0) {
+      kept.push_back(*id);
+      continue;
+    }
+    for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId value) { --uses[value.index]; });
+  }
+  graph.set_order({kept.rbegin(), kept.rend()});
+}
+
+}  // namespace
+
+void spread_cheap(Graph& graph) {
+  Graph next = Spreader(graph).run();
+  graph = std::move(next);
+  drop_unused(graph);
+}
+
+}  // namespace sinter::passes

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "compiler/ir/graph.h"
+
+namespace sinter::passes {
+
+/// Gives every primitive that reads a cheap value a copy of its own, so that regions need not store it: constants,
+/// casts to a dtype at least as wide, and values broadcast into much larger ones. The first step of `fuse`.
+void spread_cheap(ir::Graph& graph);
+
+}  // namespace sinter::passes

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "compiler/ir/graph.h"
+
+namespace sinter::passes {
+
+/// A value seen as memory of another one: views looked through, to the value that is no view.
+struct ViewSource {
+  ir::ValueId base;
+  int64_t offset = 0;    ///< elements after base's first
+  bool is_view = false;  ///< at least one view stands between
+};
+
+[[nodiscard]] inline ViewSource view_source(const ir::Graph& graph, ir::ValueId value) {
+  ViewSource source{value, 0, false};
+  while (const auto* view = graph.producer(source.base).as<ir::View>()) {
+    source.offset += view->offset;
+    source.base = *graph.producer(source.base).args[0].value();
+    source.is_view = true;
+  }
+  return source;
+}
+
+}  // namespace sinter::passes
