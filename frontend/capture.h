@@ -33,7 +33,7 @@ struct NamedTensor {
   c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
 };
 
-/// One output of the callable as the graph knows it.
+/// What one run of a program did.
 struct Trace {
   ir::Graph graph;  ///< captured stage; outputs in the order given by the callable's flattened results
   std::vector<StateSlot> states;
@@ -43,13 +43,22 @@ struct Trace {
   double seconds = 0;
 };
 
-/// Runs `program` for real, recording every ATen call below autograd. Returns what the program returned and the
-/// trace. Exceptions of the program pass through, with nothing left behind. `inputs` are the flattened tensor
-/// arguments; `outputs_of` flattens what the program returned. Nested captures on one thread record into the
-/// innermost one only after the outer one was told of an unsupported op.
+/// Runs `program` for real, recording every ATen call below autograd, and returns the trace; what the program returned
+/// goes to `*outputs` (flattened, in order). Exceptions of the program pass through, with nothing left behind. `inputs`
+/// are the flattened tensor arguments. A break ends the recording, never the program. Autocast's cache of cast weights
+/// is off meanwhile, so that two captures see the same casts. A capture within a capture ends the outer one with an
+/// unsupported op: call the program directly where `capturing()`.
 /// Thread-safe: each call has its own recorder, found through thread-local state LibTorch carries to its threads.
 [[nodiscard]] Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span<const at::Tensor> inputs,
                             std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs);
+
+/// True while the calling thread (or the thread whose LibTorch state it carries) records a trace.
+[[nodiscard]] bool capturing();
+
+/// The break of a call that runs in grad mode while one of these tensors requires gradients; nothing when none does,
+/// or when grad mode is off.
+[[nodiscard]] std::optional<GraphBreak> needs_gradient(std::span<const at::Tensor> inputs,
+                                                       std::span<const NamedTensor> names);
 
 /// The first difference between two traces of the same program under the same guards: op, argument, both values and
 /// place; nothing when they are equal (same ops, wiring, attributes, states by identity, contents by value).
