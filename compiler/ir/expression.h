@@ -62,6 +62,7 @@ struct Expression {
   Scalar number = false;  ///< number
   std::string text;       ///< text
   OpId op;                ///< call
+  bool logical = false;   ///< call by `&` or `|`: the operands become bools
   std::vector<Expression> operands;
 };
 struct Guard {
