@@ -70,7 +70,8 @@ class Verifier {
   }
 
   void alias(const Node& node, const Alias& alias) {
-    if (place_ != Place::captured) return at(node, "an alias outside the captured stage");
+    const bool look = node.as<Call>() != nullptr && place_ != Place::body;  // no view node can describe it
+    if (place_ != Place::captured && !look) return at(node, "an alias outside the captured stage");
     if (!is_defined(alias.base))
       return at(node, fmt::format("its alias {} is not defined before it", name_of(alias.base)));
     if (graph_.value(alias.base).alias) at(node, fmt::format("its alias {} is itself an alias", name_of(alias.base)));

@@ -105,6 +105,8 @@ Problem sizes_problem(const Graph& graph, const Node& node) {
   }
   const std::vector<Dim>& result = graph.type(node.results[0]).sizes;
   if (sizes == result) return std::nullopt;
+  const bool repeats = row(node.as<Primitive>()->op).rule == TypeRule::cast;  // a cast broadcasts to its result
+  if (repeats && broadcast(sizes, result) == result) return std::nullopt;
   return fmt::format("the result has sizes {}, its operands broadcast to {}", sizes_text(result), sizes_text(sizes));
 }
 
