@@ -1,0 +1,76 @@
+#include "frontend/capture.h"
+
+#include <ATen/autocast_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include <chrono>
+#include <utility>
+
+#include "frontend/recorder.h"
+
+namespace sinter::frontend {
+namespace {
+
+/// The key whose fallback sees every call: it lies below autocast and autograd and above the backends, and LibTorch
+/// itself gives it no kernels. Nothing reaches it while no capture includes it.
+constexpr auto kCaptureKey = c10::DispatchKey::Fake;
+/// The slot of LibTorch's thread-local debug information that carries the recorder: a number LibTorch does not use.
+constexpr auto kRecorderSlot = static_cast<c10::DebugInfoKind>(0x53);
+
+Recorder* current_recorder() { return static_cast<Recorder*>(c10::ThreadLocalDebugInfo::get(kRecorderSlot)); }
+
+void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard exclude(kCaptureKey);
+  op.redispatchBoxed(below, stack);
+}
+
+void record_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kCaptureKey);
+  Recorder* recorder = current_recorder();
+  if (!recorder || !recorder->recording()) return run_below(op, below, stack);
+  if (recorder->opens(op, below)) return op.redispatchBoxed(below, stack);
+  auto pending = recorder->before(op, torch::jit::last(*stack, op.schema().arguments().size()));
+  run_below(op, below, stack);
+  if (pending) recorder->after(std::move(*pending), torch::jit::last(*stack, op.schema().returns().size()));
+}
+
+/// Switches autocast's cache of cast weights off, and back to what it was.
+class WithoutAutocastCache {
+ public:
+  WithoutAutocastCache() { at::autocast::set_autocast_cache_enabled(false); }
+  ~WithoutAutocastCache() { at::autocast::set_autocast_cache_enabled(was_enabled_); }
+  WithoutAutocastCache(const WithoutAutocastCache&) = delete;
+  WithoutAutocastCache& operator=(const WithoutAutocastCache&) = delete;
+
+ private:
+  bool was_enabled_ = at::autocast::is_autocast_cache_enabled();
+};
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&record_call>()); }
+
+bool capturing() { return current_recorder() != nullptr; }
+
+Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span<const at::Tensor> inputs,
+              std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs) {
+  const auto start = std::chrono::steady_clock::now();
+  if (Recorder* outer = current_recorder()) {
+    outer->stop({BreakCode::unsupported_op, {}, {}, "a capture starts inside a capture", "compile one of the two"});
+  }
+  const auto recorder = std::make_shared<Recorder>(inputs, names);
+  std::vector<at::Tensor> results;
+  {
+    const WithoutAutocastCache no_cache;
+    const c10::DebugInfoGuard carry(kRecorderSlot, recorder);
+    const c10::impl::IncludeDispatchKeyGuard include(kCaptureKey);
+    results = program();
+  }
+  Trace trace = recorder->finish(results);
+  trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (outputs) *outputs = std::move(results);
+  return trace;
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,93 @@
+#include "frontend/ledger.h"
+
+#include <ATen/EmptyTensor.h>
+
+#include <cstring>
+#include <string_view>
+
+namespace sinter::frontend {
+
+Layout Layout::of(const at::Tensor& tensor) {
+  return {tensor.storage().unsafeGetStorageImpl(), tensor.scalar_type(), tensor.storage_offset(), tensor.sizes().vec(),
+          tensor.strides().vec()};
+}
+
+int64_t Layout::begin_byte() const { return offset * static_cast<int64_t>(c10::elementSize(dtype)); }
+
+int64_t Layout::end_byte() const {
+  int64_t last = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return begin_byte();
+    last += (sizes[i] - 1) * strides[i];
+  }
+  return begin_byte() + (last + 1) * static_cast<int64_t>(c10::elementSize(dtype));
+}
+
+std::optional<ir::ValueId> TensorLedger::find(const at::Tensor& tensor) const {
+  const auto known = tensors_.find(tensor.unsafeGetTensorImpl());
+  if (known == tensors_.end() || known->second.layout != Layout::of(tensor)) return std::nullopt;
+  return known->second.value;
+}
+
+Memory* TensorLedger::memory(const at::Tensor& tensor) {
+  const auto found = memories_.find(tensor.storage().unsafeGetStorageImpl());
+  return found == memories_.end() ? nullptr : &found->second;
+}
+
+Memory& TensorLedger::memory_or_add(const at::Tensor& tensor) {
+  const auto [entry, added] =
+      memories_.try_emplace(tensor.storage().unsafeGetStorageImpl(),
+                            Memory{tensor.storage().getWeakStorageImpl(), {}, false, false, false, 0});
+  return entry->second;
+}
+
+Placement TensorLedger::place(const at::Tensor& tensor) const {
+  const Layout layout = Layout::of(tensor);
+  const auto memory = memories_.find(layout.storage);
+  if (memory == memories_.end()) return {};
+  const int64_t begin = layout.begin_byte();
+  const int64_t end = layout.end_byte();
+  Placement placement;
+  for (const Region& region : memory->second.regions) {
+    const int64_t first = region.layout.begin_byte();
+    const int64_t last = region.layout.end_byte();
+    if (first <= begin && end <= last && region.layout.dtype == layout.dtype) {
+      return {Placement::Kind::inside, region.value, layout.offset - region.layout.offset};
+    }
+    if (placement.kind == Placement::Kind::fresh && begin < last && first < end) {
+      placement = {Placement::Kind::overlapping, region.value, 0};
+    }
+  }
+  return placement;
+}
+
+void TensorLedger::bind(const at::Tensor& tensor, ir::ValueId value) {
+  tensors_.insert_or_assign(
+      tensor.unsafeGetTensorImpl(),
+      Known{c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), value, Layout::of(tensor)});
+}
+
+void TensorLedger::add_region(const at::Tensor& tensor, ir::ValueId value) {
+  memory_or_add(tensor).regions.push_back({value, Layout::of(tensor)});
+}
+
+void TensorLedger::forget_tensors(const c10::StorageImpl* storage) {
+  std::erase_if(tensors_, [&](const auto& entry) { return entry.second.layout.storage == storage; });
+}
+
+uint64_t hash_of(const c10::StorageImpl& storage) {
+  const auto* bytes = static_cast<const char*>(storage.data());
+  return std::hash<std::string_view>{}({bytes ? bytes : "", bytes ? storage.nbytes() : 0});
+}
+
+at::Tensor copy_of(const c10::StorageImpl& storage, const Layout& layout) {
+  at::Tensor copy = at::detail::empty_strided_cpu(layout.sizes, layout.strides, layout.dtype);
+  const int64_t bytes = layout.end_byte() - layout.begin_byte();
+  if (bytes > 0) {
+    std::memcpy(copy.mutable_data_ptr(), static_cast<const char*>(storage.data()) + layout.begin_byte(),
+                static_cast<size_t>(bytes));
+  }
+  return copy;
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/ir/arg.h"
+
+namespace sinter::frontend {
+
+/// Where a tensor's elements lie in its storage.
+struct Layout {
+  const c10::StorageImpl* storage = nullptr;
+  at::ScalarType dtype{};
+  int64_t offset = 0;  ///< in elements
+  std::vector<int64_t> sizes, strides;
+
+  static Layout of(const at::Tensor& tensor);
+  bool operator==(const Layout&) const = default;
+  [[nodiscard]] int64_t begin_byte() const;
+  [[nodiscard]] int64_t end_byte() const;  ///< one past the last byte touched; begin_byte() when empty
+};
+
+/// A part of a storage that one value stands for; every other value over the same bytes is an alias of it.
+struct Region {
+  ir::ValueId value;
+  Layout layout;
+};
+
+/// One storage a trace has met. The weak pointer keeps its address from being used again.
+struct Memory {
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+  std::vector<Region> regions;
+  bool opaque = false;         ///< some tensors over it overlap in a way the IR cannot say: it must not be written
+  bool watched = false;        ///< the program may fill it behind the dispatcher's back
+  bool uninitialised = false;  ///< no operator and no content has defined it yet
+  uint64_t hash = 0;           ///< of its bytes after the last recorded operator that wrote it; when watched
+};
+
+/// How a tensor lies to what is known of its storage.
+struct Placement {
+  enum class Kind { fresh, inside, overlapping } kind = Kind::fresh;
+  ir::ValueId base;    ///< inside, overlapping: the value whose bytes it shares
+  int64_t offset = 0;  ///< inside: where it begins, in elements after base's first
+};
+
+/// The tensors and storages a trace has met. Holds them weakly: neither memory nor what eager does changes, and as
+/// long as a ledger lives no address it knows is given out twice. Not thread-safe.
+class TensorLedger {
+ public:
+  /// The value of a tensor met before, unless its storage, sizes or strides were replaced since.
+  [[nodiscard]] std::optional<ir::ValueId> find(const at::Tensor& tensor) const;
+  /// The storage of a tensor; null when it was not met before.
+  [[nodiscard]] Memory* memory(const at::Tensor& tensor);
+  /// The same, added when it was not met before.
+  Memory& memory_or_add(const at::Tensor& tensor);
+  [[nodiscard]] Placement place(const at::Tensor& tensor) const;
+
+  /// From here on the tensor is this value.
+  void bind(const at::Tensor& tensor, ir::ValueId value);
+  /// The value stands for the bytes of the tensor, to be aliased by others.
+  void add_region(const at::Tensor& tensor, ir::ValueId value);
+  /// Forgets which values tensors over a storage are; they are found again through its regions.
+  void forget_tensors(const c10::StorageImpl* storage);
+
+ private:
+  struct Known {
+    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+    ir::ValueId value;
+    Layout layout;
+  };
+  std::unordered_map<const c10::TensorImpl*, Known> tensors_;
+  std::unordered_map<const c10::StorageImpl*, Memory> memories_;
+};
+
+/// A hash of a CPU storage's bytes.
+[[nodiscard]] uint64_t hash_of(const c10::StorageImpl& storage);
+/// A copy of what a CPU tensor over this layout holds, with the same strides. Calls no operator.
+[[nodiscard]] at::Tensor copy_of(const c10::StorageImpl& storage, const Layout& layout);
+
+}  // namespace sinter::frontend

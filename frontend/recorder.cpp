@@ -1,0 +1,309 @@
+#include "frontend/recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "frontend/convert.h"
+
+namespace sinter::frontend {
+namespace {
+
+constexpr size_t kWatchedBytes = size_t{64} << 20;
+
+template <class Visit>
+void for_each_tensor(const c10::IValue& value, Visit&& visit) {
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) visit(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit);
+  }
+}
+
+bool is_mask(const c10::IValue& index) {
+  bool mask = false;
+  for_each_tensor(index, [&](const at::Tensor& tensor) {
+    mask = mask || tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
+  });
+  return mask;
+}
+
+/// True when this very call gives sizes that depend on data.
+bool sizes_from_data(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
+  if (!facts.sizes_from_data) return false;
+  if (facts.name == "aten::index.Tensor") return is_mask(arguments[1]);
+  if (facts.name == "aten::repeat_interleave.Tensor") return arguments[1].isNone();
+  return true;
+}
+
+/// True when the call writes all of the tensor without reading it.
+bool only_writes(const OpFacts& facts, const c10::Argument& argument) {
+  if (argument.is_out() || facts.random) return true;
+  return facts.name.starts_with("aten::copy_") || facts.name.starts_with("aten::fill_") ||
+         facts.name.starts_with("aten::zero_");
+}
+
+bool resizes(const OpFacts& facts) {
+  return facts.name.starts_with("aten::resize_") || facts.name.starts_with("aten::set_");
+}
+
+/// The operator's own name: "relu" of "aten::relu_", "add" of "aten::add.Tensor".
+std::string value_hint(const std::string& op) {
+  std::string base = op.substr(op.find("::") + 2);
+  base.resize(std::min(base.size(), base.find('.')));
+  while (base.ends_with('_')) base.pop_back();
+  return base;
+}
+
+GraphBreak host_read(const OpFacts& facts, std::string reason) {
+  return {BreakCode::host_read,
+          facts.name,
+          {},
+          std::move(reason),
+          "keep the decision on the device (torch::where), or read the value after the compiled call"};
+}
+
+GraphBreak unsupported(const OpFacts& facts, std::string reason, std::string hint) {
+  return {BreakCode::unsupported_op, facts.name, {}, std::move(reason), std::move(hint)};
+}
+
+}  // namespace
+
+Recorder::Recorder(std::span<const at::Tensor> inputs, std::span<const NamedTensor> names) {
+  index_names(names);
+  for (uint32_t i = 0; i < inputs.size(); ++i) add_input(inputs[i], i);
+}
+
+bool Recorder::opens(const c10::OperatorHandle& op, c10::DispatchKeySet keys) {
+  const std::lock_guard lock(mutex_);
+  return facts_.of(op).composite && !op.hasKernelForDispatchKey(keys.highestPriorityTypeId());
+}
+
+void Recorder::stop(GraphBreak reason) {
+  const std::lock_guard lock(mutex_);
+  fail(std::move(reason), scopes_.take(), {});
+}
+
+void Recorder::fail(GraphBreak reason, const Frames& frames, const std::string& module) {
+  recording_ = false;
+  if (trace_.graph_break) return;
+  scopes_.resolve({&frames});
+  const std::string place = scopes_.place(frames);
+  const std::string function = scopes_.function(frames);
+  reason.where = module;
+  if (!module.empty() && !place.empty()) reason.where += "  ";
+  reason.where += place;
+  if (place != function) reason.where += " in " + function;
+  trace_.graph_break = std::move(reason);
+}
+
+std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  const std::lock_guard lock(mutex_);
+  Pending pending;
+  pending.facts = &facts_.of(op);
+  const OpFacts& facts = *pending.facts;
+  if (!recording_ || facts.metadata_only) return std::nullopt;
+  pending.frames = scopes_.take();
+  const auto& declared = op.schema().arguments();
+  for (size_t i = 0; i < arguments.size() && recording_; ++i) {
+    const bool written = std::find(facts.mutates.begin(), facts.mutates.end(), i) != facts.mutates.end();
+    const bool overwritten = written && only_writes(facts, declared[i]);
+    const TensorToArg encoder = [&](const at::Tensor& tensor) -> ir::Arg {
+      if (overwritten && recording_) resolve(tensor, true);
+      return encode(tensor, pending);
+    };
+    pending.args.push_back(arg_of(arguments[i], *declared[i].real_type(), encoder, trace_.opaques));
+  }
+  if (!recording_) return std::nullopt;
+  if (facts.reads_host || sizes_from_data(facts, arguments)) {
+    fail(host_read(facts, facts.reads_host ? "reads a tensor to the host" : "the sizes of its result depend on data"),
+         pending.frames, pending.module);
+    return std::nullopt;
+  }
+  note_writes(arguments, pending);
+  if (!recording_) return std::nullopt;
+  return pending;
+}
+
+ir::Arg Recorder::encode(const at::Tensor& tensor, Pending& pending) {
+  if (!recording_) return {};
+  if (const auto kind = unsupported_kind(tensor)) {
+    fail(unsupported(*pending.facts, fmt::format("an argument is {}", *kind), "compile the part around it"),
+         pending.frames, pending.module);
+    return {};
+  }
+  const bool number = tensor.unsafeGetTensorImpl()->is_wrapped_number() && !tensor.is_complex() &&
+                      !ledger_.find(tensor) && tensor.device().is_cpu();
+  if (number) {
+    if (tensor.scalar_type() == at::kBool) return {*tensor.const_data_ptr<bool>()};
+    if (tensor.scalar_type() == at::kLong) return {*tensor.const_data_ptr<int64_t>()};
+    if (tensor.scalar_type() == at::kDouble) return {*tensor.const_data_ptr<double>()};
+  }
+  const ir::ValueId value = resolve(tensor, false);
+  pending.reads_cuda = pending.reads_cuda || tensor.is_cuda();
+  const std::string& module = owner(value);
+  if (pending.module.empty()) pending.module = module;
+  pending.owned = pending.owned && !module.empty() && module == pending.module;
+  if (at::GradMode::is_enabled() && tensor.requires_grad()) {
+    fail(gradient_break(description(value)), pending.frames, pending.module);
+  }
+  return {value};
+}
+
+void Recorder::note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending) {
+  const OpFacts& facts = *pending.facts;
+  pending.mutates = facts.mutates;
+  for (const uint32_t position : unsaid_writes(facts, arguments)) {
+    if (!pending.args[position].is_none()) pending.mutates.push_back(position);
+  }
+  if (pending.mutates.empty()) return;
+  if (resizes(facts)) {
+    return fail(unsupported(facts, "changes the storage of a tensor", "make a new tensor instead"), pending.frames,
+                pending.module);
+  }
+  for (const uint32_t position : pending.mutates) {
+    for_each_tensor(arguments[position], [&](const at::Tensor& tensor) {
+      if (recording_) check_write(tensor, pending);
+    });
+  }
+  if (!recording_) return;
+  // Content that is written becomes a tensor of the graph's own: encode the written arguments again.
+  for (const uint32_t position : pending.mutates) {
+    const TensorToArg encoder = [&](const at::Tensor& tensor) { return encode(tensor, pending); };
+    pending.args[position] = arg_of(arguments[position], *c10::AnyType::get(), encoder, trace_.opaques);
+  }
+}
+
+void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {
+  const OpFacts& facts = *pending.facts;
+  const ir::ValueId value = resolve(tensor, true);
+  const ir::ValueId root = root_of(value);
+  const ir::Node& producer = trace_.graph.producer(root);
+  if (producer.as<ir::Input>()) {
+    return fail({BreakCode::input_mutation,
+                 facts.name,
+                 {},
+                 "writes to " + description(root),
+                 "write to a clone of it, or return the new value"},
+                pending.frames, pending.module);
+  }
+  if (!facts.view_in_place &&
+      (ledger_.memory(tensor)->opaque || trace_.graph.type(root).dtype != trace_.graph.type(value).dtype)) {
+    return fail(unsupported(facts, "writes a tensor whose memory others see through another dtype or layout",
+                            "write to a clone of it"),
+                pending.frames, pending.module);
+  }
+  if (Leaf* leaf = leaf_of(root)) {
+    GraphBreak mutation{BreakCode::state_mutation,
+                        facts.name,
+                        {},
+                        "writes to " + description(root),
+                        "return the new value, or update state outside the compiled callable"};
+    if (!leaf->name.empty()) return fail(std::move(mutation), pending.frames, pending.module);
+    if (!leaf->mutation) leaf->mutation = std::move(mutation);
+    own_content(tensor);
+  }
+  if (tensor.device().is_cpu() && pending.reads_cuda) {
+    return fail(host_read(facts, "copies a CUDA tensor to the CPU"), pending.frames, pending.module);
+  }
+  pending.written.push_back(
+      {c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), Layout::of(tensor), ledger_.memory(tensor)});
+}
+
+void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_) return;
+  const OpFacts& facts = *pending.facts;
+  const auto tensors = tensors_of({results.data(), results.size()});
+  if (!tensors) return fail(host_read(facts, "gives a number"), pending.frames, pending.module);
+  std::vector<ir::Type> types;
+  std::vector<bool> known_before;
+  for (const at::Tensor& tensor : *tensors) {
+    if (const auto kind = unsupported_kind(tensor)) {
+      return fail(unsupported(facts, fmt::format("a result is {}", *kind), "compile the part around it"),
+                  pending.frames, pending.module);
+    }
+    if (pending.reads_cuda && tensor.device().is_cpu() && !ledger_.memory(tensor)) {
+      return fail(host_read(facts, "copies a CUDA tensor to the CPU"), pending.frames, pending.module);
+    }
+    types.push_back(type_of(tensor));
+    known_before.push_back(ledger_.memory(tensor) != nullptr);
+  }
+  if (!check_written(pending, *tensors)) return;
+
+  const bool views = facts.view_in_place && !facts.functional.empty();
+  ir::Call call{views ? facts.functional : facts.name, {}, {}, facts.random, facts.impure};
+  if (!views) {
+    call.mutates = pending.mutates;
+    call.functional = facts.functional;
+  }
+  const ir::NodeId node = trace_.graph.add(std::move(call), std::move(pending.args), std::move(types));
+  const std::vector<ir::ValueId> values = trace_.graph.node(node).results;
+  for (size_t i = 0; i < values.size(); ++i) {
+    trace_.graph.value(values[i]).hint = value_hint(facts.name);
+    place_result((*tensors)[i], values[i], known_before[i], pending);
+    if (pending.owned) set_owner(values[i], pending.module);
+  }
+  watch(pending, *tensors);
+  places_[node.index] = {std::move(pending.module), std::move(pending.frames)};
+}
+
+bool Recorder::check_written(const Pending& pending, std::span<const at::Tensor> results) {
+  for (const Written& written : pending.written) {
+    const auto returned = std::find_if(results.begin(), results.end(), [&](const at::Tensor& result) {
+      return result.unsafeGetTensorImpl() == written.tensor._unsafe_get_target();
+    });
+    if (returned == results.end()) {
+      fail(unsupported(*pending.facts, "writes a tensor that it does not return", "use the form that returns it"),
+           pending.frames, pending.module);
+      return false;
+    }
+    if (!pending.facts->view_in_place && Layout::of(*returned) != written.layout) {
+      fail(unsupported(*pending.facts, "resizes the tensor it writes", "give it an output of the right size"),
+           pending.frames, pending.module);
+      return false;
+    }
+  }
+  return true;
+}
+
+void Recorder::place_result(const at::Tensor& tensor, ir::ValueId value, bool known_before, const Pending& pending) {
+  const Placement placement = ledger_.place(tensor);
+  ledger_.bind(tensor, value);
+  if (placement.kind == Placement::Kind::inside) {
+    trace_.graph.value(value).alias = ir::Alias{placement.base, placement.offset};
+    return;
+  }
+  if (known_before && placement.kind == Placement::Kind::overlapping &&
+      trace_.graph.type(placement.base).dtype != trace_.graph.type(value).dtype) {
+    trace_.graph.value(value).alias = ir::Alias{placement.base, 0};
+    return;
+  }
+  if (known_before) {
+    return fail(
+        unsupported(*pending.facts, "sees memory beyond that of its argument", "slice the whole tensor instead"),
+        pending.frames, pending.module);
+  }
+  Memory& memory = ledger_.memory_or_add(tensor);
+  memory.opaque = memory.opaque || placement.kind == Placement::Kind::overlapping;
+  ledger_.add_region(tensor, value);
+}
+
+void Recorder::watch(const Pending& pending, std::span<const at::Tensor> results) {
+  for (const Written& written : pending.written) {
+    if (!written.memory->watched) continue;
+    written.memory->uninitialised = false;
+    if (const auto storage = written.memory->storage.lock()) written.memory->hash = hash_of(*storage);
+  }
+  if (!pending.facts->makes_cpu_memory) return;
+  for (const at::Tensor& tensor : results) {
+    if (!tensor.device().is_cpu() || tensor.storage().nbytes() > kWatchedBytes) continue;
+    Memory& memory = ledger_.memory_or_add(tensor);
+    memory.watched = true;
+    memory.uninitialised = pending.facts->uninitialised;
+    memory.hash = hash_of(*tensor.storage().unsafeGetStorageImpl());
+  }
+}
+
+}  // namespace sinter::frontend

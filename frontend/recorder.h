@@ -1,0 +1,133 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "frontend/capture.h"
+#include "frontend/capture_facts.h"
+#include "frontend/ledger.h"
+#include "frontend/scopes.h"
+
+namespace sinter::frontend {
+
+/// Builds one trace from the operators it is told of. Lives in thread-local state that LibTorch carries to the threads
+/// it starts itself (autograd's, at::launch's), so all of them find it; thread-safe.
+class Recorder : public c10::DebugInfoBase {
+ public:
+  Recorder(std::span<const at::Tensor> inputs, std::span<const NamedTensor> names);
+
+  /// A tensor an operator is about to write.
+  struct Written {
+    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+    Layout layout;
+    Memory* memory;
+  };
+  /// An operator whose arguments are recorded and whose results are awaited.
+  struct Pending {
+    const OpFacts* facts = nullptr;
+    std::vector<ir::Arg> args;
+    std::vector<uint32_t> mutates;
+    std::vector<Written> written;
+    std::string module;  ///< owner of the parameters among the arguments
+    bool owned = true;   ///< all tensor arguments belong to `module`
+    bool reads_cuda = false;
+    Frames frames;
+  };
+
+  /// False once something could not be recorded: the program runs on, and nothing more is written down.
+  [[nodiscard]] bool recording() const { return recording_; }
+  /// True when the operator only calls other operators, which are to be recorded in its place.
+  [[nodiscard]] bool opens(const c10::OperatorHandle& op, c10::DispatchKeySet keys);
+  /// Records the arguments of a call. Nothing when there is nothing to await.
+  [[nodiscard]] std::optional<Pending> before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
+  /// Records the results of a call.
+  void after(Pending pending, c10::ArrayRef<c10::IValue> results);
+  /// Ends recording; the first break is kept. `where` is filled from the calling thread's stack.
+  void stop(GraphBreak reason);
+  /// The trace, once the program has returned these tensors. Call once.
+  [[nodiscard]] Trace finish(std::span<const at::Tensor> outputs);
+
+ private:
+  /// A tensor from nowhere: state if something still holds it after the capture, else known by its content.
+  struct Leaf {
+    ir::NodeId node;
+    ir::ValueId value;
+    std::string name;  ///< empty: not a named tensor
+    c10::weak_intrusive_ptr<c10::TensorImpl> tensor{c10::intrusive_ptr<c10::TensorImpl>()};
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage{c10::intrusive_ptr<c10::StorageImpl>()};
+    Layout layout;
+    at::Tensor content;                  ///< a copy, made at first use, of a small CPU tensor without a name
+    bool is_content = false;             ///< known to be content: its memory changed without an operator
+    std::optional<GraphBreak> mutation;  ///< the write that breaks the graph should it be state
+  };
+  struct Named {
+    std::string name, module;
+    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+  };
+
+  // recorder.cpp: calls
+  void fail(GraphBreak reason, const Frames& frames, const std::string& module);
+  ir::Arg encode(const at::Tensor& tensor, Pending& pending);
+  void note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending);
+  void check_write(const at::Tensor& tensor, Pending& pending);
+  bool check_written(const Pending& pending, std::span<const at::Tensor> results);
+  void place_result(const at::Tensor& tensor, ir::ValueId value, bool known_before, const Pending& pending);
+  void watch(const Pending& pending, std::span<const at::Tensor> results);
+
+  // recorder_leaves.cpp: tensors from nowhere
+  void add_input(const at::Tensor& tensor, uint32_t index);
+  void index_names(std::span<const NamedTensor> names);
+  ir::ValueId resolve(const at::Tensor& tensor, bool overwritten);
+  ir::ValueId alias_of(const at::Tensor& tensor, const Placement& placement);
+  ir::ValueId add_leaf(const at::Tensor& tensor, const Named* named);
+  bool add_named_over(const at::Tensor& tensor);
+  void refresh_content(Memory& memory);
+  void own_content(const at::Tensor& tensor);
+  [[nodiscard]] Leaf* leaf_of(ir::ValueId root);
+  [[nodiscard]] ir::ValueId root_of(ir::ValueId value) const;
+  void set_owner(ir::ValueId value, const std::string& module);
+  [[nodiscard]] const std::string& owner(ir::ValueId value) const;
+  /// "input 0", "fc1.weight", "a closed-over tensor" or "an intermediate tensor".
+  [[nodiscard]] std::string description(ir::ValueId value);
+
+  // recorder_finish.cpp
+  void finish_leaves(std::span<const at::Tensor> outputs);
+  void finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs);
+  void finish_scopes();
+  void order_leaves_first();
+
+  std::mutex mutex_;
+  std::atomic<bool> recording_{true};
+  Trace trace_;
+  OpFactsCache facts_;
+  TensorLedger ledger_;
+  Scopes scopes_;
+  std::vector<Leaf> leaves_;
+  int64_t content_bytes_ = 0;
+  std::vector<Named> names_;
+  std::unordered_map<const c10::TensorImpl*, size_t> names_by_tensor_;
+  std::unordered_multimap<const c10::StorageImpl*, size_t> names_by_storage_;
+  std::vector<std::string> owners_;  ///< by ValueId: module that owns it, or empty
+  struct Placed {
+    std::string module;
+    Frames frames;
+  };
+  std::unordered_map<uint32_t, Placed> places_;  ///< by NodeId
+};
+
+/// The break of an operator that reads a tensor with gradients; `what` names the tensor.
+[[nodiscard]] GraphBreak gradient_break(std::string what);
+
+/// Why a tensor cannot stand in a graph ("a sparse tensor"); nothing when it can.
+[[nodiscard]] std::optional<std::string> unsupported_kind(const at::Tensor& tensor);
+
+}  // namespace sinter::frontend

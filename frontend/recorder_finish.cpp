@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "frontend/convert.h"
+#include "frontend/recorder.h"
+
+namespace sinter::frontend {
+namespace {
+
+/// True when nothing but these outputs holds the storage.
+bool only_outputs_hold(const c10::StorageImpl& storage, size_t strong_references, std::span<const at::Tensor> outputs) {
+  std::unordered_set<const c10::TensorImpl*> holders;
+  for (const at::Tensor& output : outputs) {
+    if (output.storage().unsafeGetStorageImpl() == &storage) holders.insert(output.unsafeGetTensorImpl());
+  }
+  return strong_references <= holders.size();
+}
+
+}  // namespace
+
+Trace Recorder::finish(std::span<const at::Tensor> outputs) {
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < outputs.size() && recording_; ++i) {
+    const at::Tensor& output = outputs[i];
+    const auto kind = output.defined() ? unsupported_kind(output) : std::optional<std::string>("an undefined tensor");
+    if (kind) {
+      fail({BreakCode::unsupported_input,
+            {},
+            {},
+            fmt::format("result {} is {}", i, *kind),
+            "return dense tensors on the CPU or a CUDA device"},
+           {}, {});
+      break;
+    }
+    trace_.graph.outputs.push_back(resolve(output, false));
+  }
+  if (recording_) finish_leaves(outputs);
+  recording_ = false;
+  finish_scopes();
+  order_leaves_first();
+  return std::move(trace_);
+}
+
+void Recorder::finish_leaves(std::span<const at::Tensor> outputs) {
+  for (Leaf& leaf : leaves_) {
+    if (recording_) finish_leaf(leaf, outputs);
+  }
+  if (trace_.graph.order().empty() || trace_.graph.node(trace_.graph.order()[0]).as<ir::Input>()) return;
+  trace_.graph.device = trace_.graph.value(trace_.graph.node(trace_.graph.order()[0]).results[0]).type.device;
+}
+
+void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
+  const auto add_content = [&] {
+    trace_.graph.node(leaf.node).payload = ir::Constant{static_cast<uint32_t>(trace_.contents.size())};
+    trace_.contents.push_back({std::move(leaf.content)});
+  };
+  if (leaf.is_content) return add_content();
+  if (const auto tensor = leaf.tensor.lock()) {
+    if (leaf.mutation) return fail(*leaf.mutation, {}, {});
+    const std::string shown = leaf.name.empty() ? "a closed-over tensor" : leaf.name;
+    if (Layout::of(at::Tensor(tensor)) != leaf.layout) {
+      return fail({BreakCode::state_mutation,
+                   {},
+                   {},
+                   shown + " changed its storage or sizes during the call",
+                   "replace state outside the compiled callable"},
+                  {}, {});
+    }
+    const auto index = static_cast<uint32_t>(trace_.states.size());
+    std::string name = leaf.name.empty() ? fmt::format("closure.{}", index) : leaf.name;
+    trace_.graph.value(leaf.value).hint = name;
+    trace_.graph.node(leaf.node).payload = ir::State{index, name};
+    trace_.states.push_back({std::move(name), leaf.tensor});
+    return;
+  }
+  size_t references = leaf.storage.use_count();
+  if (const auto storage = leaf.storage.lock(); storage && !only_outputs_hold(*storage, references, outputs)) {
+    return fail({BreakCode::unsupported_op,
+                 {},
+                 {},
+                 "reads a closed-over tensor through a temporary one",
+                 "use the tensor itself, or name it through the option `modules`"},
+                {}, {});
+  }
+  if (leaf.content.defined()) return add_content();
+  fail({BreakCode::unsupported_op,
+        {},
+        {},
+        "reads a temporary tensor that no operator made (from_blob)",
+        "pass it as an input"},
+       {}, {});
+}
+
+void Recorder::finish_scopes() {
+  std::vector<const Frames*> stacks;
+  for (const auto& [node, placed] : places_) stacks.push_back(&placed.frames);
+  scopes_.resolve(stacks);
+  for (auto& [node, placed] : places_) {
+    ir::Scope scope{placed.module, scopes_.place(placed.frames)};
+    if (scope == ir::Scope{}) continue;
+    trace_.graph.node({node}).scope = trace_.graph.scope(std::move(scope));
+  }
+}
+
+/// Inputs, then state, then contents, then calls: what a reader wants to see first.
+void Recorder::order_leaves_first() {
+  const auto rank = [&](ir::NodeId id) {
+    const ir::Node& node = trace_.graph.node(id);
+    return node.as<ir::Input>() ? 0 : node.as<ir::State>() ? 1 : node.as<ir::Constant>() ? 2 : 3;
+  };
+  std::vector<ir::NodeId> order = trace_.graph.order();
+  std::stable_sort(order.begin(), order.end(), [&](ir::NodeId a, ir::NodeId b) { return rank(a) < rank(b); });
+  trace_.graph.set_order(std::move(order));
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,245 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "frontend/convert.h"
+#include "frontend/recorder.h"
+
+namespace sinter::frontend {
+namespace {
+
+/// Contents kept by one capture, together.
+constexpr int64_t kContentBytes = int64_t{64} << 20;
+
+const std::string kNobody;
+
+std::vector<ir::Arg> as_strided_args(ir::ValueId base, const at::Tensor& tensor) {
+  ir::ArgList sizes, strides;
+  for (const int64_t size : tensor.sizes()) sizes.push_back({size});
+  for (const int64_t stride : tensor.strides()) strides.push_back({stride});
+  return {{base}, {std::move(sizes)}, {std::move(strides)}, {tensor.storage_offset()}};
+}
+
+}  // namespace
+
+std::optional<std::string> unsupported_kind(const at::Tensor& tensor) {
+  if (tensor.is_nested()) return "a nested tensor";
+  if (tensor.is_mkldnn()) return "an MKL-DNN tensor";
+  if (tensor.layout() != at::kStrided) return "a sparse tensor";
+  if (tensor.is_quantized()) return "a quantized tensor";
+  if (tensor.is_meta()) return "a meta tensor";
+  if (!tensor.device().is_cpu() && !tensor.device().is_cuda()) return "on " + tensor.device().str();
+  constexpr c10::DispatchKeySet wrapped({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper,
+                                         c10::DispatchKey::Functionalize, c10::DispatchKey::Python});
+  if (tensor.key_set().has_any(wrapped)) return "a wrapped tensor (a tensor subclass or a function transform)";
+  if (tensor.is_conj() || tensor.is_neg()) return "a conjugated or negated view";
+  if (!tensor.has_storage()) return "a tensor without storage";
+  return std::nullopt;
+}
+
+GraphBreak gradient_break(std::string what) {
+  return {BreakCode::needs_gradient,
+          {},
+          {},
+          what + " requires gradients and grad mode is on",
+          "call it under torch::NoGradGuard or c10::InferenceMode"};
+}
+
+std::optional<GraphBreak> needs_gradient(std::span<const at::Tensor> inputs, std::span<const NamedTensor> names) {
+  if (!at::GradMode::is_enabled()) return std::nullopt;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].defined() && inputs[i].requires_grad()) return gradient_break(fmt::format("input {}", i));
+  }
+  for (const NamedTensor& named : names) {
+    const auto tensor = named.tensor.lock();
+    if (tensor && tensor->requires_grad()) return gradient_break(named.name);
+  }
+  return std::nullopt;
+}
+
+void Recorder::index_names(std::span<const NamedTensor> names) {
+  for (const NamedTensor& named : names) {
+    const auto tensor = named.tensor.lock();
+    if (!tensor) continue;
+    names_by_tensor_.try_emplace(tensor.get(), names_.size());
+    if (tensor->has_storage()) {
+      names_by_storage_.emplace(tensor->storage().unsafeGetStorageImpl(), names_.size());
+    }
+    names_.push_back({named.name, named.module, named.tensor});
+  }
+}
+
+void Recorder::add_input(const at::Tensor& tensor, uint32_t index) {
+  const auto kind = tensor.defined() ? unsupported_kind(tensor) : std::optional<std::string>("an undefined tensor");
+  if (kind) {
+    return fail({BreakCode::unsupported_input,
+                 {},
+                 {},
+                 fmt::format("input {} is {}", index, *kind),
+                 "pass dense tensors on the CPU or a CUDA device"},
+                {}, {});
+  }
+  const ir::ValueId value = trace_.graph.add1(ir::Input{index}, {}, type_of(tensor));
+  trace_.graph.value(value).hint = fmt::format("x{}", index);
+  if (index == 0) trace_.graph.device = device_of(tensor.device());
+  const Placement placement = ledger_.place(tensor);
+  if (placement.kind == Placement::Kind::inside) {
+    trace_.graph.value(value).alias = ir::Alias{placement.base, placement.offset};
+  } else {
+    Memory& memory = ledger_.memory_or_add(tensor);
+    memory.opaque = memory.opaque || placement.kind == Placement::Kind::overlapping;
+    ledger_.add_region(tensor, value);
+  }
+  if (!ledger_.find(tensor)) ledger_.bind(tensor, value);
+}
+
+ir::ValueId Recorder::resolve(const at::Tensor& tensor, bool overwritten) {
+  if (Memory* memory = ledger_.memory(tensor)) {
+    const auto& regions = memory->regions;
+    const bool all = overwritten && regions.size() == 1 && Layout::of(tensor) == regions[0].layout;
+    if (memory->watched && !all) refresh_content(*memory);
+  }
+  if (const auto known = ledger_.find(tensor)) return *known;
+  Placement placement = ledger_.place(tensor);
+  if (placement.kind != Placement::Kind::inside && add_named_over(tensor)) placement = ledger_.place(tensor);
+  if (const auto known = ledger_.find(tensor)) return *known;
+  if (placement.kind == Placement::Kind::inside) return alias_of(tensor, placement);
+  return add_leaf(tensor, nullptr);
+}
+
+/// The value of a tensor that came to share known memory without an operator (x.data(), set_data).
+ir::ValueId Recorder::alias_of(const at::Tensor& tensor, const Placement& placement) {
+  ir::ValueId value = placement.base;
+  ir::Type type = type_of(tensor);
+  if (placement.offset != 0 || type != trace_.graph.type(value)) {
+    const std::string& module = owner(value);
+    value = trace_.graph.add1(ir::Call{"aten::as_strided", {}, {}, false, false},
+                              as_strided_args(placement.base, tensor), std::move(type));
+    trace_.graph.value(value).alias = ir::Alias{placement.base, placement.offset};
+    trace_.graph.value(value).hint = "as_strided";
+    set_owner(value, module);
+  }
+  ledger_.bind(tensor, value);
+  return value;
+}
+
+/// Adds the named tensors that share memory with this one.
+bool Recorder::add_named_over(const at::Tensor& tensor) {
+  const auto by_identity = names_by_tensor_.find(tensor.unsafeGetTensorImpl());
+  if (by_identity != names_by_tensor_.end()) {
+    add_leaf(tensor, &names_[by_identity->second]);
+    return true;
+  }
+  const Layout layout = Layout::of(tensor);
+  const auto [first, last] = names_by_storage_.equal_range(layout.storage);
+  bool added = false;
+  for (auto entry = first; entry != last; ++entry) {
+    const Named& named = names_[entry->second];
+    auto held = named.tensor.lock();
+    if (!held) continue;
+    const at::Tensor owner_tensor(std::move(held));
+    const Layout other = Layout::of(owner_tensor);
+    const bool overlaps = other.begin_byte() < layout.end_byte() && layout.begin_byte() < other.end_byte();
+    if (!overlaps || ledger_.find(owner_tensor) || unsupported_kind(owner_tensor)) continue;
+    add_leaf(owner_tensor, &named);
+    added = true;
+  }
+  return added;
+}
+
+ir::ValueId Recorder::add_leaf(const at::Tensor& tensor, const Named* named) {
+  const Placement placement = ledger_.place(tensor);
+  const ir::NodeId node = trace_.graph.add(ir::State{}, {}, {type_of(tensor)});
+  const ir::ValueId value = trace_.graph.node(node).results[0];
+  Leaf leaf;
+  leaf.node = node;
+  leaf.value = value;
+  leaf.tensor = c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr());
+  leaf.storage = tensor.storage().getWeakStorageImpl();
+  leaf.layout = Layout::of(tensor);
+  Memory& memory = ledger_.memory_or_add(tensor);
+  if (named) {
+    leaf.name = named->name;
+    trace_.graph.value(value).hint = named->name;
+    set_owner(value, named->module);
+  } else if (tensor.device().is_cpu()) {
+    const int64_t bytes = leaf.layout.end_byte() - leaf.layout.begin_byte();
+    if (content_bytes_ + bytes <= kContentBytes) {
+      content_bytes_ += bytes;
+      leaf.content = copy_of(*leaf.layout.storage, leaf.layout);
+    }
+  }
+  if (placement.kind == Placement::Kind::inside) {
+    trace_.graph.value(value).alias = ir::Alias{placement.base, placement.offset};
+  } else {
+    memory.opaque = memory.opaque || placement.kind == Placement::Kind::overlapping;
+    ledger_.add_region(tensor, value);
+  }
+  ledger_.bind(tensor, value);
+  leaves_.push_back(std::move(leaf));
+  return value;
+}
+
+/// Where the program filled watched memory itself, what it holds now becomes a content value.
+void Recorder::refresh_content(Memory& memory) {
+  const auto storage = memory.storage.lock();
+  if (!storage) return;
+  const uint64_t hash = hash_of(*storage);
+  if (!memory.uninitialised && hash == memory.hash) return;
+  memory.hash = hash;
+  memory.uninitialised = false;
+  for (Region& region : memory.regions) {
+    Leaf leaf;
+    leaf.content = copy_of(*storage, region.layout);
+    leaf.layout = region.layout;
+    leaf.is_content = true;
+    leaf.node = trace_.graph.add(ir::Constant{}, {}, {type_of(leaf.content)});
+    leaf.value = trace_.graph.node(leaf.node).results[0];
+    region.value = leaf.value;
+    leaves_.push_back(std::move(leaf));
+  }
+  ledger_.forget_tensors(storage.get());
+}
+
+/// A content that is about to be written becomes a copy, made on every call.
+void Recorder::own_content(const at::Tensor& tensor) {
+  Memory& memory = *ledger_.memory(tensor);
+  for (Region& region : memory.regions) {
+    const ir::ValueId copy = trace_.graph.add1(ir::Call{"aten::clone", {}, {}, false, false},
+                                               {{region.value}, {ir::None{}}}, trace_.graph.type(region.value));
+    trace_.graph.value(copy).hint = "clone";
+    region.value = copy;
+  }
+  ledger_.forget_tensors(tensor.storage().unsafeGetStorageImpl());
+}
+
+Recorder::Leaf* Recorder::leaf_of(ir::ValueId root) {
+  const auto found = std::find_if(leaves_.begin(), leaves_.end(), [&](const Leaf& leaf) { return leaf.value == root; });
+  return found == leaves_.end() ? nullptr : &*found;
+}
+
+ir::ValueId Recorder::root_of(ir::ValueId value) const {
+  const auto& alias = trace_.graph.value(value).alias;
+  return alias ? alias->base : value;
+}
+
+void Recorder::set_owner(ir::ValueId value, const std::string& module) {
+  if (module.empty()) return;
+  if (owners_.size() <= value.index) owners_.resize(value.index + 1);
+  owners_[value.index] = module;
+}
+
+const std::string& Recorder::owner(ir::ValueId value) const {
+  return value.index < owners_.size() ? owners_[value.index] : kNobody;
+}
+
+std::string Recorder::description(ir::ValueId value) {
+  const ir::ValueId root = root_of(value);
+  if (const auto* input = trace_.graph.producer(root).as<ir::Input>()) return fmt::format("input {}", input->index);
+  const Leaf* leaf = leaf_of(root);
+  if (!leaf) return "an intermediate tensor";
+  return leaf->name.empty() ? "a closed-over tensor" : leaf->name;
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace sinter::frontend {
+
+/// A native stack: return addresses, innermost first.
+using Frames = std::vector<void*>;
+
+/// Takes native stacks while a program runs and names the places in it afterwards. Taking one costs a fraction of a
+/// microsecond; names are looked up once per address, from symbols and, where the program has them, line tables,
+/// without starting another process. Not thread-safe.
+class Scopes {
+ public:
+  /// Frames that enclose this call are not the program's.
+  Scopes();
+  /// The frames of the program that are active on this thread; those nearest to the operator are kept.
+  [[nodiscard]] Frames take() const;
+  /// Names every address in these stacks at once; `place` then only looks up.
+  void resolve(const std::vector<const Frames*>& stacks);
+  /// The innermost place that belongs neither to LibTorch nor to Sinter nor to the C++ library: "resnet.cpp:58", or a
+  /// function's name where the program has no line tables; empty when unknown.
+  [[nodiscard]] std::string place(const Frames& frames) const;
+  /// The function that place lies in: "Bottleneck::forward"; empty when unknown.
+  [[nodiscard]] std::string function(const Frames& frames) const;
+
+ private:
+  struct Place {
+    std::string function;
+    std::string line;  ///< "resnet.cpp:58", or empty
+  };
+  [[nodiscard]] const Place* innermost(const Frames& frames) const;
+  Frames outer_;
+  std::unordered_map<void*, Place> places_;  ///< an entry without a function is not the program's
+};
+
+/// "Net::forward" of "(anonymous namespace)::Net::forward(at::Tensor const&)": no parameters, template arguments or
+/// leading namespaces.
+[[nodiscard]] std::string short_function_name(const std::string& demangled);
+
+}  // namespace sinter::frontend
