@@ -1,0 +1,234 @@
+#include "frontend/builder.h"
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/util/Type.h>
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/compile.h"
+#include "frontend/compare.h"
+#include "frontend/compile_times.h"
+#include "frontend/convert.h"
+#include "frontend/tensor_memory.h"
+
+namespace sinter::frontend {
+namespace {
+
+thread_local bool program_runs = false;
+
+class CapturingGuard {
+ public:
+  CapturingGuard() { program_runs = true; }
+  CapturingGuard(const CapturingGuard&) = delete;
+  CapturingGuard& operator=(const CapturingGuard&) = delete;
+  ~CapturingGuard() { program_runs = false; }
+};
+
+GraphBreak needs_gradient(const std::string& what) {
+  return {.code = BreakCode::needs_gradient,
+          .op = {},
+          .where = {},
+          .reason = "grad mode is on and " + what + " requires gradients",
+          .hint = "call it under torch::NoGradGuard or torch::InferenceMode to have it compiled"};
+}
+
+/// Why a captured program cannot be replayed, if it cannot.
+std::optional<GraphBreak> break_of(const Captured& captured, bool grad_mode) {
+  if (grad_mode) {
+    for (const auto& slot : captured.trace.states) {
+      const auto tensor = lock(slot.tensor);
+      if (tensor.defined() && tensor.requires_grad()) return needs_gradient("state " + slot.name);
+    }
+  }
+  if (captured.trace.graph_break) return captured.trace.graph_break;
+  if (!captured.unknown_type.empty()) {
+    return GraphBreak{.code = BreakCode::unsupported_input,
+                      .op = {},
+                      .where = {},
+                      .reason = "the callable returns " + captured.unknown_type + ", which cannot be described",
+                      .hint = "return tensors, scalars, strings, or tuples, vectors, maps and optionals of them"};
+  }
+  for (const auto& result : captured.results) {
+    if (result.requires_grad()) return needs_gradient("a result");
+    if (!is_plain(result)) {
+      return GraphBreak{.code = BreakCode::unsupported_op,
+                        .op = {},
+                        .where = {},
+                        .reason = "a result is not a dense strided tensor on the CPU or a CUDA device",
+                        .hint = {}};
+    }
+  }
+  for (const auto& slot : captured.trace.states) {
+    if (!slot.tensor.expired()) continue;
+    return GraphBreak{.code = BreakCode::unstable,
+                      .op = {},
+                      .where = {},
+                      .reason = "state " + slot.name + " did not outlive the call",
+                      .hint = "make the tensor once, outside of the callable"};
+  }
+  return std::nullopt;
+}
+
+std::vector<ExternRecord> extern_records(const Plan& plan) {
+  std::vector<ExternRecord> records;
+  for (const auto& step : plan.steps) {
+    const auto* run = std::get_if<RunCall>(&step);
+    if (run == nullptr) continue;
+    const auto& call = plan.calls[run->call];
+    auto found = std::find_if(records.begin(), records.end(), [&](const auto& record) { return record.op == call.op; });
+    if (found == records.end()) found = records.insert(records.end(), {call.op, 0, {}});
+    ++found->calls;
+    if (!call.module.empty()) found->modules.push_back(call.module);
+  }
+  return records;
+}
+
+std::string describe(const InternalError& error) {
+  std::string text = error.what();
+  if (!error.artifact().empty()) text += " (saved: " + error.artifact() + ")";
+  return text;
+}
+
+GraphBreak compile_failed(const InternalError& error) {
+  return {.code = BreakCode::compile_failed,
+          .op = {},
+          .where = error.where(),
+          .reason = error.what(),
+          .hint = "this is a bug in Sinter; the report's internal error says more"};
+}
+
+}  // namespace
+
+bool is_capturing() { return program_runs; }
+
+Captured Builder::capture_program(const detail::Flat& arguments, const detail::Program& program,
+                                  std::span<const NamedTensor> names) const {
+  Captured captured;
+  std::vector<at::Tensor> inputs;
+  for (const auto* tensor : arguments.tensors) inputs.push_back(*tensor);
+  const auto run = [&]() {
+    detail::Flat result;
+    program.run(program.context, &result);
+    captured.structure.assign(result.structure.begin(), result.structure.end());
+    if (result.unknown != nullptr) captured.unknown_type = c10::demangle(result.unknown->name());
+    std::vector<at::Tensor> tensors;
+    for (const auto* tensor : result.tensors) tensors.push_back(*tensor);
+    return tensors;
+  };
+  const CapturingGuard guard;
+  captured.trace = capture(run, inputs, names, &captured.results);
+  return captured;
+}
+
+std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes& modes, const detail::Program& program,
+                                      std::vector<GuardMiss> because) const {
+  auto entry = std::make_shared<Entry>(Guards(arguments, modes, modules_));
+  auto& record = entry->record();
+  record.because = std::move(because);
+  record.signature = entry->guards().signature();
+  for (size_t i = 0; i < arguments.tensors.size() && modes.grad_mode(); ++i) {
+    if (!arguments.tensors[i]->requires_grad()) continue;
+    record.device = arguments.tensors[i]->device().str();
+    record.guards = entry->guards().describe();
+    entry->turn_eager(needs_gradient("input " + std::to_string(i)));
+    if (!options_.fullgraph) program.run(program.context, nullptr);
+    return entry;
+  }
+  const auto names = named_tensors(modules_);
+  auto captured = capture_program(arguments, program, names);
+  entry->guards().add_named(arguments, names);
+  finish(*entry, std::move(captured), arguments, modes.grad_mode());
+  add_compile_times(function_, record.phases);
+  return entry;
+}
+
+void Builder::finish(Entry& entry, Captured captured, const detail::Flat& arguments, bool grad_mode) const {
+  auto& record = entry.record();
+  record.add_phase("capture", captured.trace.seconds);
+  record.device = ir::to_string(captured.trace.graph.device);
+  auto reason = break_of(captured, grad_mode);
+  if (!reason || reason->code == BreakCode::needs_gradient) {
+    entry.guards().add_states(captured.trace.states, captured.results);
+  }
+  if (captured.trace.graph.device.kind == ir::Device::Kind::cuda) entry.guards().add_device();
+  record.guards = entry.guards().describe();
+  if (reason) return entry.turn_eager(std::move(*reason));
+  try {
+    compile(entry, std::move(captured), arguments);
+  } catch (const InternalError& error) {
+    if (options_.strict) throw;
+    entry.turn_eager(compile_failed(error), describe(error));
+  } catch (const std::exception& error) {
+    const InternalError wrapped("compile", error.what());
+    if (options_.strict) throw wrapped;
+    entry.turn_eager(compile_failed(wrapped), describe(wrapped));
+  }
+}
+
+void Builder::compile(Entry& entry, Captured captured, const detail::Flat& arguments) const {
+  auto& record = entry.record();
+  const auto& graph = captured.trace.graph;
+  const CompileOptions options{.numerics = options_.numerics,
+                               .freeze = options_.freeze,
+                               .device = device_info(graph.device),
+                               .input_alignment = entry.guards().alignments(),
+                               .state_alignment = entry.guards().state_alignments()};
+  const auto plan = std::make_shared<const Plan>(sinter::compile(graph, options, record));
+  OutputRules outputs(graph, *plan);
+  auto host = std::make_unique<TorchHost>(plan, captured.trace.opaques);
+  const runtime::ExecutableOptions runtime_options{.graphs = options_.mode != Mode::Default,
+                                                   .report_mutex = &entry.record_mutex()};
+  auto executable = runtime::Executable::build(plan, *host, runtime_options, record);
+  record.memory.arena_bytes = plan->arena_bytes;
+  if (record.externs.empty()) record.externs = extern_records(*plan);
+
+  const c10::OptionalDeviceGuard device(
+      plan->backend == Backend::cuda ? std::optional<c10::Device>(device_of(plan->device)) : std::nullopt);
+  const auto frame = host->make_torch_frame();
+  if (!frame->bind_arguments(arguments.tensors, captured.trace.states, captured.trace.contents)) {
+    throw InternalError("prepare", "a state tensor died while the function was compiled");
+  }
+  executable->prepare(*frame);
+  const bool random = std::any_of(plan->calls.begin(), plan->calls.end(), [](const auto& call) { return call.random; });
+  entry.install(std::make_unique<Replayable>(Replayable{.trace = std::move(captured.trace),
+                                                        .plan = plan,
+                                                        .host = std::move(host),
+                                                        .executable = std::move(executable),
+                                                        .outputs = std::move(outputs),
+                                                        .structure = std::move(captured.structure),
+                                                        .random = random}));
+}
+
+std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& again,
+                                                  const detail::Flat& arguments) const {
+  const auto& first = entry.replayable();
+  if (const auto& graph_break = again.trace.graph_break) {
+    return std::string(name(graph_break->code)) + " " + graph_break->op + ": " + graph_break->reason;
+  }
+  if (auto text = difference(first.trace, again.trace)) return text;
+  if (first.structure != again.structure) return "the result has another structure or other scalars in it";
+  if (options_.verify.every() < 1 || first.random) return std::nullopt;
+  detail::Replay replay;
+  if (!entry.replay(arguments, replay)) return std::nullopt;
+  return result_difference(again.results, {replay.tensors.begin(), replay.tensors.end()});
+}
+
+void Builder::verify(Entry& entry, int64_t call, const detail::Flat& arguments, const detail::Program& program) const {
+  const auto names = named_tensors(modules_);
+  const auto again = capture_program(arguments, program, names);
+  entry.count_eager();
+  const auto text = difference_of(entry, again, arguments);
+  entry.add_verification(
+      {.call = call, .seconds = again.trace.seconds, .equal = !text, .difference = text.value_or("")});
+  const PhaseTime phase{"verify", again.trace.seconds};
+  add_compile_times(function_, {&phase, 1});
+  if (!text) return;
+  entry.turn_eager({.code = BreakCode::unstable,
+                    .op = {},
+                    .where = {},
+                    .reason = "call " + std::to_string(call) + " did something else than the first one: " + *text,
+                    .hint = "pass what changes as an argument"});
+}
+
+}  // namespace sinter::frontend

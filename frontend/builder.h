@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontend/entry.h"
+#include "sinter/detail/function.h"
+
+namespace sinter::frontend {
+
+/// One run of the user's program under capture.
+struct Captured {
+  Trace trace;
+  std::vector<at::Tensor> results;
+  std::string structure;     ///< of the result
+  std::string unknown_type;  ///< readable name of a part of the result that cannot be described; or empty
+};
+
+/// True while the calling thread runs a program under capture: compiled functions it calls then run as they are.
+[[nodiscard]] bool is_capturing();
+
+/// Builds entries for one function. Not thread-safe; the function takes turns.
+class Builder {
+ public:
+  Builder(const Options& options, const std::vector<NamedModule>& modules, std::string function)
+      : options_(options), modules_(modules), function_(std::move(function)) {}
+
+  /// Runs the program, which keeps its result, and makes an entry of what it did: one that replays, or an eager one
+  /// whose report holds the reason. Under Options::fullgraph a call that is known to break beforehand is not run. Exceptions of the program pass through. Throws InternalError under
+  /// Options::strict when compiling fails.
+  [[nodiscard]] std::shared_ptr<Entry> build(const detail::Flat& arguments, const Modes& modes,
+                                             const detail::Program& program, std::vector<GuardMiss> because) const;
+
+  /// Runs the program again and compares it with the entry's capture. An entry that differs turns eager.
+  void verify(Entry& entry, int64_t call, const detail::Flat& arguments, const detail::Program& program) const;
+
+ private:
+  [[nodiscard]] Captured capture_program(const detail::Flat& arguments, const detail::Program& program,
+                                         std::span<const NamedTensor> names) const;
+  void finish(Entry& entry, Captured captured, const detail::Flat& arguments, bool grad_mode) const;
+  void compile(Entry& entry, Captured captured, const detail::Flat& arguments) const;
+  [[nodiscard]] std::optional<std::string> difference_of(Entry& entry, const Captured& again,
+                                                         const detail::Flat& arguments) const;
+
+  const Options& options_;
+  const std::vector<NamedModule>& modules_;
+  std::string function_;
+};
+
+}  // namespace sinter::frontend

@@ -1,0 +1,98 @@
+#include "frontend/entry.h"
+
+#include <c10/core/DeviceGuard.h>
+
+#include "frontend/convert.h"
+
+namespace sinter::frontend {
+namespace {
+
+/// A frame taken from a pool for the length of one call.
+class FrameLease {
+ public:
+  FrameLease(FramePool& pool, const TorchHost& host) : pool_(pool), frame_(pool.take(host)) {}
+  FrameLease(const FrameLease&) = delete;
+  FrameLease& operator=(const FrameLease&) = delete;
+  ~FrameLease() { pool_.give(std::move(frame_)); }
+
+  TorchFrame& operator*() const { return *frame_; }
+  TorchFrame* operator->() const { return frame_.get(); }
+
+ private:
+  FramePool& pool_;
+  std::unique_ptr<TorchFrame> frame_;
+};
+
+}  // namespace
+
+FramePool::~FramePool() {
+  for (auto& slot : spare_) delete slot.load(std::memory_order_acquire);
+}
+
+std::unique_ptr<TorchFrame> FramePool::take(const TorchHost& host) {
+  for (auto& slot : spare_) {
+    if (slot.load(std::memory_order_relaxed) == nullptr) continue;
+    if (auto* frame = slot.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<TorchFrame>(frame);
+  }
+  return host.make_torch_frame();
+}
+
+void FramePool::give(std::unique_ptr<TorchFrame> frame) {
+  frame->clear();
+  for (auto& slot : spare_) {
+    TorchFrame* free_slot = nullptr;
+    if (!slot.compare_exchange_strong(free_slot, frame.get(), std::memory_order_release, std::memory_order_relaxed)) {
+      continue;
+    }
+    frame.release();  // NOLINT(bugprone-unused-return-value): the slot owns it now
+    return;
+  }
+}
+
+void Entry::install(std::unique_ptr<Replayable> replayable) {
+  replayable_ = std::move(replayable);
+  record_.compiled = true;
+  compiled_.store(true, std::memory_order_release);
+}
+
+void Entry::turn_eager(GraphBreak reason, const std::string& internal_error) {
+  const std::lock_guard lock(mutex_);
+  record_.breaks.push_back(std::move(reason));
+  if (!internal_error.empty()) record_.internal_error = internal_error;
+  record_.compiled = false;
+  compiled_.store(false, std::memory_order_release);
+}
+
+bool Entry::replay(const detail::Flat& arguments, detail::Replay& replay) {
+  const auto& work = *replayable_;
+  const FrameLease frame(frames_, *work.host);
+  c10::OptionalDeviceGuard device;
+  if (work.plan->backend == Backend::cuda) device.reset_device(device_of(work.plan->device));
+  if (!frame->bind_arguments(arguments.tensors, work.trace.states, work.trace.contents)) return false;
+  work.executable->run(*frame);
+  work.outputs.collect(*frame, arguments, work.trace.states, replay);
+  replay.structure = work.structure;
+  replays_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void Entry::add_verification(Verification verification) {
+  const std::lock_guard lock(mutex_);
+  record_.verifications.push_back(std::move(verification));
+}
+
+EntryReport Entry::report() const {
+  const std::lock_guard lock(mutex_);
+  auto report = record_;
+  report.replays = replays_.load(std::memory_order_relaxed);
+  report.eager_calls = eager_calls_.load(std::memory_order_relaxed);
+  return report;
+}
+
+std::optional<GraphBreak> Entry::first_break() const {
+  const std::lock_guard lock(mutex_);
+  if (record_.breaks.empty()) return std::nullopt;
+  return record_.breaks.front();
+}
+
+}  // namespace sinter::frontend

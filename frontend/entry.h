@@ -1,0 +1,90 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "compiler/plan.h"
+#include "compiler/support/report.h"
+#include "frontend/capture.h"
+#include "frontend/guards.h"
+#include "frontend/host_torch.h"
+#include "frontend/outputs.h"
+#include "runtime/executable.h"
+
+namespace sinter::frontend {
+
+/// Frames between calls, so that no call allocates one. Thread-safe, lock-free; holds no tensors.
+class FramePool {
+ public:
+  FramePool() = default;
+  FramePool(const FramePool&) = delete;
+  FramePool& operator=(const FramePool&) = delete;
+  ~FramePool();
+
+  [[nodiscard]] std::unique_ptr<TorchFrame> take(const TorchHost& host);
+  /// Clears the frame and keeps it for a later call.
+  void give(std::unique_ptr<TorchFrame> frame);
+
+ private:
+  std::array<std::atomic<TorchFrame*>, 8> spare_{};
+};
+
+/// What an entry replays.
+struct Replayable {
+  Trace trace;
+  std::shared_ptr<const Plan> plan;
+  std::unique_ptr<TorchHost> host;
+  std::unique_ptr<runtime::Executable> executable;
+  OutputRules outputs;
+  std::string structure;  ///< of the result
+  bool random = false;    ///< draws from a generator, so two runs differ
+};
+
+/// One combination of guards and what to do where they hold. Thread-safe once built.
+class Entry {
+ public:
+  explicit Entry(Guards guards) : guards_(std::move(guards)) {}
+
+  [[nodiscard]] const Guards& guards() const { return guards_; }
+  [[nodiscard]] bool compiled() const { return compiled_.load(std::memory_order_acquire); }
+  [[nodiscard]] const Replayable& replayable() const { return *replayable_; }
+
+  /// Makes the entry replay. Called once, before other threads see the entry.
+  void install(std::unique_ptr<Replayable> replayable);
+  /// From here on, calls run as eager runs them.
+  void turn_eager(GraphBreak reason, const std::string& internal_error = {});
+
+  /// Counts a call that arrived; gives its number, the call that made the entry being number 1.
+  int64_t arrive() { return calls_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  void count_eager() { eager_calls_.fetch_add(1, std::memory_order_relaxed); }
+
+  /// Runs the plan. False when the call must run eagerly after all: state has died meanwhile.
+  /// Throws InternalError when the plan no longer fits; nothing was written then.
+  [[nodiscard]] bool replay(const detail::Flat& arguments, detail::Replay& replay);
+
+  /// For whoever builds the entry, before it is shared; the runtime keeps adding to the record under the mutex.
+  [[nodiscard]] EntryReport& record() { return record_; }
+  [[nodiscard]] std::mutex& record_mutex() { return mutex_; }
+  [[nodiscard]] Guards& guards() { return guards_; }
+
+  void add_verification(Verification verification);
+  [[nodiscard]] EntryReport report() const;
+  /// The first break, by value; nothing for an entry that replays.
+  [[nodiscard]] std::optional<GraphBreak> first_break() const;
+
+ private:
+  mutable std::mutex mutex_;  ///< of the record
+  EntryReport record_;
+  Guards guards_;
+  std::atomic<bool> compiled_{false};
+  std::unique_ptr<Replayable> replayable_;
+  FramePool frames_;
+  std::atomic<int64_t> calls_{1};
+  std::atomic<int64_t> replays_{0};
+  std::atomic<int64_t> eager_calls_{0};
+};
+
+}  // namespace sinter::frontend

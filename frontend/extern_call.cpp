@@ -1,0 +1,64 @@
+#include "frontend/extern_call.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "compiler/support/errors.h"
+#include "frontend/convert.h"
+
+namespace sinter::frontend {
+namespace {
+
+c10::OperatorHandle find(const std::string& op) {
+  const auto dot = op.find('.');
+  const auto name = op.substr(0, dot);
+  const auto overload = dot == std::string::npos ? std::string() : op.substr(dot + 1);
+  const auto found = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (!found) throw InternalError("extern call", "LibTorch has no operator " + op);
+  return *found;
+}
+
+bool holds_value(const ir::Arg& arg) {
+  bool found = false;
+  ir::for_each_value(arg, [&found](ir::ValueId) { found = true; });
+  return found;
+}
+
+at::Tensor no_tensor(ir::ValueId /*value*/) { return {}; }
+
+}  // namespace
+
+PreparedCall::PreparedCall(const ExternCall& call, std::vector<c10::IValue> opaques)
+    : call_(call), opaques_(std::move(opaques)), op_(find(call.op)) {
+  const auto& schema = op_.schema().arguments();
+  if (schema.size() != call_.args.size()) {
+    throw InternalError("extern call", call_.op + " has another number of arguments than its schema");
+  }
+  for (size_t i = 0; i < schema.size(); ++i) {
+    const auto& arg = call_.args[i];
+    if (const auto* value = arg.value()) {
+      tensors_.push_back({i, value->index});
+      arguments_.emplace_back();
+    } else if (holds_value(arg)) {
+      lists_.push_back(i);
+      arguments_.emplace_back();
+    } else {
+      arguments_.push_back(ivalue_of(arg, *schema[i].real_type(), no_tensor, opaques_));
+    }
+  }
+}
+
+void PreparedCall::run(const std::vector<at::Tensor>& buffers, torch::jit::Stack& stack) const {
+  stack.assign(arguments_.begin(), arguments_.end());
+  for (const auto& slot : tensors_) stack[slot.position] = buffers[slot.buffer];
+  for (const auto position : lists_) {
+    stack[position] = ivalue_of(
+        call_.args[position], *op_.schema().arguments()[position].real_type(),
+        [&buffers](ir::ValueId value) { return buffers[value.index]; }, opaques_);
+  }
+  const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  op_.callBoxed(stack);
+}
+
+}  // namespace sinter::frontend

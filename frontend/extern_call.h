@@ -1,0 +1,40 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <span>
+#include <vector>
+
+#include "compiler/plan.h"
+
+namespace sinter::frontend {
+
+/// An ATen call with its operator looked up and all its constant arguments boxed. Immutable, thread-safe.
+class PreparedCall {
+ public:
+  /// Throws InternalError when the operator is not registered or an argument does not fit its schema.
+  PreparedCall(const ExternCall& call, std::vector<c10::IValue> opaques);
+
+  /// Runs the operator below autograd and autocast. `buffers` are the tensors of the call, by buffer id. On return
+  /// `stack` holds the results.
+  void run(const std::vector<at::Tensor>& buffers, torch::jit::Stack& stack) const;
+
+  [[nodiscard]] const ExternCall& source() const { return call_; }
+
+ private:
+  struct Slot {
+    size_t position;
+    uint32_t buffer;
+  };
+
+  ExternCall call_;
+  std::vector<c10::IValue> opaques_;
+  c10::OperatorHandle op_;
+  std::vector<c10::IValue> arguments_;  ///< in schema order; None where a tensor of the call goes
+  std::vector<Slot> tensors_;           ///< arguments that are one tensor
+  std::vector<size_t> lists_;           ///< positions of arguments that hold tensors in lists
+};
+
+}  // namespace sinter::frontend

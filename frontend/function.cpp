@@ -1,0 +1,239 @@
+#include "frontend/function.h"
+
+#include <c10/util/Type.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+namespace sinter::detail {
+namespace {
+
+using frontend::NamedModule;
+
+const char* name(Mode mode) {
+  switch (mode) {
+    case Mode::Default:
+      return "default";
+    case Mode::ReduceOverhead:
+      return "reduce-overhead";
+    case Mode::MaxAutotune:
+      return "max-autotune";
+  }
+  return "";
+}
+
+void check(const Options& options, bool is_module) {
+  if (options.verify.every() < 1 && options.verify != Verify::automatic && options.verify != Verify::off) {
+    throw UserError("verify: a period of " + std::to_string(options.verify.every()) +
+                    " calls; say n >= 1, sinter::Verify::automatic or sinter::Verify::off");
+  }
+  if (is_module && !options.modules.empty()) {
+    throw UserError("modules: the callable is a module itself; leave the option out, or compile a lambda");
+  }
+  std::set<std::string> names;
+  for (const auto& [module_name, module] : options.modules) {
+    if (module_name.empty()) throw UserError("modules: a module without a name; give each one a name");
+    if (module == nullptr) throw UserError("modules: '" + module_name + "' is empty; construct it first");
+    if (!names.insert(module_name).second) throw UserError("modules: '" + module_name + "' twice; use distinct names");
+  }
+}
+
+}  // namespace
+
+Function::Function(Options options, std::vector<NamedModule> modules, std::string function_name)
+    : options_(std::move(options)),
+      modules_(std::move(modules)),
+      name_(std::move(function_name)),
+      builder_(options_, modules_, name_),
+      entries_(std::make_shared<const Entries>()) {}
+
+std::shared_ptr<Function::Entry> Function::find(const Entries& entries, const Flat& arguments,
+                                                const frontend::Modes& modes) {
+  for (const auto& entry : entries) {
+    if (entry->guards().hold(arguments, modes)) return entry;
+  }
+  return nullptr;
+}
+
+bool Function::is_due(int64_t call) const {
+  if (options_.verify == Verify::off) return false;
+  if (options_.verify == Verify::automatic) return std::has_single_bit(static_cast<uint64_t>(call));
+  return call == 2 || call % options_.verify.every() == 0;
+}
+
+bool Function::call(const Flat& arguments, const Program& program, Replay& replay) {
+  if (frontend::is_capturing()) {
+    program.run(program.context, nullptr);
+    return false;
+  }
+  if (arguments.unknown != nullptr) {
+    return run_unsupported("an argument of type " + c10::demangle(arguments.unknown->name()) + " cannot be described",
+                           program);
+  }
+  const auto modes = frontend::Modes::current();
+  const auto entries = entries_.load(std::memory_order_acquire);
+  if (const auto entry = find(*entries, arguments, modes)) return answer(*entry, arguments, program, replay);
+  return miss(arguments, modes, program, replay);
+}
+
+bool Function::answer(Entry& entry, const Flat& arguments, const Program& program, Replay& replay) {
+  const auto number = entry.arrive();
+  if (!entry.compiled()) return run_eagerly(entry, program);
+  if (is_due(number)) {
+    const std::unique_lock lock(building_, std::try_to_lock);
+    if (lock && entry.compiled()) {
+      builder_.verify(entry, number, arguments, program);
+      refuse_break(entry);
+      return false;
+    }
+  }
+  return replay_or_run(entry, arguments, program, replay);
+}
+
+bool Function::replay_or_run(Entry& entry, const Flat& arguments, const Program& program, Replay& replay) {
+  try {
+    if (entry.replay(arguments, replay)) return true;
+  } catch (const InternalError& error) {
+    if (options_.strict) throw;
+    entry.turn_eager({.code = BreakCode::compile_failed,
+                      .op = {},
+                      .where = error.where(),
+                      .reason = error.what(),
+                      .hint = "this is a bug in Sinter"},
+                     error.what());
+  }
+  replay.tensors.clear();
+  return run_eagerly(entry, program);
+}
+
+bool Function::miss(const Flat& arguments, const frontend::Modes& modes, const Program& program, Replay& replay) {
+  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
+    if (frontend::is_plain(*arguments.tensors[i])) continue;
+    return run_unsupported("input " + std::to_string(i) + " is not a dense strided tensor on the CPU or a CUDA device",
+                           program);
+  }
+  std::unique_lock lock(building_, std::try_to_lock);
+  if (!lock) return run_uncounted("calls that came while another thread compiled ran eagerly", program);
+  const auto entries = entries_.load(std::memory_order_acquire);
+  if (const auto entry = find(*entries, arguments, modes)) {
+    lock.unlock();
+    return answer(*entry, arguments, program, replay);
+  }
+  const auto live = std::count_if(entries->begin(), entries->end(), [](const auto& e) { return !e->guards().lost(); });
+  if (static_cast<size_t>(live) >= max_entries) {
+    const auto note = std::to_string(max_entries) + " combinations of guards are compiled; others run eagerly";
+    if (options_.fullgraph) throw UserError(name_ + ": fullgraph: " + note);
+    return run_uncounted(note, program);
+  }
+  std::vector<GuardMiss> nearest;
+  for (const auto& entry : *entries) {
+    auto misses = entry->guards().misses(arguments, modes);
+    if (nearest.empty() || misses.size() < nearest.size()) nearest = std::move(misses);
+  }
+  const auto entry = builder_.build(arguments, modes, program, std::move(nearest));
+  entry->count_eager();
+  add(entry);
+  refuse_break(*entry);
+  return false;
+}
+
+void Function::add(std::shared_ptr<Entry> entry) {
+  const auto entries = entries_.load(std::memory_order_acquire);
+  auto next = std::make_shared<Entries>();
+  for (const auto& old : *entries) {
+    if (!old->guards().lost()) {
+      next->push_back(old);
+      continue;
+    }
+    auto report = old->report();
+    report.notes.emplace_back("retired: a tensor or module it relied on is gone or was replaced");
+    const std::lock_guard lock(notes_);
+    retired_.push_back(std::move(report));
+  }
+  next->push_back(std::move(entry));
+  entries_.store(std::move(next), std::memory_order_release);
+}
+
+void Function::refuse_break(const Entry& entry) const {
+  if (!options_.fullgraph || entry.compiled()) return;
+  const auto graph_break = entry.first_break();
+  if (!graph_break) return;
+  auto text = name_ + ": fullgraph: " + sinter::name(graph_break->code);
+  if (!graph_break->op.empty()) text += " " + graph_break->op;
+  if (!graph_break->where.empty()) text += " at " + graph_break->where;
+  text += ": " + graph_break->reason;
+  if (!graph_break->hint.empty()) text += "; " + graph_break->hint;
+  throw UserError(text);
+}
+
+bool Function::run_eagerly(Entry& entry, const Program& program) const {
+  refuse_break(entry);
+  entry.count_eager();
+  program.run(program.context, nullptr);
+  return false;
+}
+
+bool Function::run_unsupported(const std::string& what, const Program& program) {
+  const GraphBreak reason{.code = BreakCode::unsupported_input,
+                          .op = {},
+                          .where = {},
+                          .reason = what,
+                          .hint = "pass dense tensors, scalars, strings, and containers of them"};
+  if (options_.fullgraph) throw UserError(name_ + ": fullgraph: " + what + "; " + reason.hint);
+  {
+    const std::lock_guard lock(notes_);
+    const auto same = [&](const auto& entry) { return entry.breaks.front().reason == what; };
+    auto found = std::find_if(unsupported_.begin(), unsupported_.end(), same);
+    if (found == unsupported_.end()) {
+      EntryReport report;
+      report.breaks.push_back(reason);
+      found = unsupported_.insert(unsupported_.end(), std::move(report));
+    }
+    ++found->eager_calls;
+  }
+  program.run(program.context, nullptr);
+  return false;
+}
+
+bool Function::run_uncounted(const std::string& note, const Program& program) {
+  {
+    const std::lock_guard lock(notes_);
+    if (std::find(note_texts_.begin(), note_texts_.end(), note) == note_texts_.end()) note_texts_.push_back(note);
+  }
+  program.run(program.context, nullptr);
+  return false;
+}
+
+Report Function::report() const {
+  Report report{.function = name_, .mode = name(options_.mode), .entries = {}, .notes = {}};
+  if (options_.mode == Mode::MaxAutotune) {
+    report.notes.emplace_back("max-autotune does what reduce-overhead does in this version");
+  }
+  const auto entries = entries_.load(std::memory_order_acquire);
+  const std::lock_guard lock(notes_);
+  report.entries = retired_;
+  for (const auto& entry : *entries) report.entries.push_back(entry->report());
+  report.entries.insert(report.entries.end(), unsupported_.begin(), unsupported_.end());
+  report.notes.insert(report.notes.end(), note_texts_.begin(), note_texts_.end());
+  return report;
+}
+
+std::shared_ptr<Function> make_function(Options options, std::shared_ptr<torch::nn::Module> self, const char* kind) {
+  const bool is_module = std::string_view(kind) == "module";
+  if (is_module && self == nullptr) throw UserError("compile: the module is empty; construct it first");
+  check(options, is_module);
+  auto name = options.name;
+  if (name.empty()) name = is_module ? frontend::class_name(*self) : kind;
+  std::vector<NamedModule> modules(options.modules.begin(), options.modules.end());
+  if (is_module) modules.emplace_back("", std::move(self));
+  return std::make_shared<Function>(std::move(options), std::move(modules), std::move(name));
+}
+
+bool call(Function& function, const Flat& arguments, const Program& program, Replay& replay) {
+  return function.call(arguments, program, replay);
+}
+
+Report report(const Function& function) { return function.report(); }
+
+}  // namespace sinter::detail

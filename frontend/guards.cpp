@@ -1,0 +1,268 @@
+#include "frontend/guards.h"
+
+#include <c10/cuda/CUDAFunctions.h>
+
+#include <algorithm>
+
+#include "frontend/convert.h"
+#include "frontend/tensor_memory.h"
+
+namespace sinter::frontend {
+namespace {
+
+const c10::TensorImpl& impl(const at::Tensor* tensor) { return *tensor->unsafeGetTensorImpl(); }
+
+uint64_t keys_of(const c10::TensorImpl& tensor) { return tensor.key_set().raw_repr(); }
+
+const void* storage_of(const c10::TensorImpl& tensor) { return tensor.unsafe_storage().unsafeGetStorageImpl(); }
+
+std::string list(c10::IntArrayRef numbers) {
+  std::string text = "[";
+  for (size_t i = 0; i < numbers.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(numbers[i]);
+  return text + "]";
+}
+
+void compare(const std::string& subject, const char* what, c10::IntArrayRef was, c10::IntArrayRef is,
+             std::vector<GuardMiss>& out) {
+  if (was.size() != is.size()) return out.push_back({subject + ": " + what + "s", list(was), list(is)});
+  for (size_t i = 0; i < was.size(); ++i) {
+    if (was[i] == is[i]) continue;
+    out.push_back({subject + ": " + what + "[" + std::to_string(i) + "]", std::to_string(was[i]), std::to_string(is[i])});
+  }
+}
+
+const char* yes_no(bool value) { return value ? "yes" : "no"; }
+
+}  // namespace
+
+bool is_plain(const at::Tensor& tensor) {
+  const auto& t = impl(&tensor);
+  if (t.layout() != c10::kStrided || !t.has_storage() || tensor.is_meta()) return false;
+  if (tensor.is_quantized() || tensor.is_nested() || tensor.is_conj() || tensor.is_neg()) return false;
+  if (t.has_symbolic_sizes_strides() || t.is_python_dispatch()) return false;
+  return tensor.device().is_cpu() || tensor.device().is_cuda();
+}
+
+int64_t alignment_of(const at::Tensor& tensor) {
+  const uintptr_t cap = tensor.is_cuda() ? 256 : 64;
+  const auto address = address_of(impl(&tensor)) | cap;
+  return static_cast<int64_t>(address & (~address + 1));
+}
+
+Guards::Layout::Layout(const c10::TensorImpl& tensor)
+    : dtype(c10::typeMetaToScalarType(tensor.dtype())),
+      device(tensor.device()),
+      keys(keys_of(tensor)),
+      sizes(tensor.sizes().begin(), tensor.sizes().end()),
+      strides(tensor.strides().begin(), tensor.strides().end()) {}
+
+bool Guards::Layout::fits(const c10::TensorImpl& tensor) const {
+  return keys == keys_of(tensor) && tensor.dtype() == c10::scalarTypeToTypeMeta(dtype) && device == tensor.device() &&
+         tensor.sizes() == c10::IntArrayRef(sizes) && tensor.strides() == c10::IntArrayRef(strides);
+}
+
+void Guards::Layout::misses(const std::string& subject, const c10::TensorImpl& tensor,
+                            std::vector<GuardMiss>& out) const {
+  const auto now_dtype = c10::typeMetaToScalarType(tensor.dtype());
+  if (now_dtype != dtype) {
+    out.push_back({subject + ": dtype", std::string(ir::name(dtype_of(dtype))), std::string(ir::name(dtype_of(now_dtype)))});
+  }
+  if (device != tensor.device()) out.push_back({subject + ": device", device.str(), tensor.device().str()});
+  compare(subject, "size", sizes, tensor.sizes(), out);
+  if (sizes.size() == tensor.sizes().size() && tensor.sizes() == c10::IntArrayRef(sizes)) {
+    compare(subject, "stride", strides, tensor.strides(), out);
+  }
+  if (keys != keys_of(tensor) && device == tensor.device()) {
+    out.push_back({subject + ": dispatch keys", c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, keys)),
+                   c10::toString(tensor.key_set())});
+  }
+}
+
+std::string Guards::Layout::text() const {
+  ir::Type type{.dtype = dtype_of(dtype),
+                .sizes = {sizes.begin(), sizes.end()},
+                .strides = {strides.begin(), strides.end()},
+                .device = device_of(device)};
+  return ir::to_string(type, type.device);
+}
+
+Guards::Guards(const detail::Flat& arguments, const Modes& modes, const std::vector<NamedModule>& modules)
+    : structure_(arguments.structure.begin(), arguments.structure.end()), modes_(modes), train_flags_(modules) {
+  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
+    const auto& tensor = impl(arguments.tensors[i]);
+    Input input{Layout(tensor), tensor.requires_grad(), alignment_of(*arguments.tensors[i]), -1, 0, nullptr, {}};
+    for (size_t j = 0; j < i && input.shares_with < 0; ++j) {
+      const auto& other = impl(arguments.tensors[j]);
+      if (storage_of(other) != storage_of(tensor)) continue;
+      input.shares_with = static_cast<int32_t>(j);
+      input.distance = static_cast<int64_t>(address_of(tensor) - address_of(other));
+    }
+    inputs_.push_back(std::move(input));
+  }
+}
+
+void Guards::add_states(std::span<const StateSlot> states, std::span<const at::Tensor> results) {
+  for (const auto& slot : states) {
+    const auto strong = lock(slot.tensor);
+    if (!strong.defined()) continue;
+    const auto& tensor = impl(&strong);
+    const auto held_by_results = std::count_if(results.begin(), results.end(), [&](const at::Tensor& result) {
+      return result.defined() && result.has_storage() && storage_of(impl(&result)) == storage_of(tensor);
+    });
+    const auto references = static_cast<int64_t>(strong.use_count()) - 1 - held_by_results;
+    states_.push_back({slot.name, slot.tensor, static_cast<uint32_t>(std::max<int64_t>(references, 1)),
+                       reinterpret_cast<const void*>(address_of(tensor)), tensor.requires_grad(), Layout(tensor)});
+  }
+}
+
+void Guards::add_named(const detail::Flat& arguments, std::span<const NamedTensor> names) {
+  for (const auto& named : names) {
+    const auto strong = lock(named.tensor);
+    if (!strong.defined() || !strong.has_storage()) continue;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (storage_of(impl(arguments.tensors[i])) != storage_of(impl(&strong))) continue;
+      inputs_[i].is_state = storage_of(impl(&strong));
+      inputs_[i].state_name = named.name;
+    }
+  }
+}
+
+void Guards::add_device() { cuda_device_ = c10::cuda::current_device(); }
+
+bool Guards::hold(const detail::Flat& arguments, const Modes& modes) const {
+  if (!(modes == modes_) || arguments.tensors.size() != inputs_.size()) return false;
+  if (std::string_view(arguments.structure.data(), arguments.structure.size()) != structure_) return false;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!input_holds(i, arguments)) return false;
+  }
+  if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) return false;
+  return train_flags_.hold() &&
+         std::all_of(states_.begin(), states_.end(), [this](const State& state) { return state_holds(state); });
+}
+
+bool Guards::input_holds(size_t index, const detail::Flat& arguments) const {
+  const auto& input = inputs_[index];
+  const auto& tensor = impl(arguments.tensors[index]);
+  if (!input.layout.fits(tensor) || tensor.requires_grad() != input.requires_grad) return false;
+  if ((address_of(tensor) & static_cast<uintptr_t>(input.alignment - 1)) != 0) return false;
+  if (input.is_state != nullptr && storage_of(tensor) != input.is_state) return false;
+  return sharing_holds(index, arguments);
+}
+
+bool Guards::sharing_holds(size_t index, const detail::Flat& arguments) const {
+  const auto& tensor = impl(arguments.tensors[index]);
+  for (size_t j = 0; j < index; ++j) {
+    const auto& other = impl(arguments.tensors[j]);
+    if (storage_of(other) != storage_of(tensor)) continue;
+    return inputs_[index].shares_with == static_cast<int32_t>(j) &&
+           inputs_[index].distance == static_cast<int64_t>(address_of(tensor) - address_of(other));
+  }
+  return inputs_[index].shares_with < 0;
+}
+
+bool Guards::state_holds(const State& state) const {
+  if (state.tensor.use_count() < state.references) return false;
+  const auto& tensor = *state.tensor._unsafe_get_target();
+  return reinterpret_cast<const void*>(address_of(tensor)) == state.address && state.layout.fits(tensor) &&
+         (!modes_.grad_mode() || tensor.requires_grad() == state.requires_grad);
+}
+
+bool Guards::lost() const {
+  return train_flags_.lost() || std::any_of(states_.begin(), states_.end(), [](const State& state) {
+           if (state.tensor.use_count() < state.references) return true;
+           return reinterpret_cast<const void*>(address_of(*state.tensor._unsafe_get_target())) != state.address;
+         });
+}
+
+std::vector<GuardMiss> Guards::misses(const detail::Flat& arguments, const Modes& modes) const {
+  auto out = structure_differences(structure_, {arguments.structure.data(), arguments.structure.size()});
+  for (size_t i = 0; i < std::min(inputs_.size(), arguments.tensors.size()); ++i) input_misses(i, arguments, out);
+  for (const auto& state : states_) state_misses(state, out);
+  for (auto& miss : modes_.differences(modes)) out.push_back(std::move(miss));
+  for (auto& miss : train_flags_.misses()) out.push_back(std::move(miss));
+  if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) {
+    out.push_back({"current CUDA device", std::to_string(cuda_device_), std::to_string(c10::cuda::current_device())});
+  }
+  return out;
+}
+
+void Guards::input_misses(size_t index, const detail::Flat& arguments, std::vector<GuardMiss>& out) const {
+  const auto subject = "input " + std::to_string(index);
+  const auto& input = inputs_[index];
+  const auto& tensor = *arguments.tensors[index];
+  input.layout.misses(subject, impl(&tensor), out);
+  if (tensor.requires_grad() != input.requires_grad) {
+    out.push_back({subject + ": requires_grad", yes_no(input.requires_grad), yes_no(tensor.requires_grad())});
+  }
+  if (!is_plain(tensor)) return;
+  if (const auto now = alignment_of(tensor); now < input.alignment) {
+    out.push_back({subject + ": alignment", std::to_string(input.alignment), std::to_string(now)});
+  }
+  if (input.is_state != nullptr && storage_of(impl(&tensor)) != input.is_state) {
+    out.push_back({subject + ": identity", "the tensor " + input.state_name, "another tensor"});
+  }
+  if (!sharing_holds(index, arguments)) {
+    const auto was = input.shares_with < 0 ? "memory of its own" : "shared with input " + std::to_string(input.shares_with);
+    out.push_back({subject + ": memory", was, "shared differently"});
+  }
+}
+
+void Guards::state_misses(const State& state, std::vector<GuardMiss>& out) const {
+  const auto subject = "state " + state.name;
+  const auto now = lock(state.tensor);
+  if (!now.defined()) return out.push_back({subject, "alive", "gone"});
+  if (now.use_count() - 1 < state.references) {
+    return out.push_back({subject + ": references", std::to_string(state.references), std::to_string(now.use_count() - 1)});
+  }
+  const auto& tensor = impl(&now);
+  if (reinterpret_cast<const void*>(address_of(tensor)) != state.address) {
+    out.push_back({subject + ": memory", "where it was captured", "elsewhere"});
+  }
+  state.layout.misses(subject, tensor, out);
+  if (modes_.grad_mode() && tensor.requires_grad() != state.requires_grad) {
+    out.push_back({subject + ": requires_grad", yes_no(state.requires_grad), yes_no(tensor.requires_grad())});
+  }
+}
+
+std::vector<std::string> Guards::describe() const {
+  std::vector<std::string> words;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const auto& input = inputs_[i];
+    auto line = "input " + std::to_string(i) + ": " + input.layout.text() + " on " + input.layout.device.str() +
+                ", aligned to " + std::to_string(input.alignment) + ", requires_grad " + yes_no(input.requires_grad);
+    if (input.shares_with >= 0) line += ", shares memory with input " + std::to_string(input.shares_with);
+    if (input.is_state != nullptr) line += ", is " + input.state_name;
+    words.push_back(std::move(line));
+  }
+  for (const auto& state : states_) {
+    words.push_back("state " + state.name + ": " + state.layout.text() + " on " + state.layout.device.str() +
+                    ", same memory, at least " + std::to_string(state.references) + " references");
+  }
+  for (auto& line : modes_.describe()) words.push_back(std::move(line));
+  if (cuda_device_ >= 0) words.push_back("current CUDA device: " + std::to_string(cuda_device_));
+  for (auto& line : train_flags_.describe()) words.push_back(std::move(line));
+  return words;
+}
+
+std::string Guards::signature() const {
+  std::string text;
+  for (const auto& input : inputs_) text += (text.empty() ? "" : ", ") + input.layout.text();
+  return text;
+}
+
+std::vector<int64_t> Guards::alignments() const {
+  std::vector<int64_t> result;
+  for (const auto& input : inputs_) result.push_back(input.alignment);
+  return result;
+}
+
+std::vector<int64_t> Guards::state_alignments() const {
+  std::vector<int64_t> result;
+  for (const auto& state : states_) {
+    const auto address = reinterpret_cast<uintptr_t>(state.address) | 256;
+    result.push_back(static_cast<int64_t>(address & (~address + 1)));
+  }
+  return result;
+}
+
+}  // namespace sinter::frontend

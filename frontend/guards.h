@@ -1,0 +1,101 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/support/report.h"
+#include "frontend/capture.h"
+#include "frontend/modes.h"
+#include "frontend/modules.h"
+#include "sinter/detail/flatten.h"
+
+namespace sinter::frontend {
+
+/// True for tensors guards can describe: strided, dense storage of their own, no view of a conjugate or a negative,
+/// no wrapper of another tensor.
+[[nodiscard]] bool is_plain(const at::Tensor& tensor);
+
+/// Largest power of two that divides the address of the first element, up to what LibTorch's allocators promise to
+/// every fresh tensor of the device or a little less: 256 bytes on CUDA, 64 on the CPU.
+[[nodiscard]] int64_t alignment_of(const at::Tensor& tensor);
+
+/// Everything one entry relies on, as flat records on cached slots. Checked in full on every call; nothing is looked up.
+class Guards {
+ public:
+  /// Records the arguments of a call, and the modes and train flags it was made under.
+  Guards(const detail::Flat& arguments, const Modes& modes, const std::vector<NamedModule>& modules);
+
+  /// Adds the state a program read. `results` are the tensors it returned: references they hold do not count, as they
+  /// go away with them.
+  void add_states(std::span<const StateSlot> states, std::span<const at::Tensor> results);
+  /// Adds identity: an argument that is itself one of the modules' tensors, or shares its storage.
+  void add_named(const detail::Flat& arguments, std::span<const NamedTensor> names);
+  /// Adds the current CUDA device.
+  void add_device();
+
+  [[nodiscard]] bool hold(const detail::Flat& arguments, const Modes& modes) const;
+  /// True when these guards can never hold again: state is gone or was replaced.
+  [[nodiscard]] bool lost() const;
+  /// Every guard that fails, by name.
+  [[nodiscard]] std::vector<GuardMiss> misses(const detail::Flat& arguments, const Modes& modes) const;
+  /// Every guard in force, in words.
+  [[nodiscard]] std::vector<std::string> describe() const;
+  /// Types of the arguments: "f16[1,3,224,224], i64[8]".
+  [[nodiscard]] std::string signature() const;
+  [[nodiscard]] std::vector<int64_t> alignments() const;
+  [[nodiscard]] std::vector<int64_t> state_alignments() const;
+
+ private:
+  /// Dtype, device, sizes, strides. What inputs and state have in common.
+  struct Layout {
+    at::ScalarType dtype{};
+    c10::Device device{c10::kCPU};
+    uint64_t keys = 0;  ///< dispatch keys: layout, wrappers, inference tensor
+    c10::SmallVector<int64_t, 5> sizes;
+    c10::SmallVector<int64_t, 5> strides;
+
+    explicit Layout(const c10::TensorImpl& tensor);
+    [[nodiscard]] bool fits(const c10::TensorImpl& tensor) const;
+    void misses(const std::string& subject, const c10::TensorImpl& tensor, std::vector<GuardMiss>& out) const;
+    [[nodiscard]] std::string text() const;
+  };
+  struct Input {
+    Layout layout;
+    bool requires_grad;
+    int64_t alignment;
+    int32_t shares_with;    ///< the first earlier input in the same storage, or -1
+    int64_t distance;       ///< bytes from that input's first element to this one's
+    const void* is_state;   ///< storage of the module's tensor that this argument shares; nullptr: none
+    std::string state_name;
+  };
+  struct State {
+    std::string name;
+    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+    uint32_t references;
+    const void* address;
+    bool requires_grad;
+    Layout layout;
+  };
+
+  [[nodiscard]] bool input_holds(size_t index, const detail::Flat& arguments) const;
+  [[nodiscard]] bool sharing_holds(size_t index, const detail::Flat& arguments) const;
+  [[nodiscard]] bool state_holds(const State& state) const;
+  void input_misses(size_t index, const detail::Flat& arguments, std::vector<GuardMiss>& out) const;
+  void state_misses(const State& state, std::vector<GuardMiss>& out) const;
+
+  std::string structure_;
+  Modes modes_;
+  int cuda_device_ = -1;
+  std::vector<Input> inputs_;
+  std::vector<State> states_;
+  TrainFlags train_flags_;
+};
+
+/// What differs between two structure strings: "argument 1: was 3, is 4".
+[[nodiscard]] std::vector<GuardMiss> structure_differences(std::string_view was, std::string_view is);
+
+}  // namespace sinter::frontend

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sinter/detail/flatten.h"
+#include "sinter/options.h"
+#include "sinter/report.h"
+
+/// The type-erased side of a compiled object, implemented inside the library.
+namespace sinter::detail {
+
+class Function;
+
+/// Runs the user's program once, keeping its result in `context`. With `result` not null, takes the result apart too.
+struct Program {
+  void* context = nullptr;
+  void (*run)(void* context, Flat* result) = nullptr;
+};
+
+/// `kind` is "module" (then `self` is the module that will be called), "lambda" or "function".
+/// Throws UserError when options contradict each other.
+[[nodiscard]] std::shared_ptr<Function> make_function(Options options, std::shared_ptr<torch::nn::Module> self,
+                                                      const char* kind);
+
+/// Answers one call. True: `replay` holds the result. False: `program` was run, exactly once, and holds it.
+[[nodiscard]] bool call(Function& function, const Flat& arguments, const Program& program, Replay& replay);
+
+[[nodiscard]] Report report(const Function& function);
+
+}  // namespace sinter::detail

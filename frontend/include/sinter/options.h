@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/support/options.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace sinter {
+
+/// How a compiled function runs.
+enum class Mode : uint8_t {
+  Default,         ///< kernels and library calls are launched one by one on the caller's stream
+  ReduceOverhead,  ///< on CUDA, every entry is recorded as a CUDA Graph and replayed
+  MaxAutotune,     ///< what ReduceOverhead does; the report says so
+};
+
+/// When a call is captured again, and compared with the first capture, to find programs that do not repeat themselves.
+class Verify {
+ public:
+  /// `verify = n` captures the second and every n-th call of an entry again and compares results as well; n >= 1.
+  constexpr Verify(int64_t every) : every_(every) {}  // NOLINT(google-explicit-constructor): `.verify = 10` reads well
+
+  [[nodiscard]] constexpr int64_t every() const { return every_; }
+  constexpr bool operator==(const Verify&) const = default;
+
+  static const Verify automatic;  ///< calls 2, 4, 8, 16, ... of an entry
+  static const Verify off;        ///< never: the caller vouches that the program repeats itself
+
+ private:
+  int64_t every_;
+};
+inline constexpr Verify Verify::automatic{-1};
+inline constexpr Verify Verify::off{-2};
+
+/// Options of sinter::compile, for designated initialisers: `{.mode = sinter::Mode::ReduceOverhead}`.
+struct Options {
+  Mode mode = Mode::Default;
+  Numerics numerics = Numerics::fast;
+  Verify verify = Verify::automatic;
+
+  /// Compute what depends on state alone (a folded weight) once per entry instead of in every call. Promises that
+  /// nothing writes to parameters and buffers after the first call.
+  bool freeze = false;
+
+  /// For callables that close over modules: their names in reports, and modules whose train() and eval() are watched.
+  /// Not for callables that are modules themselves.
+  std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>> modules = {};
+
+  /// A call that cannot be compiled whole throws UserError naming the break, instead of running as eager runs it.
+  bool fullgraph = false;
+
+  /// A failure of Sinter itself throws InternalError, instead of being kept in the report while the call runs eagerly.
+  bool strict = false;
+
+  /// The function's name in reports. Empty: the module's class name, or "lambda".
+  std::string name = {};
+};
+
+}  // namespace sinter

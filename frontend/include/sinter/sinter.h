@@ -1,0 +1,156 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "sinter/detail/flatten.h"
+#include "sinter/detail/function.h"
+#include "sinter/options.h"
+#include "sinter/report.h"
+
+namespace sinter {
+
+namespace detail {
+
+/// A torch::nn module holder (`ResNet50`, which is a ModuleHolder<ResNet50Impl>).
+template <class T>
+concept IsModuleHolder = requires(const T& holder) {
+  { holder.ptr() } -> std::convertible_to<std::shared_ptr<const torch::nn::Module>>;
+};
+
+/// A shared pointer to a module.
+template <class T>
+inline constexpr bool is_module_pointer = false;
+template <class Impl>
+inline constexpr bool is_module_pointer<std::shared_ptr<Impl>> = std::is_base_of_v<torch::nn::Module, Impl>;
+
+template <class T>
+concept IsModule = IsModuleHolder<T> || is_module_pointer<T>;
+
+/// Calls a module's forward, or the function itself.
+template <class Callable, class... Args>
+decltype(auto) invoke(Callable& callable, Args&&... args) {
+  if constexpr (IsModule<Callable>) {
+    return callable->forward(std::forward<Args>(args)...);
+  } else {
+    return std::invoke(callable, std::forward<Args>(args)...);
+  }
+}
+
+template <class Callable>
+std::shared_ptr<torch::nn::Module> module_of(const Callable& callable) {
+  if constexpr (IsModuleHolder<Callable>) {
+    return callable.ptr();
+  } else if constexpr (IsModule<Callable>) {
+    return callable;
+  } else {
+    return nullptr;
+  }
+}
+
+}  // namespace detail
+
+/// What sinter::compile returns: called like the callable it was made from, with the same results.
+///
+/// A call looks for an entry whose guards hold: dtypes, devices, sizes, strides, alignment and overlap of the tensor
+/// arguments, scalars and strings by value, LibTorch's global modes, the modules' train flags, and the identity and
+/// metadata of every parameter, buffer and closed-over tensor. Where one holds, its plan runs; where none does, the
+/// callable runs as it is, recorded, and the recording is compiled before the call returns. What cannot be compiled
+/// runs as it is, and report() says why.
+///
+/// Copies share their entries. Calls from several threads are correct as long as the callable itself may be called
+/// from several threads.
+template <class Callable>
+class Compiled {
+ public:
+  Compiled(Callable callable, Options options)
+      : state_(std::make_shared<State>(State{
+            .function = detail::make_function(std::move(options), detail::module_of(callable), kind()),
+            .callable = std::move(callable)})) {}
+
+  /// Tensors of any shape, scalars (bool, integers, float, double), strings, and optionals, tuples, pairs, arrays,
+  /// vectors and string-keyed maps of them; the result likewise. Other types work too, but run uncompiled.
+  ///
+  /// Exceptions of the callable and of LibTorch pass unchanged. Throws UserError on a graph break under
+  /// Options::fullgraph, InternalError under Options::strict.
+  template <class... Args>
+  auto operator()(Args&&... args) const {
+    using Result = std::decay_t<decltype(detail::invoke(std::declval<Callable&>(), std::forward<Args>(args)...))>;
+    detail::Flat flat;
+    flat.count(detail::Tag::tuple, sizeof...(args));
+    (detail::flatten(flat, args), ...);
+
+    std::optional<std::conditional_t<std::is_void_v<Result>, std::monostate, Result>> result;
+    auto run = [&](detail::Flat* taken_apart) {
+      if constexpr (std::is_void_v<Result>) {
+        detail::invoke(state_->callable, std::forward<Args>(args)...);
+        result.emplace();
+        if (taken_apart != nullptr) taken_apart->unknown = &typeid(void);
+      } else {
+        result.emplace(detail::invoke(state_->callable, std::forward<Args>(args)...));
+        if (taken_apart != nullptr) describe(*taken_apart, *result);
+      }
+    };
+    const detail::Program program{&run, [](void* context, detail::Flat* taken_apart) {
+                                    (*static_cast<decltype(run)*>(context))(taken_apart);
+                                  }};
+    detail::Replay replay;
+    const bool replayed = detail::call(*state_->function, flat, program, replay);
+    if constexpr (std::is_void_v<Result>) {
+      return;
+    } else {
+      if constexpr (detail::is_result<Result>) {
+        if (replayed) {
+          detail::Reader reader(replay);
+          return detail::read<Result>(reader);
+        }
+      }
+      return std::move(*result);
+    }
+  }
+
+  /// What was captured, what broke, what it cost. A snapshot; thread-safe.
+  [[nodiscard]] Report report() const { return detail::report(*state_->function); }
+
+ private:
+  struct State {
+    std::shared_ptr<detail::Function> function;
+    Callable callable;
+  };
+
+  static constexpr const char* kind() {
+    if (detail::IsModule<Callable>) return "module";
+    return std::is_class_v<Callable> ? "lambda" : "function";
+  }
+
+  template <class Result>
+  static void describe(detail::Flat& flat, const Result& result) {
+    if constexpr (detail::is_result<Result>) {
+      detail::flatten(flat, result);
+    } else {
+      flat.unknown = &typeid(Result);
+    }
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+/// Compiles a `torch::nn` module (a holder or a shared pointer to one), a lambda or a function. Nothing is compiled
+/// before the first call.
+///
+///     torch::NoGradGuard no_grad;
+///     auto fast = sinter::compile(model, {.mode = sinter::Mode::ReduceOverhead});
+///     torch::Tensor y = fast(x);
+///     std::cout << fast.report();
+///
+/// Modules are shared with the caller, lambdas are moved in. Throws UserError when options contradict each other.
+template <class Callable>
+[[nodiscard]] Compiled<std::decay_t<Callable>> compile(Callable&& callable, Options options = {}) {
+  return Compiled<std::decay_t<Callable>>(std::forward<Callable>(callable), std::move(options));
+}
+
+}  // namespace sinter

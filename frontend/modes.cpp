@@ -1,0 +1,130 @@
+#include "frontend/modes.h"
+
+#include <ATen/Context.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <string>
+
+// Declared here because ATen/autocast_mode.h includes every operator.
+namespace at::autocast {
+TORCH_API bool is_autocast_enabled(at::DeviceType device_type);
+TORCH_API at::ScalarType get_autocast_dtype(at::DeviceType device_type);
+}  // namespace at::autocast
+
+namespace sinter::frontend {
+namespace {
+
+enum class Kind : uint8_t { flag, dtype, number, keys };
+
+struct Mode {
+  const char* name;
+  Kind kind;
+  int64_t (*read)();
+};
+
+const at::Context& context() { return at::globalContext(); }
+
+template <at::DeviceType device>
+int64_t autocast_enabled() {
+  return static_cast<int64_t>(at::autocast::is_autocast_enabled(device));
+}
+
+template <at::DeviceType device>
+int64_t autocast_dtype() {
+  return static_cast<int64_t>(at::autocast::get_autocast_dtype(device));
+}
+
+template <at::Float32Backend backend, at::Float32Op op>
+int64_t precision() {
+  return static_cast<int64_t>(context().float32Precision(backend, op));
+}
+
+template <auto getter>
+int64_t setting() {
+  return static_cast<int64_t>((context().*getter)());
+}
+
+int64_t included_keys() {
+  return static_cast<int64_t>(c10::impl::tls_local_dispatch_key_set().included_.raw_repr());
+}
+
+int64_t excluded_keys() {
+  return static_cast<int64_t>(c10::impl::tls_local_dispatch_key_set().excluded_.raw_repr());
+}
+
+using at::Context;
+using at::Float32Backend;
+using at::Float32Op;
+
+constexpr std::array<Mode, Modes::count> modes{{
+    {"grad mode", Kind::flag, [] { return static_cast<int64_t>(c10::GradMode::is_enabled()); }},
+    {"inference mode", Kind::flag, [] { return static_cast<int64_t>(c10::InferenceMode::is_enabled()); }},
+    {"autocast on the CPU", Kind::flag, autocast_enabled<at::kCPU>},
+    {"autocast dtype on the CPU", Kind::dtype, autocast_dtype<at::kCPU>},
+    {"autocast on CUDA", Kind::flag, autocast_enabled<at::kCUDA>},
+    {"autocast dtype on CUDA", Kind::dtype, autocast_dtype<at::kCUDA>},
+    {"default dtype", Kind::dtype, [] { return static_cast<int64_t>(c10::get_default_dtype_as_scalartype()); }},
+    {"deterministic algorithms", Kind::flag, setting<&Context::deterministicAlgorithms>},
+    {"deterministic algorithms warn only", Kind::flag, setting<&Context::deterministicAlgorithmsWarnOnly>},
+    {"float32 precision of matmul on CUDA", Kind::number, precision<Float32Backend::CUDA, Float32Op::MATMUL>},
+    {"float32 precision of convolution on CUDA", Kind::number, precision<Float32Backend::CUDA, Float32Op::CONV>},
+    {"float32 precision of matmul on the CPU", Kind::number, precision<Float32Backend::MKLDNN, Float32Op::MATMUL>},
+    {"float32 precision of convolution on the CPU", Kind::number, precision<Float32Backend::MKLDNN, Float32Op::CONV>},
+    {"f16 reductions in cuBLAS", Kind::number, setting<&Context::allowFP16ReductionCuBLAS>},
+    {"bf16 reductions in cuBLAS", Kind::number, setting<&Context::allowBF16ReductionCuBLAS>},
+    {"f16 reductions on the CPU", Kind::flag, setting<&Context::allowFP16ReductionCPU>},
+    {"cuDNN", Kind::flag, setting<&Context::userEnabledCuDNN>},
+    {"cuDNN benchmark", Kind::flag, setting<&Context::benchmarkCuDNN>},
+    {"cuDNN deterministic", Kind::flag, setting<&Context::deterministicCuDNN>},
+    {"oneDNN", Kind::flag, setting<&Context::userEnabledMkldnn>},
+    {"flash attention", Kind::flag, setting<&Context::userEnabledFlashSDP>},
+    {"memory-efficient attention", Kind::flag, setting<&Context::userEnabledMemEfficientSDP>},
+    {"math attention", Kind::flag, setting<&Context::userEnabledMathSDP>},
+    {"cuDNN attention", Kind::flag, setting<&Context::userEnabledCuDNNSDP>},
+    {"half reductions in math attention", Kind::flag, setting<&Context::allowFP16BF16ReductionMathSDP>},
+    {"included dispatch keys", Kind::keys, included_keys},
+    {"excluded dispatch keys", Kind::keys, excluded_keys},
+}};
+
+std::string text(const Mode& mode, int64_t value) {
+  switch (mode.kind) {
+    case Kind::flag:
+      return value != 0 ? "on" : "off";
+    case Kind::dtype:
+      return c10::toString(static_cast<at::ScalarType>(value));
+    case Kind::number:
+      return std::to_string(value);
+    case Kind::keys:
+      return c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, static_cast<uint64_t>(value)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Modes Modes::current() {
+  Modes now;
+  for (size_t i = 0; i < count; ++i) now.values_[i] = modes[i].read();
+  return now;
+}
+
+std::vector<GuardMiss> Modes::differences(const Modes& now) const {
+  std::vector<GuardMiss> misses;
+  for (size_t i = 0; i < count; ++i) {
+    if (values_[i] == now.values_[i]) continue;
+    // Dispatch keys follow from the modes before them; they are named where nothing else explains them.
+    if (modes[i].kind == Kind::keys && !misses.empty()) continue;
+    misses.push_back({modes[i].name, text(modes[i], values_[i]), text(modes[i], now.values_[i])});
+  }
+  return misses;
+}
+
+std::vector<std::string> Modes::describe() const {
+  std::vector<std::string> words;
+  for (size_t i = 0; i < count; ++i) words.push_back(std::string(modes[i].name) + ": " + text(modes[i], values_[i]));
+  return words;
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "compiler/support/report.h"
+
+namespace sinter::frontend {
+
+/// LibTorch's global and thread-local modes that can change what a program does.
+class Modes {
+ public:
+  static constexpr size_t count = 27;
+
+  /// Those of the calling thread, now.
+  [[nodiscard]] static Modes current();
+
+  bool operator==(const Modes&) const = default;
+  [[nodiscard]] bool grad_mode() const { return values_[0] != 0; }
+
+  /// Every mode that differs, by name.
+  [[nodiscard]] std::vector<GuardMiss> differences(const Modes& now) const;
+  /// Every mode and its value, in words.
+  [[nodiscard]] std::vector<std::string> describe() const;
+
+ private:
+  std::array<int64_t, count> values_{};
+};
+
+}  // namespace sinter::frontend

@@ -1,0 +1,86 @@
+#include "frontend/modules.h"
+
+#include <torch/nn/module.h>
+
+#include <algorithm>
+
+#include "frontend/tensor_memory.h"
+
+namespace sinter::frontend {
+namespace {
+
+std::string join(const std::string& prefix, const std::string& name) {
+  if (prefix.empty() || name.empty()) return prefix + name;
+  return prefix + "." + name;
+}
+
+void add(std::vector<NamedTensor>& out, const std::string& prefix, const torch::OrderedDict<std::string, at::Tensor>& tensors) {
+  for (const auto& item : tensors) {
+    if (!item.value().defined()) continue;
+    const auto name = join(prefix, item.key());
+    const auto dot = name.rfind('.');
+    out.push_back({name, dot == std::string::npos ? std::string() : name.substr(0, dot), weaken(item.value())});
+  }
+}
+
+const char* word(bool training) { return training ? "train" : "eval"; }
+
+}  // namespace
+
+std::string class_name(const torch::nn::Module& module) {
+  auto name = module.name();
+  if (const auto colon = name.rfind("::"); colon != std::string::npos) name.erase(0, colon + 2);
+  if (name.size() > 4 && name.ends_with("Impl")) name.erase(name.size() - 4);
+  return name;
+}
+
+std::vector<NamedTensor> named_tensors(const std::vector<NamedModule>& modules) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& [name, module] : modules) {
+    add(tensors, name, module->named_parameters());
+    add(tensors, name, module->named_buffers());
+  }
+  return tensors;
+}
+
+TrainFlags::TrainFlags(const std::vector<NamedModule>& modules) {
+  for (const auto& [name, root] : modules) {
+    for (const auto& item : root->named_modules()) {
+      const auto& module = item.value();
+      flags_.push_back({join(name, item.key()), module, module.get(), module->is_training()});
+    }
+  }
+}
+
+bool TrainFlags::hold() const {
+  return std::all_of(flags_.begin(), flags_.end(), [](const Flag& flag) {
+    return !flag.module.expired() && flag.address->is_training() == flag.training;
+  });
+}
+
+bool TrainFlags::lost() const {
+  return std::any_of(flags_.begin(), flags_.end(), [](const Flag& flag) { return flag.module.expired(); });
+}
+
+std::vector<GuardMiss> TrainFlags::misses() const {
+  std::vector<GuardMiss> misses;
+  for (const auto& flag : flags_) {
+    const auto module = flag.module.lock();
+    const auto name = flag.name.empty() ? std::string("module") : "module " + flag.name;
+    if (module == nullptr) {
+      misses.push_back({name, "alive", "gone"});
+    } else if (module->is_training() != flag.training) {
+      misses.push_back({name, word(flag.training), word(module->is_training())});
+    }
+  }
+  return misses;
+}
+
+std::vector<std::string> TrainFlags::describe() const {
+  if (flags_.empty()) return {};
+  const auto train = std::count_if(flags_.begin(), flags_.end(), [](const Flag& flag) { return flag.training; });
+  return {std::to_string(flags_.size()) + " modules: " + std::to_string(train) + " in train mode, " +
+          std::to_string(flags_.size() - static_cast<size_t>(train)) + " in eval mode"};
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/support/report.h"
+#include "frontend/capture.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace sinter::frontend {
+
+/// A module and the name that stands before those of its parts; empty for the compiled module itself.
+using NamedModule = std::pair<std::string, std::shared_ptr<torch::nn::Module>>;
+
+/// Class name without namespaces and "Impl": "ResNet50".
+[[nodiscard]] std::string class_name(const torch::nn::Module& module);
+
+/// Parameters and buffers of the modules, those of submodules included.
+[[nodiscard]] std::vector<NamedTensor> named_tensors(const std::vector<NamedModule>& modules);
+
+/// The train flags of modules and all their submodules at one time. Holds the modules weakly: a submodule that was
+/// replaced must be able to die.
+class TrainFlags {
+ public:
+  explicit TrainFlags(const std::vector<NamedModule>& modules);
+
+  [[nodiscard]] bool hold() const;
+  /// True when a module is gone: the flags will never hold again.
+  [[nodiscard]] bool lost() const;
+  [[nodiscard]] std::vector<GuardMiss> misses() const;
+  [[nodiscard]] std::vector<std::string> describe() const;
+
+ private:
+  struct Flag {
+    std::string name;
+    std::weak_ptr<torch::nn::Module> module;
+    torch::nn::Module* address;  ///< valid while `module` has not expired
+    bool training;
+  };
+  std::vector<Flag> flags_;
+};
+
+}  // namespace sinter::frontend

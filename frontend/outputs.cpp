@@ -1,0 +1,110 @@
+#include "frontend/outputs.h"
+
+#include <ATen/ops/as_strided.h>
+#include <ATen/ops/clone.h>
+
+#include <algorithm>
+
+#include "compiler/support/errors.h"
+#include "frontend/tensor_memory.h"
+
+namespace sinter::frontend {
+namespace {
+
+/// The kind of the buffer whose memory a buffer shows.
+BufferKind root_kind(const Plan& plan, BufferId buffer) {
+  while (plan.buffers[buffer.index].base.valid()) buffer = plan.buffers[buffer.index].base;
+  return plan.buffers[buffer.index].kind;
+}
+
+bool is_owned_by_others(BufferKind kind) {
+  return kind == BufferKind::input || kind == BufferKind::state || kind == BufferKind::content ||
+         kind == BufferKind::frozen;
+}
+
+at::Tensor view(const at::Tensor& base, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
+  return at::as_strided(base, sizes, strides, base.storage_offset() + offset);
+}
+
+}  // namespace
+
+OutputRules::Rule OutputRules::rule_for(const ir::Graph& captured, ir::ValueId output) {
+  Rule rule;
+  auto root = output;
+  while (const auto& alias = captured.value(root).alias) {
+    rule.offset += alias->offset;
+    root = alias->base;
+  }
+  const bool itself = captured.producer(output).as<ir::Input>() || captured.producer(output).as<ir::State>();
+  if (itself) {
+    root = output;
+    rule.offset = 0;
+  }
+  if (const auto* input = captured.producer(root).as<ir::Input>()) {
+    rule.how = itself ? How::argument : How::argument_view;
+    rule.index = input->index;
+  } else if (const auto* state = captured.producer(root).as<ir::State>()) {
+    rule.how = itself ? How::state : How::state_view;
+    rule.index = state->index;
+  } else {
+    return rule;
+  }
+  rule.sizes = captured.type(output).static_sizes();
+  rule.strides = captured.type(output).static_strides();
+  return rule;
+}
+
+OutputRules::OutputRules(const ir::Graph& captured, const Plan& plan) {
+  const auto& outputs = captured.outputs;
+  if (outputs.size() != plan.outputs.size()) {
+    throw InternalError("outputs", "the plan has another number of outputs than the captured graph");
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto rule = rule_for(captured, outputs[i]);
+    if (rule.how != How::buffer) {
+      rules_.push_back(std::move(rule));
+      continue;
+    }
+    rule.index = plan.outputs[i].index;
+    const auto twin = std::find(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(i), outputs[i]);
+    const auto earlier = std::find(plan.outputs.begin(), plan.outputs.begin() + static_cast<std::ptrdiff_t>(i), plan.outputs[i]);
+    if (static_cast<size_t>(twin - outputs.begin()) < i) {
+      rule = {.how = How::same, .index = static_cast<uint32_t>(twin - outputs.begin()), .sizes = {}, .strides = {}};
+    } else if (is_owned_by_others(root_kind(plan, plan.outputs[i])) ||
+               static_cast<size_t>(earlier - plan.outputs.begin()) < i) {
+      rule.how = How::copy;
+    }
+    rules_.push_back(std::move(rule));
+  }
+}
+
+void OutputRules::collect(TorchFrame& frame, const detail::Flat& arguments, std::span<const StateSlot> states,
+                          detail::Replay& replay) const {
+  for (const auto& rule : rules_) {
+    switch (rule.how) {
+      case How::argument:
+        replay.tensors.push_back(*arguments.tensors[rule.index]);
+        break;
+      case How::state:
+        replay.tensors.push_back(lock(states[rule.index].tensor));
+        break;
+      case How::argument_view:
+        replay.tensors.push_back(view(*arguments.tensors[rule.index], rule.sizes, rule.strides, rule.offset));
+        break;
+      case How::state_view:
+        replay.tensors.push_back(view(lock(states[rule.index].tensor), rule.sizes, rule.strides, rule.offset));
+        break;
+      case How::buffer:
+        replay.tensors.push_back(frame.tensor(BufferId{rule.index}));
+        break;
+      case How::copy:
+        replay.tensors.push_back(at::clone(frame.tensor(BufferId{rule.index})));
+        break;
+      case How::same:
+        replay.tensors.push_back(at::Tensor(replay.tensors[rule.index]));
+        break;
+    }
+  }
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace sinter::frontend {
+
+using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl>;
+
+/// A weak reference to a defined tensor.
+[[nodiscard]] inline WeakTensor weaken(at::Tensor tensor) {
+  return WeakTensor(c10::intrusive_ptr<c10::TensorImpl>::reclaim(tensor.unsafeReleaseTensorImpl()));
+}
+
+/// The tensor, or an undefined one when it is gone.
+[[nodiscard]] inline at::Tensor lock(const WeakTensor& weak) {
+  auto strong = weak.lock();
+  if (strong.get() == nullptr) return {};
+  return at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim(strong.release()));
+}
+
+/// Address of the first element; 0 for a tensor without memory. Leaves copy-on-write storages as they are.
+[[nodiscard]] inline uintptr_t address_of(const c10::TensorImpl& tensor) {
+  const auto* base = static_cast<const char*>(tensor.unsafe_storage().data());
+  if (base == nullptr) return 0;
+  return reinterpret_cast<uintptr_t>(base + tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize()));
+}
+
+}  // namespace sinter::frontend
