@@ -1,0 +1,174 @@
+#include "compiler/ir/interpret.h"
+
+#include <fmt/format.h>
+
+#include "compiler/ir/index.h"
+#include "compiler/ir/op_types.h"
+#include "compiler/ir/print.h"
+#include "compiler/support/errors.h"
+
+namespace sinter::ir {
+namespace {
+
+/// One operand at the points of the result: a broadcast tensor, or a number.
+class Operand {
+ public:
+  Operand(HostTensor tensor, std::span<const int64_t> result_sizes)
+      : tensor_(std::move(tensor)), map_(broadcast_map(tensor_->type.static_sizes(), result_sizes)), at_(map_.size()) {}
+  explicit Operand(RefValue number) : number_(number) {}
+
+  RefValue operator()(std::span<const int64_t> point) {
+    if (!tensor_) return number_;
+    for (size_t d = 0; d < map_.size(); ++d) at_[d] = evaluate(map_[d], point);
+    return tensor_->at(at_);
+  }
+
+ private:
+  std::optional<HostTensor> tensor_;
+  std::vector<Index> map_;
+  std::vector<int64_t> at_;
+  RefValue number_;
+};
+
+RefValue number_of(const Arg& arg) {
+  if (const auto* flag = std::get_if<bool>(&arg.data)) return static_cast<int64_t>(*flag);
+  if (const auto* integer = std::get_if<int64_t>(&arg.data)) return *integer;
+  if (const auto* real = std::get_if<double>(&arg.data)) return *real;
+  throw UserError(fmt::format("interpret: '{}' is no operand of a pointwise op", to_string(arg)));
+}
+
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, const Environment& environment)
+      : graph_(graph), environment_(environment), values_(graph.value_count()) {}
+
+  std::vector<HostTensor> run() {
+    for (NodeId id : graph_.order()) {
+      const Node& node = graph_.node(id);
+      for (ValueId result : node.results) check_static(result);
+      std::visit([&](const auto& payload) { evaluate_node(payload, node); }, node.payload);
+    }
+    std::vector<HostTensor> outputs;
+    for (ValueId output : graph_.outputs) outputs.push_back(value(output));
+    return outputs;
+  }
+
+ private:
+  void check_static(ValueId id) const {
+    if (graph_.type(id).is_static()) return;
+    throw UserError(
+        fmt::format("interpret: {} is symbolic; give the sizes as numbers", to_string(graph_.type(id), graph_.device)));
+  }
+
+  const HostTensor& value(ValueId id) const {
+    if (id.index < values_.size() && values_[id.index]) return *values_[id.index];
+    throw UserError(fmt::format("interpret: graph @{} uses a value that no node defines", graph_.name));
+  }
+
+  void evaluate_node(const Input& input, const Node& node) { leaf("input", input.index, environment_.inputs, node); }
+  void evaluate_node(const State& state, const Node& node) { leaf("state", state.index, environment_.states, node); }
+  void evaluate_node(const Constant& content, const Node& node) {
+    leaf("content", content.index, environment_.contents, node);
+  }
+
+  void leaf(std::string_view what, uint32_t index, const std::vector<HostTensor>& given, const Node& node) {
+    if (index >= given.size()) throw UserError(fmt::format("interpret: {} {} is not given", what, index));
+    const Type& wanted = graph_.type(node.results.at(0));
+    const Type& found = given[index].type;
+    if (found.dtype != wanted.dtype || found.sizes != wanted.sizes) {
+      throw UserError(fmt::format("interpret: {} {} is {}, the graph takes {}", what, index,
+                                  to_string(found, graph_.device), to_string(wanted, graph_.device)));
+    }
+    define(node, 0, with_type(given[index], wanted));
+  }
+
+  /// The tensor itself where its strides are the wanted ones, else a copy that has them.
+  static HostTensor with_type(const HostTensor& tensor, const Type& wanted) {
+    HostTensor result = tensor.type.strides == wanted.strides ? tensor : tensor_of(wanted, elements_of(tensor));
+    result.type = wanted;
+    return result;
+  }
+
+  void evaluate_node(const Call& call, const Node& node) {
+    if (!environment_.call)
+      throw UserError(fmt::format("interpret: '{}' is an ATen call, which the interpreter does not run", call.op));
+    std::vector<HostTensor> values;
+    for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId id) { values.push_back(value(id)); });
+    define_all(node, environment_.call(node, values), call.op);
+  }
+
+  void evaluate_node(const Fused& fused, const Node& node) {
+    Environment inside;
+    for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId id) { inside.inputs.push_back(value(id)); });
+    if (fused.body == nullptr) throw UserError(fmt::format("interpret: {} has no body", fused.name));
+    define_all(node, Interpreter(*fused.body, inside).run(), fused.name);
+  }
+
+  void define_all(const Node& node, const std::vector<HostTensor>& results, std::string_view what) {
+    if (results.size() != node.results.size()) {
+      throw UserError(fmt::format("interpret: {} gave {} results for {}", what, results.size(), node.results.size()));
+    }
+    for (size_t i = 0; i < results.size(); ++i) define(node, i, with_type(results[i], graph_.type(node.results[i])));
+  }
+
+  void evaluate_node(const View& view, const Node& node) {
+    HostTensor result = value(*node.args.at(0).value());
+    result.type = graph_.type(node.results.at(0));
+    result.offset += view.offset;
+    define(node, 0, std::move(result));
+  }
+
+  void evaluate_node(const Primitive& primitive, const Node& node) {
+    const OpRow& op = row(primitive.op);
+    if (!op.is_native())
+      throw UserError(fmt::format("interpret: '{}' is no primitive; run the decompose pass first", op.name));
+    const Type& type = graph_.type(node.results.at(0));
+    const std::vector<int64_t> sizes = type.static_sizes();
+    const DType computation = computation_of(op, node);
+    std::vector<Operand> operands;
+    for (size_t i = 0; i < node.args.size(); ++i) operands.push_back(operand(op, node, i, sizes, computation));
+    HostTensor result = zeros(type);
+    std::vector<RefValue> args(operands.size());
+    for_each_point(sizes, [&](std::span<const int64_t> point) {
+      for (size_t i = 0; i < operands.size(); ++i) args[i] = operands[i](point);
+      result.set(point, stored(op.native().reference(args, computation), type.dtype));
+    });
+    define(node, 0, std::move(result));
+  }
+
+  /// The dtype an op computes in: that of its operands where the result is b8, else that of the result.
+  [[nodiscard]] DType computation_of(const OpRow& op, const Node& node) const {
+    const DType result = graph_.type(node.results[0]).dtype;
+    if (op.rule == TypeRule::cast) return result;
+    if (op.rule != TypeRule::compare && op.rule != TypeRule::predicate) return computation_dtype(result);
+    for (const Arg& arg : node.args) {
+      if (const ValueId* operand = arg.value()) return computation_dtype(graph_.type(*operand).dtype);
+    }
+    return DType::f64;
+  }
+
+  Operand operand(const OpRow& op, const Node& node, size_t position, std::span<const int64_t> sizes,
+                  DType computation) {
+    const Arg& arg = node.args[position];
+    if (const ValueId* id = arg.value()) return {value(*id), sizes};
+    const bool condition = op.rule == TypeRule::select && position == 0;
+    const bool exact = op.rule == TypeRule::cast;
+    return Operand(exact ? number_of(arg) : stored(number_of(arg), condition ? DType::b8 : computation));
+  }
+
+  void define(const Node& node, size_t result, HostTensor tensor) {
+    values_[node.results.at(result).index] = std::move(tensor);
+  }
+
+  const Graph& graph_;
+  const Environment& environment_;
+  std::vector<std::optional<HostTensor>> values_;
+};
+
+}  // namespace
+
+std::vector<HostTensor> interpret(const Graph& graph, const Environment& environment) {
+  return Interpreter(graph, environment).run();
+}
+
+}  // namespace sinter::ir
