@@ -13,6 +13,7 @@ class Rewriter {
 
   [[nodiscard]] const ir::Graph& old() const { return old_; }
   [[nodiscard]] ir::Graph& next() { return next_; }
+  [[nodiscard]] const ir::Graph& next() const { return next_; }
 
   /// What stands for a value of the old graph.
   [[nodiscard]] ir::ValueId get(ir::ValueId old_value) const { return map_[old_value.index]; }

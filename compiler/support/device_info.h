@@ -13,6 +13,9 @@ struct DeviceInfo {
   int sm = 90;                ///< CUDA: compute capability times 10
   int multiprocessors = 132;  ///< CUDA
   int vector_bits = 256;      ///< CPU: width of one vector register
+  /// Convolutions of this device are faster, and give channels-last results, when their operands are channels-last.
+  bool channels_last_half = false;   ///< of f16 and bf16
+  bool channels_last_float = false;  ///< of f32
 };
 
 }  // namespace sinter
