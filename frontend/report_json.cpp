@@ -1,0 +1,79 @@
+#include <nlohmann/json.hpp>
+
+#include "sinter/report.h"
+
+namespace sinter {
+
+using nlohmann::json;
+
+// Found by argument-dependent lookup: nlohmann-json turns records into objects through these.
+static void to_json(json& out, const PhaseTime& phase) { out = {{"name", phase.name}, {"seconds", phase.seconds}}; }
+
+static void to_json(json& out, const GuardMiss& miss) {
+  out = {{"guard", miss.guard}, {"was", miss.was}, {"is", miss.is}};
+}
+
+static void to_json(json& out, const KernelRecord& kernel) {
+  out = {{"name", kernel.name},
+         {"ops", kernel.ops},
+         {"modules", kernel.modules},
+         {"sources", kernel.sources},
+         {"launches", kernel.launches},
+         {"bytes", kernel.bytes},
+         {"registers", kernel.registers},
+         {"spill_bytes", kernel.spill_bytes},
+         {"shared_bytes", kernel.shared_bytes},
+         {"build_seconds", kernel.build_seconds},
+         {"origin", kernel.origin}};
+}
+
+static void to_json(json& out, const ExternRecord& call) {
+  out = {{"op", call.op}, {"calls", call.calls}, {"modules", call.modules}};
+}
+
+static void to_json(json& out, const GraphBreak& found) {
+  out = {{"code", name(found.code)},
+         {"op", found.op},
+         {"where", found.where},
+         {"reason", found.reason},
+         {"hint", found.hint}};
+}
+
+static void to_json(json& out, const Verification& check) {
+  out = {{"call", check.call},
+         {"seconds", check.seconds},
+         {"equal", check.equal},
+         {"difference", check.difference}};
+}
+
+static void to_json(json& out, const MemoryRecord& memory) {
+  out = {{"arena_bytes", memory.arena_bytes},
+         {"peak_bytes", memory.peak_bytes},
+         {"eager_peak_bytes", memory.eager_peak_bytes}};
+}
+
+static void to_json(json& out, const EntryReport& entry) {
+  out = {{"signature", entry.signature},
+         {"device", entry.device},
+         {"compiled", entry.compiled},
+         {"because", entry.because},
+         {"phases", entry.phases},
+         {"kernels", entry.kernels},
+         {"externs", entry.externs},
+         {"breaks", entry.breaks},
+         {"guards", entry.guards},
+         {"verifications", entry.verifications},
+         {"notes", entry.notes},
+         {"internal_error", entry.internal_error},
+         {"memory", entry.memory},
+         {"graphs", entry.graphs},
+         {"replays", entry.replays},
+         {"eager_calls", entry.eager_calls}};
+}
+
+std::string Report::json() const {
+  const nlohmann::json out = {{"function", function}, {"mode", mode}, {"entries", entries}, {"notes", notes}};
+  return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace sinter
