@@ -61,9 +61,12 @@ class LayoutChooser {
     const Node& node = rewriter_.old().node(id);
     const auto* call = node.as<Call>();
     if (call != nullptr && wants_channels_last(node, *call)) return convolution(id);
-    if (call != nullptr && follows(node, *call)) return relay_results(id);
-    if (node.as<ir::Primitive>() != nullptr && primitive_follows(node)) return relay_results(id);
-    if (node.as<ir::Primitive>() == nullptr) {
+    const bool primitive = node.as<ir::Primitive>() != nullptr;
+    if (primitive ? primitive_follows(node) : call != nullptr && follows(node, *call)) {
+      relay_results(id);
+      return;
+    }
+    if (!primitive) {
       for (const ir::Arg& arg : node.args) ir::for_each_value(arg, [&](ValueId value) { restore(value); });
     }
     rewriter_.copy(id);
