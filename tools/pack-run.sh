@@ -34,7 +34,7 @@ if [ "$program" != tests ]; then exec "$here/bin/$program" "$@"; fi
 out=${1:-}
 failed=0
 ran=0
-for test in "$here"/bin/*_test; do
+for test in "$here"/bin/*_tests; do
   name=$(basename "$test")
   ran=$((ran + 1))
   GTEST_BRIEF=1 "$test" ${out:+--gtest_output=xml:$out/$name.xml} || { failed=$((failed + 1)); echo "FAILED: $name"; }
