@@ -1,0 +1,81 @@
+#pragma once
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/erf.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/sparse_coo_tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+#include <sinter/sinter.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+namespace sinter::test {
+
+/// Every test runs without gradients unless it says otherwise.
+class Api : public ::testing::Test {
+ private:
+  c10::NoGradGuard no_grad_;
+};
+
+inline at::Tensor gelu(const at::Tensor& x) { return x * 0.5 * (1 + at::erf(x / 1.41421)); }
+
+struct ConvBnReluImpl : torch::nn::Module {
+  ConvBnReluImpl()
+      : conv(register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3).padding(1).bias(false)))),
+        bn(register_module("bn", torch::nn::BatchNorm2d(8))) {}
+
+  at::Tensor forward(const at::Tensor& x) { return at::relu(bn->forward(conv->forward(x))); }
+
+  torch::nn::Conv2d conv;
+  torch::nn::BatchNorm2d bn;
+};
+TORCH_MODULE(ConvBnRelu);
+
+inline ::testing::AssertionResult same(const at::Tensor& compiled, const at::Tensor& eager) {
+  if (compiled.scalar_type() != eager.scalar_type()) return ::testing::AssertionFailure() << "another dtype";
+  if (compiled.sizes() != eager.sizes()) return ::testing::AssertionFailure() << "other sizes";
+  if (compiled.strides() != eager.strides()) return ::testing::AssertionFailure() << "other strides";
+  if (compiled.device() != eager.device()) return ::testing::AssertionFailure() << "another device";
+  const bool half = eager.scalar_type() == at::kHalf || eager.scalar_type() == at::kBFloat16;
+  if (at::allclose(compiled, eager, half ? 1e-2 : 1e-4, half ? 1e-3 : 1e-5, /*equal_nan=*/true)) {
+    return ::testing::AssertionSuccess();
+  }
+  return ::testing::AssertionFailure() << "largest difference " << (compiled - eager).abs().max().item<double>();
+}
+
+/// Replays of all entries.
+inline int64_t replays(const Report& report) {
+  int64_t sum = 0;
+  for (const auto& entry : report.entries) sum += entry.replays;
+  return sum;
+}
+
+/// The first break of the last entry; fails the test when there is none.
+inline GraphBreak only_break(const Report& report) {
+  if (report.entries.empty() || report.entries.back().breaks.empty()) {
+    ADD_FAILURE() << "no break in\n" << report.text();
+    return {};
+  }
+  return report.entries.back().breaks.front();
+}
+
+/// No entry broke, none fell back.
+inline ::testing::AssertionResult unbroken(const Report& report) {
+  for (const auto& entry : report.entries) {
+    if (!entry.compiled || !entry.breaks.empty()) return ::testing::AssertionFailure() << report.text();
+  }
+  return ::testing::AssertionSuccess();
+}
+
+}  // namespace sinter::test

@@ -1,0 +1,108 @@
+#include "api_test.h"
+
+namespace sinter::test {
+namespace {
+
+using FirstLight = Api;
+
+TEST_F(FirstLight, a_gelu_lambda_gives_eagers_results_on_its_first_ten_calls) {
+  auto fast = compile(gelu);
+  for (int call = 0; call < 10; ++call) {
+    const auto x = at::randn({64, 33});
+    ASSERT_TRUE(same(fast(x), gelu(x))) << "call " << call << "\n" << fast.report();
+  }
+  EXPECT_TRUE(unbroken(fast.report()));
+  EXPECT_EQ(replays(fast.report()), 6);  // calls 1, 2, 4 and 8 were captured
+}
+
+TEST_F(FirstLight, a_gelu_lambda_becomes_one_kernel_and_no_library_call) {
+  auto fast = compile([](const at::Tensor& x) { return gelu(x); });
+  fast(at::randn({128}));
+  const auto report = fast.report();
+  ASSERT_TRUE(unbroken(report));
+  ASSERT_EQ(report.entries[0].kernels.size(), 1) << report;
+  EXPECT_EQ(report.entries[0].kernels[0].launches, 1);
+  EXPECT_TRUE(report.entries[0].externs.empty()) << report;
+}
+
+TEST_F(FirstLight, a_convolution_block_gives_eagers_results) {
+  ConvBnRelu model;
+  model->eval();
+  model->bn->running_mean.normal_();
+  model->bn->running_var.uniform_(0.5, 2);
+  auto fast = compile(model);
+  for (int call = 0; call < 5; ++call) {
+    const auto x = at::randn({2, 3, 16, 16});
+    ASSERT_TRUE(same(fast(x), model->forward(x))) << "call " << call << "\n" << fast.report();
+  }
+  EXPECT_TRUE(unbroken(fast.report()));
+  EXPECT_GT(replays(fast.report()), 0);
+}
+
+TEST_F(FirstLight, a_convolution_block_runs_one_library_call_and_one_kernel) {
+  ConvBnRelu model;
+  model->eval();
+  auto fast = compile(model);
+  fast(at::randn({2, 3, 16, 16}));
+  const auto report = fast.report();
+  ASSERT_TRUE(unbroken(report));
+  ASSERT_EQ(report.entries[0].externs.size(), 1) << report;
+  EXPECT_EQ(report.entries[0].externs[0].calls, 1) << report;
+  EXPECT_EQ(report.entries[0].kernels.size(), 1) << report;
+}
+
+TEST_F(FirstLight, every_mode_gives_the_same_results) {
+  ConvBnRelu model;
+  model->eval();
+  const auto x = at::randn({2, 3, 16, 16});
+  const auto eager = model->forward(x);
+  for (const auto mode : {Mode::Default, Mode::ReduceOverhead, Mode::MaxAutotune}) {
+    auto fast = compile(model, {.mode = mode});
+    for (int call = 0; call < 4; ++call) ASSERT_TRUE(same(fast(x), eager)) << fast.report();
+    EXPECT_TRUE(unbroken(fast.report()));
+  }
+}
+
+TEST_F(FirstLight, half_precision_follows_eager) {
+  for (const auto dtype : {at::kHalf, at::kBFloat16, at::kDouble}) {
+    auto fast = compile(gelu);
+    const auto x = at::randn({257}).to(dtype);
+    for (int call = 0; call < 3; ++call) ASSERT_TRUE(same(fast(x), gelu(x))) << fast.report();
+  }
+}
+
+TEST_F(FirstLight, inference_mode_compiles_and_returns_inference_tensors) {
+  const c10::InferenceMode inference;
+  auto fast = compile(gelu);
+  const auto x = at::randn({32});
+  for (int call = 0; call < 4; ++call) {
+    const auto y = fast(x);
+    ASSERT_TRUE(same(y, gelu(x)));
+    EXPECT_TRUE(y.is_inference());
+  }
+  EXPECT_TRUE(unbroken(fast.report()));
+}
+
+TEST_F(FirstLight, an_empty_tensor_and_a_zero_dim_tensor_pass_through) {
+  auto fast = compile(gelu);
+  for (int call = 0; call < 3; ++call) {
+    EXPECT_TRUE(same(fast(at::zeros({0, 4})), at::zeros({0, 4})));
+    EXPECT_TRUE(same(fast(at::ones({})), gelu(at::ones({}))));
+  }
+  EXPECT_TRUE(unbroken(fast.report()));
+}
+
+TEST_F(FirstLight, random_ops_draw_from_libtorchs_generator) {
+  auto fast = compile([](const at::Tensor& x) { return at::randn(x.sizes()) + x * 2; }, {.verify = Verify::off});
+  const auto x = at::zeros({100});
+  fast(x);
+  at::globalContext().defaultGenerator(at::kCPU).set_current_seed(7);
+  const auto first = fast(x);
+  const auto second = fast(x);
+  EXPECT_FALSE(at::equal(first, second));
+  at::globalContext().defaultGenerator(at::kCPU).set_current_seed(7);
+  EXPECT_TRUE(at::equal(fast(x), first));
+}
+
+}  // namespace
+}  // namespace sinter::test

@@ -1,0 +1,109 @@
+#include <ATen/cuda/CUDAContextLight.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <thread>
+
+#include "api_test.h"
+
+namespace sinter::test {
+namespace {
+
+class Gpu : public Api {
+ protected:
+  void SetUp() override {
+    if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  }
+};
+
+TEST_F(Gpu, a_gelu_lambda_gives_eagers_results_in_every_mode_and_dtype) {
+  for (const auto mode : {Mode::Default, Mode::ReduceOverhead}) {
+    for (const auto dtype : {at::kFloat, at::kHalf, at::kBFloat16}) {
+      auto fast = compile(gelu, {.mode = mode});
+      for (int call = 0; call < 6; ++call) {
+        const auto x = at::randn({1000}, at::TensorOptions(at::kCUDA)).to(dtype);
+        ASSERT_TRUE(same(fast(x), gelu(x))) << "call " << call << "\n" << fast.report();
+      }
+      EXPECT_TRUE(unbroken(fast.report()));
+    }
+  }
+}
+
+TEST_F(Gpu, a_convolution_block_gives_eagers_results_in_every_mode) {
+  ConvBnRelu model;
+  model->eval();
+  model->to(at::kCUDA);
+  for (const auto mode : {Mode::Default, Mode::ReduceOverhead}) {
+    auto fast = compile(model, {.mode = mode});
+    for (int call = 0; call < 6; ++call) {
+      const auto x = at::randn({2, 3, 16, 16}, at::TensorOptions(at::kCUDA));
+      const auto error = (fast(x) - model->forward(x)).abs().max().item<double>();
+      ASSERT_LT(error, 2e-2) << "call " << call << "\n" << fast.report();
+    }
+    EXPECT_TRUE(unbroken(fast.report()));
+  }
+}
+
+TEST_F(Gpu, one_compiled_object_serves_the_cpu_and_then_the_gpu) {
+  auto fast = compile(gelu);
+  const auto x = at::randn({100});
+  for (int call = 0; call < 3; ++call) {
+    ASSERT_TRUE(same(fast(x), gelu(x)));
+    ASSERT_TRUE(same(fast(x.cuda()), gelu(x.cuda())));
+  }
+  const auto report = fast.report();
+  ASSERT_EQ(report.entries.size(), 2);
+  EXPECT_EQ(report.entries[1].device, "cuda:0");
+  EXPECT_TRUE(unbroken(report));
+}
+
+TEST_F(Gpu, a_replayed_graph_never_writes_a_result_again) {
+  auto fast = compile(gelu, {.mode = Mode::ReduceOverhead});
+  std::vector<at::Tensor> kept;
+  const auto x = at::randn({4096}, at::TensorOptions(at::kCUDA));
+  for (int call = 0; call < 10; ++call) kept.push_back(fast(x + call));
+  for (int call = 0; call < 10; ++call) ASSERT_TRUE(same(kept[static_cast<size_t>(call)], gelu(x + call)));
+  EXPECT_EQ(fast.report().entries[0].graphs, 1) << fast.report();
+}
+
+TEST_F(Gpu, calls_run_on_the_callers_stream) {
+  auto fast = compile(gelu);
+  const auto x = at::randn({1 << 20}, at::TensorOptions(at::kCUDA));
+  fast(x);
+  fast(x);
+  const auto side = c10::cuda::getStreamFromPool();
+  const c10::cuda::CUDAStreamGuard guard(side);
+  const auto y = fast(x * 2);
+  side.synchronize();
+  EXPECT_TRUE(same(y, gelu(x * 2)));
+}
+
+TEST_F(Gpu, a_copy_to_the_host_is_a_break) {
+  auto fast = compile([](const at::Tensor& x) { return (x * 2).cpu(); });
+  const auto x = at::randn({8}, at::TensorOptions(at::kCUDA));
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(x), (x * 2).cpu()));
+  EXPECT_EQ(only_break(fast.report()).code, BreakCode::host_read);
+}
+
+TEST_F(Gpu, threads_may_share_a_recorded_graph) {
+  ConvBnRelu model;
+  model->eval();
+  model->to(at::kCUDA);
+  auto fast = compile(model, {.mode = Mode::ReduceOverhead});
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int index = 0; index < 4; ++index) {
+    threads.emplace_back([&] {
+      const c10::NoGradGuard no_grad;
+      for (int call = 0; call < 25; ++call) {
+        const auto x = at::randn({2, 3, 16, 16}, at::TensorOptions(at::kCUDA));
+        if ((fast(x) - model->forward(x)).abs().max().item<double>() > 2e-2) ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace sinter::test

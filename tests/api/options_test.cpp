@@ -1,0 +1,78 @@
+#include "api_test.h"
+
+namespace sinter::test {
+namespace {
+
+using OptionsOf = Api;
+
+template <class F>
+std::string user_error(F&& make) {
+  try {
+    make();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_F(OptionsOf, modules_beside_a_module_is_a_user_error) {
+  ConvBnRelu model;
+  const auto text = user_error([&] { return compile(model, {.modules = {{"other", model.ptr()}}}); });
+  EXPECT_EQ(text.find("modules: the callable is a module itself"), 0) << text;
+}
+
+TEST_F(OptionsOf, an_empty_or_nameless_or_repeated_module_is_a_user_error) {
+  ConvBnRelu model;
+  EXPECT_NE(user_error([&] { return compile(gelu, {.modules = {{"", model.ptr()}}}); }), "");
+  EXPECT_NE(user_error([&] { return compile(gelu, {.modules = {{"a", nullptr}}}); }), "");
+  EXPECT_NE(user_error([&] { return compile(gelu, {.modules = {{"a", model.ptr()}, {"a", model.ptr()}}}); }), "");
+  EXPECT_NE(user_error([&] { return compile(std::shared_ptr<ConvBnReluImpl>()); }), "");
+}
+
+TEST_F(OptionsOf, a_verify_period_below_one_is_a_user_error) {
+  EXPECT_NE(user_error([&] { return compile(gelu, {.verify = 0}); }), "");
+  EXPECT_NE(user_error([&] { return compile(gelu, {.verify = -7}); }), "");
+}
+
+TEST_F(OptionsOf, verify_every_third_call_captures_and_compares_those) {
+  auto fast = compile(gelu, {.verify = 3});
+  for (int call = 0; call < 9; ++call) fast(at::ones({8}));
+  std::vector<int64_t> calls;
+  for (const auto& check : fast.report().entries[0].verifications) calls.push_back(check.call);
+  EXPECT_EQ(calls, (std::vector<int64_t>{2, 3, 6, 9}));
+  EXPECT_TRUE(unbroken(fast.report()));
+}
+
+TEST_F(OptionsOf, verify_off_replays_from_the_second_call_on) {
+  auto fast = compile(gelu, {.verify = Verify::off});
+  for (int call = 0; call < 9; ++call) fast(at::ones({8}));
+  EXPECT_EQ(replays(fast.report()), 8);
+}
+
+TEST_F(OptionsOf, modules_give_names_and_train_flags_to_a_lambda) {
+  ConvBnRelu model;
+  model->eval();
+  auto fast = compile([model](const at::Tensor& x) mutable { return model->forward(x); },
+                      {.modules = {{"net", model.ptr()}}});
+  fast(at::randn({1, 3, 4, 4}));
+  EXPECT_NE(fast.report().text().find("net.bn"), std::string::npos) << fast.report();
+  model->bn->train();
+  fast(at::randn({1, 3, 4, 4}));
+  EXPECT_EQ(fast.report().entries[1].because[0].guard, "module net.bn");
+}
+
+TEST_F(OptionsOf, max_autotune_says_that_it_does_what_reduce_overhead_does) {
+  auto fast = compile(gelu, {.mode = Mode::MaxAutotune});
+  ASSERT_EQ(fast.report().notes.size(), 1);
+  EXPECT_EQ(fast.report().mode, "max-autotune");
+}
+
+TEST_F(OptionsOf, names_come_from_the_option_the_module_or_the_kind) {
+  EXPECT_EQ(compile(gelu, {.name = "mine"}).report().function, "mine");
+  EXPECT_EQ(compile(ConvBnRelu()).report().function, "ConvBnRelu");
+  EXPECT_EQ(compile([](const at::Tensor& x) { return x; }).report().function, "lambda");
+  EXPECT_EQ(compile(&gelu).report().function, "function");
+}
+
+}  // namespace
+}  // namespace sinter::test

@@ -1,0 +1,58 @@
+#include <atomic>
+#include <thread>
+
+#include "api_test.h"
+
+namespace sinter::test {
+namespace {
+
+using Threads = Api;
+
+/// Runs `body` on four threads at once, each without gradients.
+template <class Body>
+void on_four_threads(Body body) {
+  std::vector<std::thread> threads;
+  for (int index = 0; index < 4; ++index) {
+    threads.emplace_back([&body, index] {
+      const c10::NoGradGuard no_grad;
+      body(index);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_F(Threads, calls_from_several_threads_are_right_from_the_first_call_on) {
+  ConvBnRelu model;
+  model->eval();
+  auto fast = compile(model);
+  std::atomic<int> wrong = 0;
+  on_four_threads([&](int index) {
+    for (int call = 0; call < 25; ++call) {
+      const auto x = at::randn({1 + (index + call) % 3, 3, 8, 8});
+      if (!same(fast(x), model->forward(x))) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_TRUE(unbroken(fast.report()));
+}
+
+TEST_F(Threads, copies_share_their_entries) {
+  auto fast = compile(gelu);
+  auto copy = fast;
+  fast(at::ones({4}));
+  copy(at::ones({4}));
+  EXPECT_EQ(fast.report().entries.size(), 1);
+  EXPECT_EQ(copy.report().entries[0].verifications.size(), 1);
+}
+
+TEST_F(Threads, a_compiled_function_inside_a_compiled_function_is_captured_with_it) {
+  auto inner = compile(gelu);
+  auto outer = compile([inner](const at::Tensor& x) { return inner(x) + 1; });
+  const auto x = at::randn({8});
+  for (int call = 0; call < 4; ++call) EXPECT_TRUE(same(outer(x), gelu(x) + 1));
+  EXPECT_TRUE(inner.report().entries.empty());
+  EXPECT_TRUE(unbroken(outer.report()));
+}
+
+}  // namespace
+}  // namespace sinter::test
