@@ -23,28 +23,43 @@ void share_border(const Plan& plan, Frame& to, const Frame& from, const Frame* k
   }
 }
 
-/// Makes `later` wait for what `earlier` was given so far.
-void order_after(const Driver& driver, CUevent event, CUstream earlier, CUstream later) {
-  driver.check(driver.event_record(event, earlier), "cuEventRecord");
-  driver.check(driver.stream_wait(later, event, CU_EVENT_WAIT_DEFAULT), "cuStreamWaitEvent");
-}
+/// An event for the time of a call.
+class Event {
+ public:
+  explicit Event(const Driver& driver) : driver_(driver) {
+    driver_.check(driver_.event_create(&event_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  }
+  ~Event() { driver_.event_destroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  /// Makes `later` wait for what `earlier` was given so far.
+  void order(CUstream earlier, CUstream later) const {
+    driver_.check(driver_.event_record(event_, earlier), "cuEventRecord");
+    driver_.check(driver_.stream_wait(later, event_, CU_EVENT_WAIT_DEFAULT), "cuStreamWaitEvent");
+  }
+
+ private:
+  const Driver& driver_;
+  CUevent event_ = nullptr;
+};
 
 }  // namespace
 
 CudaGraph::CudaGraph(const CudaParts& parts, const GraphLayout& layout)
-    : parts_(parts), layout_(layout), moving_(layout.moving_inputs) {
+    : parts_(parts),
+      layout_(layout),
+      moving_(layout.moving_inputs),
+      turn_(GraphTurn::of(parts.driver, parts.plan.device.index)) {
   moving_.insert(moving_.end(), layout.moving_outputs.begin(), layout.moving_outputs.end());
   addresses_.resize(moving_.size());
-  parts_.driver.check(parts_.driver.event_create(&last_use_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
 }
 
 CudaGraph::~CudaGraph() {
   // Failures are not reported: at the end of the process the driver may be gone already.
-  const Driver& driver = parts_.driver;
-  if (used_) driver.event_synchronize(last_use_);
-  if (exec_ != nullptr) driver.graph_exec_destroy(exec_);
-  if (graph_ != nullptr) driver.graph_destroy(graph_);
-  driver.event_destroy(last_use_);
+  turn_.finish();
+  if (exec_ != nullptr) parts_.driver.graph_exec_destroy(exec_);
+  if (graph_ != nullptr) parts_.driver.graph_destroy(graph_);
   if (pool_) parts_.host.release_pool(parts_.plan.device, *pool_);
 }
 
@@ -63,17 +78,22 @@ std::unique_ptr<CudaGraph> CudaGraph::record(const CudaParts& parts, const Graph
 void CudaGraph::warm_up(const Program& steps, Frame& frame, const Frame* kept, CUstream stream) {
   const auto recording = parts_.host.record(parts_.plan.device, false);
   const auto side = static_cast<CUstream>(recording->stream());
-  order_after(parts_.driver, last_use_, stream, side);
+  const Event event(parts_.driver);
+  const std::lock_guard lock(turn_.mutex());
+  turn_.enter(side);
+  event.order(stream, side);
   CudaExecutor executor(parts_, side);
+  std::string failed;
   try {
     const auto inside = parts_.host.make_frame(parts_.plan);
     share_border(parts_.plan, *inside, frame, kept);
     interpret(steps, *inside, executor);
   } catch (const std::exception&) {
-    order_after(parts_.driver, last_use_, side, stream);
-    throw NotRecorded(executor.last() + " cannot be recorded");
+    failed = executor.last();
   }
-  order_after(parts_.driver, last_use_, side, stream);
+  turn_.leave(side);
+  event.order(side, stream);
+  if (!failed.empty()) throw NotRecorded(failed + " cannot be recorded");
 }
 
 void CudaGraph::capture(Frame& frame, const Frame* kept) {
@@ -141,10 +161,9 @@ void CudaGraph::replay(Frame& frame, CUstream stream) {
   for (BufferId buffer : layout_.moving_outputs) frame.allocate(buffer);
   for (const Copy& copy : copies_out_) frame.allocate(copy.buffer);
   for (BufferId buffer : layout_.scalar_binds) frame.bind(buffer);
-  if (used_ && stream != last_stream_) {
-    driver.check(driver.stream_wait(stream, last_use_, CU_EVENT_WAIT_DEFAULT), "cuStreamWaitEvent");
-  }
   repoint(frame);
+  const std::lock_guard lock(turn_.mutex());
+  turn_.enter(stream);
   for (const Copy& copy : copies_in_) {
     if (copy.bytes == 0) continue;
     driver.check(driver.copy_on_device(copy.address, address(frame.data(copy.buffer)), copy.bytes, stream),
@@ -156,9 +175,7 @@ void CudaGraph::replay(Frame& frame, CUstream stream) {
     driver.check(driver.copy_on_device(address(frame.data(copy.buffer)), copy.address, copy.bytes, stream),
                  "cuMemcpyDtoDAsync");
   }
-  driver.check(driver.event_record(last_use_, stream), "cuEventRecord");
-  last_stream_ = stream;
-  used_ = true;
+  turn_.leave(stream);
   for (BufferId buffer : layout_.output_binds) frame.bind(buffer);
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/graph_layout.h"
 #include "runtime/graph_recorder.h"
+#include "runtime/graph_turn.h"
 #include "runtime/host.h"
 #include "runtime/program.h"
 
@@ -20,7 +21,7 @@ class NotRecorded : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One plan recorded as a CUDA Graph. Used by one thread at a time.
+/// One plan recorded as a CUDA Graph. Used by one thread at a time, with the device's primary context current.
 class CudaGraph {
  public:
   /// Runs the plan once on a side stream to warm up the libraries, then records it there, with memory of a private
@@ -29,7 +30,7 @@ class CudaGraph {
   [[nodiscard]] static std::unique_ptr<CudaGraph> record(const CudaParts& parts, const GraphLayout& layout,
                                                          const Program& steps, Frame& frame, const Frame* kept,
                                                          CUstream stream);
-  /// Waits for the last replay, then gives the pool back.
+  /// Waits for the device's last replay, then gives the pool back.
   ~CudaGraph();
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
@@ -80,9 +81,7 @@ class CudaGraph {
   std::optional<uint64_t> pool_;
   CUgraph graph_ = nullptr;
   CUgraphExec exec_ = nullptr;
-  CUevent last_use_ = nullptr;
-  CUstream last_stream_ = nullptr;
-  bool used_ = false;
+  GraphTurn& turn_;
 };
 
 }  // namespace sinter::runtime

@@ -1,0 +1,37 @@
+#include "runtime/graph_turn.h"
+
+#include <map>
+#include <memory>
+
+namespace sinter::runtime {
+
+GraphTurn& GraphTurn::of(const Driver& driver, int device) {
+  static auto& mutex = *new std::mutex();
+  static auto& turns = *new std::map<int, std::unique_ptr<GraphTurn>>();
+  std::lock_guard lock(mutex);
+  auto& turn = turns[device];
+  if (turn == nullptr) turn.reset(new GraphTurn(driver));
+  return *turn;
+}
+
+GraphTurn::GraphTurn(const Driver& driver) : driver_(driver) {
+  driver_.check(driver_.event_create(&last_use_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+}
+
+void GraphTurn::enter(CUstream stream) {
+  if (!used_ || stream == last_stream_) return;
+  driver_.check(driver_.stream_wait(stream, last_use_, CU_EVENT_WAIT_DEFAULT), "cuStreamWaitEvent");
+}
+
+void GraphTurn::leave(CUstream stream) {
+  driver_.check(driver_.event_record(last_use_, stream), "cuEventRecord");
+  last_stream_ = stream;
+  used_ = true;
+}
+
+void GraphTurn::finish() {
+  std::lock_guard lock(mutex_);
+  if (used_) driver_.event_synchronize(last_use_);
+}
+
+}  // namespace sinter::runtime

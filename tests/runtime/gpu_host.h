@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "runtime/driver.h"
+#include "tests/runtime/fake_host.h"
+
+/// The fake host over device memory: streams, a caching allocator with private pools, copies.
+namespace sinter::runtime::fake {
+
+/// Blocks cut from one allocation, kept by size and handed out again, last freed first, within the pool they belong
+/// to (0 is everybody's).
+class DeviceMemory final : public Memory {
+ public:
+  explicit DeviceMemory(const Driver& driver);
+  ~DeviceMemory() override;
+  [[nodiscard]] std::shared_ptr<void> allocate(int64_t bytes) override;
+
+ private:
+  const Driver& driver_;
+  std::mutex mutex_;
+  CUdeviceptr start_ = 0;
+  size_t used_ = 0;
+  std::map<std::pair<uint64_t, size_t>, std::vector<CUdeviceptr>> free_;  ///< by pool and size
+};
+
+class GpuHost final : public Host {
+ public:
+  explicit GpuHost(const Driver& driver);
+  ~GpuHost() override;
+
+  std::set<uint64_t> open_pools;  ///< recorded into and not released
+
+  [[nodiscard]] void* current_stream(ir::Device device) override;
+  [[nodiscard]] std::unique_ptr<Recording> record(ir::Device device, bool use_pool) override;
+  void release_pool(ir::Device device, uint64_t pool) override;
+
+  [[nodiscard]] CUstream make_stream();
+  /// Makes `stream` this thread's current one.
+  static void use(CUstream stream);
+  void upload(void* to, const std::vector<float>& values);
+  [[nodiscard]] std::vector<float> download(const void* from, int64_t count);
+  /// result = argument, on the current stream.
+  void copy(Frame& frame, const ExternCall& call);
+
+ private:
+  const Driver& driver_;
+  std::mutex pools_mutex_;
+  std::vector<CUstream> streams_;
+  CUstream side_ = nullptr;
+  uint64_t next_pool_ = 1;
+};
+
+}  // namespace sinter::runtime::fake

@@ -1,0 +1,115 @@
+#include "runtime/graph_layout.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/runtime/plan_builder.h"
+
+namespace sinter::runtime {
+namespace {
+
+using fake::at;
+using fake::PlanBuilder;
+using Buffers = std::vector<BufferId>;
+
+struct Layout : testing::Test {
+  PlanBuilder b{Backend::cuda};
+  BufferId x = b.add(BufferKind::input, 8, 0);
+  uint32_t kernel = b.add_kernel(eight_points());
+
+  static KernelSource eight_points() {
+    KernelSource source;
+    source.name = "k";
+    source.numel = 8;
+    return source;
+  }
+};
+
+TEST_F(Layout, repoints_what_kernels_alone_touch) {
+  const BufferId y = b.add(BufferKind::output, 8);
+  b.step(Allocate{y});
+  b.launch(kernel, {at(x), at(y)});
+  b.plan.outputs = {y};
+  const GraphLayout layout = lay_out_graph(b.plan);
+  EXPECT_EQ(layout.refusal, "");
+  EXPECT_EQ(layout.moving_inputs, Buffers{x});
+  EXPECT_EQ(layout.moving_outputs, Buffers{y});
+  EXPECT_TRUE(layout.copied_inputs.empty());
+  EXPECT_TRUE(layout.copied_outputs.empty());
+}
+
+TEST_F(Layout, copies_an_input_that_a_call_reads_through_a_view) {
+  const BufferId view = b.add(BufferKind::view, 4, 0, 4, x);
+  const BufferId y = b.add(BufferKind::result, 4);
+  b.step(Bind{view});
+  b.step(RunCall{b.add_call("aten::mm", {view}, {y})});
+  b.plan.outputs = {y};
+  const GraphLayout layout = lay_out_graph(b.plan);
+  EXPECT_EQ(layout.copied_inputs, Buffers{x});
+  EXPECT_TRUE(layout.moving_inputs.empty());
+  EXPECT_EQ(layout.copied_outputs, Buffers{y});
+}
+
+TEST_F(Layout, copies_an_output_that_a_call_reads) {
+  const BufferId h = b.add(BufferKind::output, 8);
+  const BufferId y = b.add(BufferKind::result, 8);
+  b.step(Allocate{h});
+  b.launch(kernel, {at(x), at(h)});
+  b.step(RunCall{b.add_call("aten::mm", {h}, {y})});
+  b.plan.outputs = {h, y};
+  const GraphLayout layout = lay_out_graph(b.plan);
+  EXPECT_EQ(layout.copied_outputs, (Buffers{h, y}));
+  EXPECT_TRUE(layout.moving_outputs.empty());
+}
+
+TEST_F(Layout, copies_the_memory_an_in_place_output_took_over_and_binds_it) {
+  const BufferId r = b.add(BufferKind::result, 8);
+  const BufferId y = b.add(BufferKind::in_place, 8, 0, 0, r);
+  b.step(RunCall{b.add_call("aten::mm", {x}, {r})});
+  b.step(Bind{y});
+  b.launch(kernel, {at(r), at(y)});
+  b.plan.outputs = {y};
+  const GraphLayout layout = lay_out_graph(b.plan);
+  EXPECT_EQ(layout.copied_outputs, Buffers{r});
+  EXPECT_EQ(layout.output_binds, Buffers{y});
+}
+
+TEST_F(Layout, binds_a_view_of_an_input_for_the_caller_only) {
+  const BufferId half = b.add(BufferKind::view, 4, 0, 4, x);
+  const BufferId quarter = b.add(BufferKind::view, 2, 0, 2, half);
+  b.plan.outputs = {quarter, half};
+  const GraphLayout layout = lay_out_graph(b.plan);
+  EXPECT_EQ(layout.output_binds, (Buffers{half, quarter}));
+  EXPECT_TRUE(layout.copied_inputs.empty());
+  EXPECT_TRUE(layout.moving_inputs.empty());
+}
+
+TEST_F(Layout, refuses_random_calls) {
+  const uint32_t call = b.add_call("aten::bernoulli", {x}, {b.add(BufferKind::result, 8)});
+  b.plan.calls[call].random = true;
+  b.step(RunCall{call});
+  EXPECT_EQ(lay_out_graph(b.plan).refusal, "aten::bernoulli cannot be recorded");
+}
+
+TEST_F(Layout, refuses_calls_that_read_a_cpu_tensor_that_may_change) {
+  const BufferId s = b.add_scalar(BufferKind::input, ir::DType::f32, 1);
+  b.step(RunCall{b.add_call("aten::mul", {x, s}, {b.add(BufferKind::result, 8)})});
+  EXPECT_EQ(lay_out_graph(b.plan).refusal, "aten::mul reads a tensor on cpu");
+}
+
+TEST_F(Layout, allows_host_scalars_of_kernels) {
+  const BufferId s = b.add_scalar(BufferKind::input, ir::DType::f32, 1);
+  const BufferId y = b.add(BufferKind::output, 8);
+  b.step(Allocate{y});
+  b.launch(kernel, {at(x), fake::f64(s), at(y)});
+  b.plan.outputs = {y};
+  EXPECT_EQ(lay_out_graph(b.plan).refusal, "");
+}
+
+TEST_F(Layout, refuses_calls_that_make_a_cpu_tensor) {
+  const BufferId r = b.add_typed(BufferKind::result, ir::contiguous(ir::DType::f32, {8}, {}));
+  b.step(RunCall{b.add_call("aten::_to_copy", {x}, {r})});
+  EXPECT_EQ(lay_out_graph(b.plan).refusal, "aten::_to_copy makes a tensor on cpu");
+}
+
+}  // namespace
+}  // namespace sinter::runtime
