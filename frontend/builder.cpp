@@ -4,7 +4,6 @@
 #include <c10/util/Type.h>
 
 #include <algorithm>
-#include <map>
 
 #include "compiler/compile.h"
 #include "frontend/compare.h"
@@ -14,16 +13,6 @@
 
 namespace sinter::frontend {
 namespace {
-
-thread_local bool program_runs = false;
-
-class CapturingGuard {
- public:
-  CapturingGuard() { program_runs = true; }
-  CapturingGuard(const CapturingGuard&) = delete;
-  CapturingGuard& operator=(const CapturingGuard&) = delete;
-  ~CapturingGuard() { program_runs = false; }
-};
 
 GraphBreak needs_gradient(const std::string& what) {
   return {.code = BreakCode::needs_gradient,
@@ -70,20 +59,6 @@ std::optional<GraphBreak> break_of(const Captured& captured, bool grad_mode) {
   return std::nullopt;
 }
 
-std::vector<ExternRecord> extern_records(const Plan& plan) {
-  std::vector<ExternRecord> records;
-  for (const auto& step : plan.steps) {
-    const auto* run = std::get_if<RunCall>(&step);
-    if (run == nullptr) continue;
-    const auto& call = plan.calls[run->call];
-    auto found = std::find_if(records.begin(), records.end(), [&](const auto& record) { return record.op == call.op; });
-    if (found == records.end()) found = records.insert(records.end(), {call.op, 0, {}});
-    ++found->calls;
-    if (!call.module.empty()) found->modules.push_back(call.module);
-  }
-  return records;
-}
-
 std::string describe(const InternalError& error) {
   std::string text = error.what();
   if (!error.artifact().empty()) text += " (saved: " + error.artifact() + ")";
@@ -100,8 +75,6 @@ GraphBreak compile_failed(const InternalError& error) {
 
 }  // namespace
 
-bool is_capturing() { return program_runs; }
-
 Captured Builder::capture_program(const detail::Flat& arguments, const detail::Program& program,
                                   std::span<const NamedTensor> names) const {
   Captured captured;
@@ -116,7 +89,6 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
     for (const auto* tensor : result.tensors) tensors.push_back(*tensor);
     return tensors;
   };
-  const CapturingGuard guard;
   captured.trace = capture(run, inputs, names, &captured.results);
   return captured;
 }
@@ -180,8 +152,6 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
   const runtime::ExecutableOptions runtime_options{.graphs = options_.mode != Mode::Default,
                                                    .report_mutex = &entry.record_mutex()};
   auto executable = runtime::Executable::build(plan, *host, runtime_options, record);
-  record.memory.arena_bytes = plan->arena_bytes;
-  if (record.externs.empty()) record.externs = extern_records(*plan);
 
   const c10::OptionalDeviceGuard device(
       plan->backend == Backend::cuda ? std::optional<c10::Device>(device_of(plan->device)) : std::nullopt);

@@ -18,9 +18,6 @@ struct Captured {
   std::string unknown_type;  ///< readable name of a part of the result that cannot be described; or empty
 };
 
-/// True while the calling thread runs a program under capture: compiled functions it calls then run as they are.
-[[nodiscard]] bool is_capturing();
-
 /// Builds entries for one function. Not thread-safe; the function takes turns.
 class Builder {
  public:
@@ -28,8 +25,8 @@ class Builder {
       : options_(options), modules_(modules), function_(std::move(function)) {}
 
   /// Runs the program, which keeps its result, and makes an entry of what it did: one that replays, or an eager one
-  /// whose report holds the reason. Under Options::fullgraph a call that is known to break beforehand is not run. Exceptions of the program pass through. Throws InternalError under
-  /// Options::strict when compiling fails.
+  /// whose report holds the reason. Under Options::fullgraph a call that is known to break beforehand is not run.
+  /// Exceptions of the program pass through. Throws InternalError under Options::strict when compiling fails.
   [[nodiscard]] std::shared_ptr<Entry> build(const detail::Flat& arguments, const Modes& modes,
                                              const detail::Program& program, std::vector<GuardMiss> because) const;
 

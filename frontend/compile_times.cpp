@@ -22,7 +22,7 @@ struct Table {
 };
 
 /// Distinct values of one column, in the order in which they first appear.
-std::vector<std::string> distinct(const CompileTimes& times, std::string CompileTimes::Row::*column) {
+std::vector<std::string> distinct(const CompileTimes& times, std::string CompileTimes::Row::* column) {
   std::vector<std::string> values;
   for (const auto& row : times.rows) {
     if (std::find(values.begin(), values.end(), row.*column) == values.end()) values.push_back(row.*column);

@@ -253,10 +253,9 @@ void TorchFrame::set_result(const ExternCall& call, size_t position, const at::T
   const auto& shape = layout_->buffers[index];
   if (!agrees(shape, tensor)) {
     const auto expected = layout_->plan->buffers[index].type;
-    throw InternalError("extern call",
-                        fmt::format("{} returned {}, was captured with {}", call.op,
-                                    ir::to_string(type_of(tensor), expected.device),
-                                    ir::to_string(expected, expected.device)));
+    throw InternalError("extern call", fmt::format("{} returned {}, was captured with {}", call.op,
+                                                   ir::to_string(type_of(tensor), expected.device),
+                                                   ir::to_string(expected, expected.device)));
   }
   set(index, tensor);
 }

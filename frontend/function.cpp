@@ -63,7 +63,7 @@ bool Function::is_due(int64_t call) const {
 }
 
 bool Function::call(const Flat& arguments, const Program& program, Replay& replay) {
-  if (frontend::is_capturing()) {
+  if (frontend::capturing()) {
     program.run(program.context, nullptr);
     return false;
   }

@@ -27,7 +27,8 @@ void compare(const std::string& subject, const char* what, c10::IntArrayRef was,
   if (was.size() != is.size()) return out.push_back({subject + ": " + what + "s", list(was), list(is)});
   for (size_t i = 0; i < was.size(); ++i) {
     if (was[i] == is[i]) continue;
-    out.push_back({subject + ": " + what + "[" + std::to_string(i) + "]", std::to_string(was[i]), std::to_string(is[i])});
+    out.push_back(
+        {subject + ": " + what + "[" + std::to_string(i) + "]", std::to_string(was[i]), std::to_string(is[i])});
   }
 }
 
@@ -65,7 +66,8 @@ void Guards::Layout::misses(const std::string& subject, const c10::TensorImpl& t
                             std::vector<GuardMiss>& out) const {
   const auto now_dtype = c10::typeMetaToScalarType(tensor.dtype());
   if (now_dtype != dtype) {
-    out.push_back({subject + ": dtype", std::string(ir::name(dtype_of(dtype))), std::string(ir::name(dtype_of(now_dtype)))});
+    out.push_back(
+        {subject + ": dtype", std::string(ir::name(dtype_of(dtype))), std::string(ir::name(dtype_of(now_dtype)))});
   }
   if (device != tensor.device()) out.push_back({subject + ": device", device.str(), tensor.device().str()});
   compare(subject, "size", sizes, tensor.sizes(), out);
@@ -202,7 +204,8 @@ void Guards::input_misses(size_t index, const detail::Flat& arguments, std::vect
     out.push_back({subject + ": identity", "the tensor " + input.state_name, "another tensor"});
   }
   if (!sharing_holds(index, arguments)) {
-    const auto was = input.shares_with < 0 ? "memory of its own" : "shared with input " + std::to_string(input.shares_with);
+    const auto was =
+        input.shares_with < 0 ? "memory of its own" : "shared with input " + std::to_string(input.shares_with);
     out.push_back({subject + ": memory", was, "shared differently"});
   }
 }
@@ -212,7 +215,8 @@ void Guards::state_misses(const State& state, std::vector<GuardMiss>& out) const
   const auto now = lock(state.tensor);
   if (!now.defined()) return out.push_back({subject, "alive", "gone"});
   if (now.use_count() - 1 < state.references) {
-    return out.push_back({subject + ": references", std::to_string(state.references), std::to_string(now.use_count() - 1)});
+    return out.push_back(
+        {subject + ": references", std::to_string(state.references), std::to_string(now.use_count() - 1)});
   }
   const auto& tensor = impl(&now);
   if (reinterpret_cast<const void*>(address_of(tensor)) != state.address) {

@@ -23,7 +23,8 @@ namespace sinter::frontend {
 /// every fresh tensor of the device or a little less: 256 bytes on CUDA, 64 on the CPU.
 [[nodiscard]] int64_t alignment_of(const at::Tensor& tensor);
 
-/// Everything one entry relies on, as flat records on cached slots. Checked in full on every call; nothing is looked up.
+/// Everything one entry relies on, as flat records on cached slots. Checked in full on every call; nothing is looked
+/// up.
 class Guards {
  public:
   /// Records the arguments of a call, and the modes and train flags it was made under.
@@ -67,9 +68,9 @@ class Guards {
     Layout layout;
     bool requires_grad;
     int64_t alignment;
-    int32_t shares_with;    ///< the first earlier input in the same storage, or -1
-    int64_t distance;       ///< bytes from that input's first element to this one's
-    const void* is_state;   ///< storage of the module's tensor that this argument shares; nullptr: none
+    int32_t shares_with;   ///< the first earlier input in the same storage, or -1
+    int64_t distance;      ///< bytes from that input's first element to this one's
+    const void* is_state;  ///< storage of the module's tensor that this argument shares; nullptr: none
     std::string state_name;
   };
   struct State {

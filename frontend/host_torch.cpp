@@ -87,9 +87,7 @@ std::unique_ptr<runtime::Host::Recording> TorchHost::record(ir::Device device, b
   return std::make_unique<TorchRecording>(index_of(device), use_pool);
 }
 
-void TorchHost::release_pool(ir::Device device, uint64_t pool) {
-  allocator::releasePool(index_of(device), {pool, 0});
-}
+void TorchHost::release_pool(ir::Device device, uint64_t pool) { allocator::releasePool(index_of(device), {pool, 0}); }
 
 DeviceInfo device_info(ir::Device device) {
   if (device.kind == ir::Device::Kind::cuda) {

@@ -46,13 +46,9 @@ int64_t setting() {
   return static_cast<int64_t>((context().*getter)());
 }
 
-int64_t included_keys() {
-  return static_cast<int64_t>(c10::impl::tls_local_dispatch_key_set().included_.raw_repr());
-}
+int64_t included_keys() { return static_cast<int64_t>(c10::impl::tls_local_dispatch_key_set().included_.raw_repr()); }
 
-int64_t excluded_keys() {
-  return static_cast<int64_t>(c10::impl::tls_local_dispatch_key_set().excluded_.raw_repr());
-}
+int64_t excluded_keys() { return static_cast<int64_t>(c10::impl::tls_local_dispatch_key_set().excluded_.raw_repr()); }
 
 using at::Context;
 using at::Float32Backend;

@@ -14,7 +14,8 @@ std::string join(const std::string& prefix, const std::string& name) {
   return prefix + "." + name;
 }
 
-void add(std::vector<NamedTensor>& out, const std::string& prefix, const torch::OrderedDict<std::string, at::Tensor>& tensors) {
+void add(std::vector<NamedTensor>& out, const std::string& prefix,
+         const torch::OrderedDict<std::string, at::Tensor>& tensors) {
   for (const auto& item : tensors) {
     if (!item.value().defined()) continue;
     const auto name = join(prefix, item.key());

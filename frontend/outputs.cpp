@@ -67,7 +67,8 @@ OutputRules::OutputRules(const ir::Graph& captured, const Plan& plan) {
     }
     rule.index = plan.outputs[i].index;
     const auto twin = std::find(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(i), outputs[i]);
-    const auto earlier = std::find(plan.outputs.begin(), plan.outputs.begin() + static_cast<std::ptrdiff_t>(i), plan.outputs[i]);
+    const auto earlier =
+        std::find(plan.outputs.begin(), plan.outputs.begin() + static_cast<std::ptrdiff_t>(i), plan.outputs[i]);
     if (static_cast<size_t>(twin - outputs.begin()) < i) {
       rule = {.how = How::same, .index = static_cast<uint32_t>(twin - outputs.begin()), .sizes = {}, .strides = {}};
     } else if (is_owned_by_others(root_kind(plan, plan.outputs[i])) ||

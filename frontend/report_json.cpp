@@ -40,10 +40,7 @@ static void to_json(json& out, const GraphBreak& found) {
 }
 
 static void to_json(json& out, const Verification& check) {
-  out = {{"call", check.call},
-         {"seconds", check.seconds},
-         {"equal", check.equal},
-         {"difference", check.difference}};
+  out = {{"call", check.call}, {"seconds", check.seconds}, {"equal", check.equal}, {"difference", check.difference}};
 }
 
 static void to_json(json& out, const MemoryRecord& memory) {
@@ -53,22 +50,14 @@ static void to_json(json& out, const MemoryRecord& memory) {
 }
 
 static void to_json(json& out, const EntryReport& entry) {
-  out = {{"signature", entry.signature},
-         {"device", entry.device},
-         {"compiled", entry.compiled},
-         {"because", entry.because},
-         {"phases", entry.phases},
-         {"kernels", entry.kernels},
-         {"externs", entry.externs},
-         {"breaks", entry.breaks},
-         {"guards", entry.guards},
-         {"verifications", entry.verifications},
-         {"notes", entry.notes},
-         {"internal_error", entry.internal_error},
-         {"memory", entry.memory},
-         {"graphs", entry.graphs},
-         {"replays", entry.replays},
-         {"eager_calls", entry.eager_calls}};
+  out = {{"signature", entry.signature}, {"device", entry.device},
+         {"compiled", entry.compiled},   {"because", entry.because},
+         {"phases", entry.phases},       {"kernels", entry.kernels},
+         {"externs", entry.externs},     {"breaks", entry.breaks},
+         {"guards", entry.guards},       {"verifications", entry.verifications},
+         {"notes", entry.notes},         {"internal_error", entry.internal_error},
+         {"memory", entry.memory},       {"graphs", entry.graphs},
+         {"replays", entry.replays},     {"eager_calls", entry.eager_calls}};
 }
 
 std::string Report::json() const {

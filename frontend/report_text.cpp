@@ -142,8 +142,9 @@ std::string break_lines(const GraphBreak& found) {
 }
 
 std::string entry_text(const EntryReport& entry, size_t number) {
-  auto text = fmt::format("entry {}  {}{}{}  {}\n", number, entry.signature.empty() ? "no tensors" : entry.signature,
-                          entry.device.empty() ? "" : "  ", entry.device, entry.compiled ? "compiled" : "runs as eager");
+  auto text =
+      fmt::format("entry {}  {}{}{}  {}\n", number, entry.signature.empty() ? "no tensors" : entry.signature,
+                  entry.device.empty() ? "" : "  ", entry.device, entry.compiled ? "compiled" : "runs as eager");
   for (const auto& miss : entry.because) {
     text += fmt::format("  because   {} was {}, is {}\n", miss.guard, miss.was, miss.is);
   }
@@ -163,9 +164,9 @@ std::string entry_text(const EntryReport& entry, size_t number) {
 std::string Report::text() const {
   int64_t breaks = 0;
   for (const auto& entry : entries) breaks += static_cast<int64_t>(entry.breaks.size());
-  auto text = fmt::format("{}  {}  {}, {}\n", function, mode,
-                          plural(static_cast<int64_t>(entries.size()), "entry", "entries"),
-                          plural(breaks, "break", "breaks"));
+  auto text =
+      fmt::format("{}  {}  {}, {}\n", function, mode, plural(static_cast<int64_t>(entries.size()), "entry", "entries"),
+                  plural(breaks, "break", "breaks"));
   for (const auto& note : notes) text += fmt::format("note  {}\n", note);
   for (size_t i = 0; i < entries.size(); ++i) text += entry_text(entries[i], i + 1);
   return text;

@@ -147,8 +147,8 @@ TEST_F(Breaks, a_scalar_result_that_changes_on_its_own_is_found) {
 }
 
 TEST_F(Breaks, fullgraph_turns_a_break_into_a_user_error_that_names_it) {
-  auto fast = compile([](const at::Tensor& x) { return x * x.sum().item<double>(); },
-                      {.fullgraph = true, .name = "reader"});
+  auto fast =
+      compile([](const at::Tensor& x) { return x * x.sum().item<double>(); }, {.fullgraph = true, .name = "reader"});
   for (int call = 0; call < 2; ++call) {
     try {
       fast(at::ones({2}));

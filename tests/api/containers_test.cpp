@@ -14,9 +14,8 @@ void call_five_times(F& fast, Check check) {
 }
 
 TEST_F(Containers, a_tuple_of_mixed_results_keeps_its_type) {
-  auto fast = compile([](const Tensor& x) {
-    return std::make_tuple(x + 1, x.size(0), 0.5, std::string("name"), true);
-  });
+  auto fast =
+      compile([](const Tensor& x) { return std::make_tuple(x + 1, x.size(0), 0.5, std::string("name"), true); });
   call_five_times(fast, [](auto& f) {
     const std::tuple<Tensor, int64_t, double, std::string, bool> result = f(at::ones({3}));
     EXPECT_TRUE(same(std::get<0>(result), at::ones({3}) + 1));
@@ -81,9 +80,8 @@ TEST_F(Containers, nested_containers_and_arrays_and_pairs) {
 }
 
 TEST_F(Containers, undefined_tensors_go_in_and_out) {
-  auto fast = compile([](const Tensor& x, const Tensor& bias) {
-    return std::make_pair(bias.defined() ? x + bias : x * 2, Tensor());
-  });
+  auto fast = compile(
+      [](const Tensor& x, const Tensor& bias) { return std::make_pair(bias.defined() ? x + bias : x * 2, Tensor()); });
   const auto x = at::ones({2});
   for (int call = 0; call < 3; ++call) {
     const auto [y, none] = fast(x, Tensor());

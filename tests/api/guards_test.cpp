@@ -138,8 +138,8 @@ TEST_F(Guards, two_inputs_that_start_to_share_memory_are_another_case) {
 
 TEST_F(Guards, a_modules_own_weight_as_argument_is_guarded_by_identity) {
   torch::nn::Linear layer(4, 4);
-  auto fast = compile(
-      [layer](const at::Tensor& x) mutable { return x * layer->weight; }, {.modules = {{"layer", layer.ptr()}}});
+  auto fast = compile([layer](const at::Tensor& x) mutable { return x * layer->weight; },
+                      {.modules = {{"layer", layer.ptr()}}});
   const auto other = at::randn({4, 4});
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(layer->weight), layer->weight * layer->weight));
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(other), other * layer->weight));

@@ -52,8 +52,8 @@ TEST_F(OptionsOf, verify_off_replays_from_the_second_call_on) {
 TEST_F(OptionsOf, modules_give_names_and_train_flags_to_a_lambda) {
   ConvBnRelu model;
   model->eval();
-  auto fast = compile([model](const at::Tensor& x) mutable { return model->forward(x); },
-                      {.modules = {{"net", model.ptr()}}});
+  auto fast =
+      compile([model](const at::Tensor& x) mutable { return model->forward(x); }, {.modules = {{"net", model.ptr()}}});
   fast(at::randn({1, 3, 4, 4}));
   EXPECT_NE(fast.report().text().find("net.bn"), std::string::npos) << fast.report();
   model->bn->train();

@@ -68,9 +68,9 @@ template <class Callable>
 class Compiled {
  public:
   Compiled(Callable callable, Options options)
-      : state_(std::make_shared<State>(State{
-            .function = detail::make_function(std::move(options), detail::module_of(callable), kind()),
-            .callable = std::move(callable)})) {}
+      : state_(std::make_shared<State>(
+            State{.function = detail::make_function(std::move(options), detail::module_of(callable), kind()),
+                  .callable = std::move(callable)})) {}
 
   /// Tensors of any shape, scalars (bool, integers, float, double), strings, and optionals, tuples, pairs, arrays,
   /// vectors and string-keyed maps of them; the result likewise. Other types work too, but run uncompiled.
@@ -95,9 +95,8 @@ class Compiled {
         if (taken_apart != nullptr) describe(*taken_apart, *result);
       }
     };
-    const detail::Program program{&run, [](void* context, detail::Flat* taken_apart) {
-                                    (*static_cast<decltype(run)*>(context))(taken_apart);
-                                  }};
+    const detail::Program program{
+        &run, [](void* context, detail::Flat* taken_apart) { (*static_cast<decltype(run)*>(context))(taken_apart); }};
     detail::Replay replay;
     const bool replayed = detail::call(*state_->function, flat, program, replay);
     if constexpr (std::is_void_v<Result>) {

@@ -188,8 +188,8 @@ class Reader {
 
 /// True for the types that `read` can build.
 template <class T>
-inline constexpr bool is_result = IsTensor<T> || std::is_arithmetic_v<T> || std::is_enum_v<T> ||
-                                  std::same_as<T, std::string>;
+inline constexpr bool is_result =
+    IsTensor<T> || std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string>;
 template <class T>
 inline constexpr bool is_result<std::optional<T>> = is_result<T>;
 template <class T, class A>
