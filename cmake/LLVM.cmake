@@ -1,3 +1,4 @@
+include_guard(GLOBAL)
 # LLVM 19, static, for the CPU back end: target sinter_llvm. Only runtime/llvm_jit.cpp sees its headers. What links the
 # final library adds sinter_llvm_hidden, which keeps LLVM's symbols inside and drops what nothing reaches.
 find_package(LLVM 19.1 CONFIG REQUIRED)
