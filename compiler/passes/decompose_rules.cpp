@@ -52,7 +52,8 @@ class BatchNorm {
   }
 
   std::optional<ValueId> build() {
-    if (!is_float(site_.type.dtype) || site_.type.rank() < 2 || !is_kernel_result(graph_, site_.type)) return std::nullopt;
+    if (!is_float(site_.type.dtype) || site_.type.rank() < 2 || !is_kernel_result(graph_, site_.type))
+      return std::nullopt;
     for (const Arg& arg : {Arg{args_.input}, Arg{args_.mean}, Arg{args_.var}, args_.weight, args_.bias}) {
       if (!arg.is_none() && !is_kernel_operand(graph_, arg)) return std::nullopt;
     }
@@ -60,7 +61,8 @@ class BatchNorm {
     const Arg inverse = op("div", {{1.0}, spread});
     const Arg scale = args_.weight.is_none() ? inverse : op("mul", {inverse, per_channel(*args_.weight.value())});
     const Arg centre = op("mul", {per_channel(args_.mean), scale});
-    const Arg shift = args_.bias.is_none() ? op("neg", {centre}) : op("sub", {per_channel(*args_.bias.value()), centre});
+    const Arg shift =
+        args_.bias.is_none() ? op("neg", {centre}) : op("sub", {per_channel(*args_.bias.value()), centre});
     const Arg result = op("add", {op("mul", {cast(args_.input), scale}), shift});
     if (graph_.type(*result.value()) == site_.type) return *result.value();
     return graph_.add1(Primitive{op_named("cast")}, {result}, site_.type, site_.scope);

@@ -26,9 +26,7 @@ std::vector<Arg> to_args(const std::vector<Dim>& dims) {
 
 class Functionalizer {
  public:
-  explicit Functionalizer(const Graph& old) : old_(old), rewrite_(old), current_(old.value_count()) {
-    find_foreign();
-  }
+  explicit Functionalizer(const Graph& old) : old_(old), rewrite_(old), current_(old.value_count()) { find_foreign(); }
 
   Graph run() {
     for (NodeId id : old_.order()) visit(id);
@@ -129,9 +127,8 @@ void Functionalizer::visit_call(NodeId id) {
   const Call& call = *node.as<Call>();
   if (!call.mutates.empty()) return mutate(id);
   const bool is_view = !node.results.empty() && !call.random && !call.impure &&
-                       std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
-                         return old_.value(result).alias && !foreign_[result.index];
-                       });
+                       std::all_of(node.results.begin(), node.results.end(),
+                                   [&](ValueId result) { return old_.value(result).alias && !foreign_[result.index]; });
   if (is_view) {
     ++changes;  // reads make the view
     return;
@@ -309,13 +306,10 @@ void Functionalizer::write(ValueId target, ValueId value, ScopeId scope) {
     return;
   }
   const Type current_type = rewrite_.next().type(current);
-  current = rewrite_.add(Call{"aten::as_strided_scatter", {}, {}, false, false},
-                         {{zero_offset(current, scope)},
-                          {value},
-                          {to_args(type.sizes)},
-                          {to_args(type.strides)},
-                          {offset(target)}},
-                         current_type, scope);
+  current = rewrite_.add(
+      Call{"aten::as_strided_scatter", {}, {}, false, false},
+      {{zero_offset(current, scope)}, {value}, {to_args(type.sizes)}, {to_args(type.strides)}, {offset(target)}},
+      current_type, scope);
 }
 
 /// The same value in a tensor that starts where its storage starts: as_strided_scatter counts from there.

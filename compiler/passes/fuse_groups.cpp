@@ -16,8 +16,8 @@ using namespace ir;
 
 /// Ops of about one instruction; all others count as `dear_op`.
 constexpr std::array<std::string_view, 21> simple_ops = {
-    "cast", "add", "sub",  "mul", "neg", "abs", "maximum",     "minimum",    "where",      "eq",         "ne",
-    "lt",   "le",  "gt",   "ge",  "relu", "rsqrt", "sqrt", "logical_and", "logical_or", "logical_not"};
+    "cast", "add", "sub", "mul", "neg",  "abs",   "maximum", "minimum",     "where",      "eq",         "ne",
+    "lt",   "le",  "gt",  "ge",  "relu", "rsqrt", "sqrt",    "logical_and", "logical_or", "logical_not"};
 constexpr int64_t dear_op = 10;
 /// A region whose results are broadcast into a larger one is computed again for every element; up to this cost.
 constexpr int64_t most_repeated_cost = 24;
@@ -60,7 +60,8 @@ void FuseGroups::collect_edges() {
     if (node.as<View>()) continue;
     for (const Arg& arg : node.args) {
       for_each_value(arg, [&](ValueId value) {
-        const ValueId base = node.as<Primitive>() ? region_operand(graph_, value).base : view_source(graph_, value).base;
+        const ValueId base =
+            node.as<Primitive>() ? region_operand(graph_, value).base : view_source(graph_, value).base;
         if (!node.as<Primitive>()) {
           escapes_[base.index] = true;
           return;

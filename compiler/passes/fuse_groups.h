@@ -36,13 +36,13 @@ class FuseGroups {
   bool path_around(ir::NodeId from, ir::NodeId to) const;
 
   const ir::Graph& graph_;
-  std::vector<ir::NodeId> leader_;                 ///< by node
-  std::vector<std::vector<ir::NodeId>> members_;   ///< by leader
-  std::vector<std::vector<ir::NodeId>> consumers_; ///< by node: nodes that must run later, views looked through
-  std::vector<bool> escapes_;                      ///< by value: used by something that is no primitive
-  std::vector<std::vector<ir::NodeId>> users_;     ///< by value: primitives that use it, views looked through
-  std::vector<bool> frozen_;                       ///< by node
-  std::vector<size_t> position_;                   ///< by node
+  std::vector<ir::NodeId> leader_;                  ///< by node
+  std::vector<std::vector<ir::NodeId>> members_;    ///< by leader
+  std::vector<std::vector<ir::NodeId>> consumers_;  ///< by node: nodes that must run later, views looked through
+  std::vector<bool> escapes_;                       ///< by value: used by something that is no primitive
+  std::vector<std::vector<ir::NodeId>> users_;      ///< by value: primitives that use it, views looked through
+  std::vector<bool> frozen_;                        ///< by node
+  std::vector<size_t> position_;                    ///< by node
   std::vector<Edge> edges_;
 };
 

@@ -36,7 +36,8 @@ class Spreader {
       copies_.clear();
       Node node = old_.node(id);
       const int64_t points = old_.type(node.results[0]).numel();
-      const ValueId made = rewrite_.add(node.payload, own_args(node.args, points, false), old_.type(node.results[0]), node.scope);
+      const ValueId made =
+          rewrite_.add(node.payload, own_args(node.args, points, false), old_.type(node.results[0]), node.scope);
       rewrite_.set(node.results[0], made);
     }
     return rewrite_.finish();

@@ -1,0 +1,58 @@
+#include "compiler/compile.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "compiler/generate.h"
+#include "compiler/ir/print.h"
+#include "compiler/passes/pipeline.h"
+#include "compiler/passes/plan_memory.h"
+#include "compiler/plan_print.h"
+#include "compiler/support/dump.h"
+
+namespace sinter {
+namespace {
+
+/// Runs `work`, adds its time to the report as one phase, gives what it gave.
+template <class Work>
+auto timed(EntryReport& report, const std::string& phase, Work&& work) {
+  const auto start = std::chrono::steady_clock::now();
+  auto result = work();
+  report.add_phase(phase, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return result;
+}
+
+void record_externs(const Plan& plan, EntryReport& report) {
+  for (const ExternCall& call : plan.calls) {
+    auto known = std::find_if(report.externs.begin(), report.externs.end(),
+                              [&](const ExternRecord& record) { return record.op == call.op; });
+    if (known == report.externs.end()) known = report.externs.insert(known, {call.op, 0, {}});
+    ++known->calls;
+    auto& modules = known->modules;
+    const bool named = !call.module.empty() && std::find(modules.begin(), modules.end(), call.module) == modules.end();
+    if (named) modules.push_back(call.module);
+  }
+}
+
+}  // namespace
+
+Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report) {
+  const Dump& dump = Dump::environment();
+  const passes::PassContext context{options.device, options.numerics, options.freeze};
+  if (dump.wants("after:capture")) dump.write("after:capture", graph.name, ir::print(graph));
+
+  passes::run_pipeline(graph, context, [&](const passes::PipelineRow& row, const ir::Graph& after, double seconds) {
+    report.add_phase("pass " + std::string(row.name), seconds);
+    const std::string item = "after:" + std::string(row.name);
+    if (dump.wants(item)) dump.write(item, after.name, ir::print(after));
+  });
+  auto planned = timed(report, "pass plan_memory", [&] { return passes::plan_memory(graph, context); });
+  Plan plan = timed(report, "codegen", [&] { return generate_kernels(graph, std::move(planned), options); });
+
+  if (dump.wants("plan")) dump.write("plan", plan.name, print(plan));
+  record_externs(plan, report);
+  report.memory.arena_bytes = plan.arena_bytes;
+  return plan;
+}
+
+}  // namespace sinter

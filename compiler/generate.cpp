@@ -1,0 +1,152 @@
+#include "compiler/generate.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+#include "compiler/codegen/cuda.h"
+#include "compiler/codegen/llvm.h"
+#include "compiler/ir/print.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/support/dump.h"
+#include "compiler/support/errors.h"
+
+namespace sinter {
+namespace {
+
+using namespace ir;
+
+constexpr int64_t unknown_alignment = 16;  ///< what LibTorch's own kernels rely on for tensors from anywhere
+constexpr int64_t cuda_alignment = 256;    ///< of fresh memory
+constexpr int64_t cpu_alignment = 64;
+
+int64_t at_index(const std::vector<int64_t>& alignments, uint32_t index) {
+  return index < alignments.size() ? alignments[index] : unknown_alignment;
+}
+
+/// Bytes the address of a buffer is known to be a multiple of.
+int64_t alignment_of(const Plan& plan, BufferId id, const CompileOptions& options) {
+  const Buffer& buffer = plan.buffers[id.index];
+  const int64_t fresh = plan.device.kind == Device::Kind::cuda ? cuda_alignment : cpu_alignment;
+  switch (buffer.kind) {
+    case BufferKind::input:
+      return at_index(options.input_alignment, buffer.index);
+    case BufferKind::state:
+      return at_index(options.state_alignment, buffer.index);
+    case BufferKind::arena:
+      return std::gcd(fresh, buffer.offset);
+    case BufferKind::output:
+      return fresh;
+    case BufferKind::in_place:
+      return alignment_of(plan, buffer.base, options);
+    case BufferKind::view:
+      return std::gcd(alignment_of(plan, buffer.base, options), buffer.offset * bytes_of(buffer.type.dtype));
+    case BufferKind::content:
+    case BufferKind::result:
+    case BufferKind::frozen:
+      return unknown_alignment;
+  }
+  return unknown_alignment;
+}
+
+void add_distinct(std::vector<std::string>& list, const std::string& text) {
+  if (!text.empty() && std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+}
+
+std::string join(const std::vector<std::string>& list, std::string_view separator) {
+  std::string text;
+  for (const std::string& item : list) text += (text.empty() ? "" : std::string(separator)) + item;
+  return text;
+}
+
+/// What a kernel stands for.
+struct Origin {
+  std::vector<std::string> ops;
+  std::vector<std::string> modules;
+  std::vector<std::string> sources;
+
+  explicit Origin(const Graph& body) {
+    for (NodeId id : body.order()) {
+      const Node& node = body.node(id);
+      if (const auto* primitive = node.as<Primitive>()) ops.emplace_back(row(primitive->op).name);
+      if (!node.scope.valid()) continue;
+      add_distinct(modules, body.scope(node.scope).module);
+      add_distinct(sources, body.scope(node.scope).source);
+    }
+  }
+};
+
+std::vector<std::string> comment(const Fused& fused, const Origin& origin) {
+  const Graph& body = *fused.body;
+  std::string title = fused.name + ": " + join(origin.modules, ", ");
+  if (!origin.sources.empty()) title += "  [" + join(origin.sources, ", ") + "]";
+  std::vector<std::string> reads;
+  for (NodeId id : body.order()) {
+    if (body.node(id).as<Input>()) reads.push_back(to_string(body.type(body.node(id).results[0]), body.device));
+  }
+  std::vector<std::string> writes;
+  for (ValueId output : body.outputs) writes.push_back(to_string(body.type(output), body.device));
+  return {title, join(reads, ", ") + " -> " + join(writes, ", ")};
+}
+
+/// Text of the kernels of one plan; the second of two equal ones is the first.
+class Generator {
+ public:
+  Generator(const Graph& graph, passes::PlannedMemory planned, const CompileOptions& options)
+      : graph_(graph), planned_(std::move(planned)), options_(options) {}
+
+  Plan run() {
+    for (std::vector<Step>* steps : {&planned_.plan.once, &planned_.plan.steps}) {
+      for (Step& step : *steps) {
+        if (auto* launch = std::get_if<Launch>(&step)) launch->kernel = kernel_of(*launch);
+      }
+    }
+    return std::move(planned_.plan);
+  }
+
+ private:
+  uint32_t kernel_of(const Launch& launch) {
+    const passes::PlannedKernel& use = planned_.kernels[launch.kernel];
+    KernelSource source = generate(*graph_.node(use.node).as<Fused>(), launch, use.in_place);
+    auto& plan = planned_.plan;
+    const auto [known, added] = by_text_.try_emplace(source.text, static_cast<uint32_t>(plan.kernels.size()));
+    if (added) plan.kernels.push_back(std::move(source));
+    return known->second;
+  }
+
+  KernelSource generate(const Fused& fused, const Launch& launch, const std::vector<bool>& in_place) {
+    try {
+      const Origin origin(*fused.body);
+      kernel::Kernel kernel = kernel::lower(*fused.body, fused.name);
+      for (size_t i = 0; i < kernel.params.size(); ++i) {
+        kernel.params[i].in_place = in_place.at(i);
+        kernel.params[i].alignment = alignment_of(planned_.plan, launch.args.at(i).buffer, options_);
+      }
+      kernel.comment = comment(fused, origin);
+      const bool cuda = planned_.plan.backend == Backend::cuda;
+      KernelSource source =
+          cuda ? codegen::generate_cuda(kernel, options_.device) : codegen::generate_llvm(kernel, options_.device);
+      source.ops = origin.ops;
+      source.modules = origin.modules;
+      source.sources = origin.sources;
+      Dump::environment().write(cuda ? "cuda" : "llvm", source.name, source.comment + source.text);
+      return source;
+    } catch (const std::exception& error) {
+      throw InternalError("codegen", fused.name + ": " + error.what(),
+                          save_artifact(fused.name, "ir", print(*fused.body)));
+    }
+  }
+
+  const Graph& graph_;
+  passes::PlannedMemory planned_;
+  const CompileOptions& options_;
+  std::unordered_map<std::string, uint32_t> by_text_;
+};
+
+}  // namespace
+
+Plan generate_kernels(const Graph& graph, passes::PlannedMemory planned, const CompileOptions& options) {
+  return Generator(graph, std::move(planned), options).run();
+}
+
+}  // namespace sinter

@@ -1,0 +1,154 @@
+#include "compiler/passes/canonicalize.h"
+
+#include <unordered_map>
+
+#include "compiler/passes/bodies.h"
+#include "compiler/passes/exact.h"
+#include "compiler/passes/ownership.h"
+#include "compiler/passes/view_source.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+class Canonicalizer {
+ public:
+  /// With `round_trips`, a computed value rounded to half and back to f32 is the value.
+  Canonicalizer(Graph& graph, bool round_trips) : graph_(graph), round_trips_(round_trips), ownership_(graph) {}
+
+  int64_t run() {
+    for (NodeId id : graph_.order()) {
+      Node& node = graph_.node(id);
+      for (Arg& arg : node.args) for_each_value(arg, [&](ValueId& value) { value = newest(value); });
+      if (node.as<View>()) visit_view(node);
+      if (node.as<Primitive>()) visit_primitive(node);
+    }
+    replace_uses(graph_, replacements_);
+    return changes_;
+  }
+
+ private:
+  [[nodiscard]] ValueId newest(ValueId value) const {
+    const auto found = replacements_.find(value);
+    return found == replacements_.end() ? value : found->second;
+  }
+
+  [[nodiscard]] std::string_view op_name(const Node& node) const {
+    const auto* primitive = node.as<Primitive>();
+    return primitive == nullptr ? std::string_view() : row(primitive->op).name;
+  }
+
+  bool replace(const Node& node, ValueId by) {
+    const ValueId value = node.results[0];
+    if (graph_.type(value) != graph_.type(by) || !ownership_.can_replace(value, by)) return false;
+    ownership_.replaced(value, by);
+    replacements_[value] = by;
+    ++changes_;
+    return true;
+  }
+
+  void visit_view(Node& node) {
+    View& view = *node.as<View>();
+    const ViewSource source = view_source(graph_, *node.args[0].value());
+    if (source.is_view) {
+      node.args[0].data = source.base;
+      view.offset += source.offset;
+      ++changes_;
+    }
+    if (view.offset == 0) replace(node, *node.args[0].value());
+  }
+
+  void visit_primitive(Node& node) {
+    fold_operands(node);
+    if (fold_numbers(node)) return;
+    order_operands(node);
+    if (op_name(node) == "cast") return visit_cast(node);
+    if (const ValueId* same = unchanged_operand(graph_, node)) replace(node, *same);
+  }
+
+  /// A number instead of a value that is nothing but that number, where the result's sizes do not depend on it.
+  void fold_operands(Node& node) {
+    for (size_t i = 0; i < node.args.size(); ++i) {
+      if (node.args[i].value() == nullptr) continue;
+      const Node& producer = graph_.producer(*node.args[i].value());
+      if (op_name(producer) != "cast" || !producer.args[0].is_scalar()) continue;
+      const auto number = convert_exactly(producer.args[0], graph_.type(producer.results[0]).dtype);
+      if (!number) continue;
+      const Arg before = node.args[i];
+      node.args[i] = *number;
+      if (keeps_sizes(node)) {
+        ++changes_;
+      } else {
+        node.args[i] = before;
+      }
+    }
+  }
+
+  [[nodiscard]] bool keeps_sizes(const Node& node) const {
+    std::vector<Dim> sizes;
+    bool has_value = false;
+    for (const Arg& arg : node.args) {
+      if (arg.value() == nullptr) continue;
+      sizes = broadcast(sizes, graph_.type(*arg.value()).sizes).value();
+      has_value = true;
+    }
+    return op_name(node) == "cast" || !has_value || sizes == graph_.type(node.results[0]).sizes;
+  }
+
+  /// Numbers alone: the result is a number too.
+  bool fold_numbers(Node& node) {
+    for (const Arg& arg : node.args) {
+      if (!arg.is_scalar()) return false;
+    }
+    if (op_name(node) == "cast") return true;
+    const auto number = evaluate_numbers(node, graph_.type(node.results[0]).dtype);
+    if (!number) return false;
+    node.payload = Primitive{op_named("cast")};
+    node.args = {*number};
+    ++changes_;
+    return true;
+  }
+
+  void order_operands(Node& node) {
+    if (!is_commutative(op_name(node)) || !node.args[0].is_scalar() || node.args[1].is_scalar()) return;
+    std::swap(node.args[0], node.args[1]);
+    ++changes_;
+  }
+
+  void visit_cast(Node& node) {
+    const ValueId source = *node.args[0].value();
+    if (replace(node, source)) return;
+    const Node& inner = graph_.producer(source);
+    if (op_name(inner) != "cast" || inner.args[0].value() == nullptr) return;
+    const ValueId origin = *inner.args[0].value();
+    const DType from = graph_.type(origin).dtype;
+    const DType through = graph_.type(source).dtype;
+    const DType to = graph_.type(node.results[0]).dtype;
+    const bool rounds_back = round_trips_ && from == DType::f32 && is_half(through) && to == DType::f32 &&
+                             !graph_.producer(origin).as<Input>();
+    if (graph_.type(origin).sizes != graph_.type(source).sizes) return;
+    if (!rounds_back && !holds_exactly(through, from)) return;
+    node.args[0].data = origin;
+    ++changes_;
+    replace(node, origin);
+  }
+
+  Graph& graph_;
+  bool round_trips_;
+  Ownership ownership_;
+  std::unordered_map<ValueId, ValueId> replacements_;
+  int64_t changes_ = 0;
+};
+
+}  // namespace
+
+PassResult canonicalize(Graph& graph, const PassContext& context) {
+  PassResult result;
+  const bool fast = context.numerics == Numerics::fast;
+  result.changes += rewrite_bodies(graph, [&](Graph& body) { return Canonicalizer(body, fast).run(); });
+  result.changes += Canonicalizer(graph, false).run();
+  return result;
+}
+
+}  // namespace sinter::passes

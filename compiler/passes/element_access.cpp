@@ -1,0 +1,30 @@
+#include "compiler/passes/element_access.h"
+
+#include <vector>
+
+namespace sinter::passes {
+
+using namespace ir;
+
+bool reads_elementwise(const Graph& body, size_t index) {
+  std::vector<bool> moved(body.value_count(), false);  // read at other elements than the one that is written
+  for (auto id = body.order().rbegin(); id != body.order().rend(); ++id) {
+    const Node& node = body.node(*id);
+    if (node.as<Input>()) continue;
+    const ValueId result = node.results[0];
+    for (const Arg& arg : node.args) {
+      if (arg.value() == nullptr) continue;
+      const bool same = node.as<Primitive>() && body.type(*arg.value()).sizes == body.type(result).sizes;
+      if (!same || moved[result.index]) moved[arg.value()->index] = true;
+    }
+  }
+  for (NodeId id : body.order()) {
+    const Node& node = body.node(id);
+    const auto* input = node.as<Input>();
+    if (input == nullptr || input->index != index) continue;
+    return !moved[node.results[0].index] && body.type(node.results[0]).sizes == body.type(body.outputs[0]).sizes;
+  }
+  return false;
+}
+
+}  // namespace sinter::passes

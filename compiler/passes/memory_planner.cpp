@@ -1,0 +1,329 @@
+#include "compiler/passes/memory_planner.h"
+
+#include <algorithm>
+
+#include "compiler/passes/element_access.h"
+#include "compiler/passes/frozen.h"
+#include "compiler/passes/view_source.h"
+#include "compiler/support/errors.h"
+
+namespace sinter::passes {
+
+using namespace ir;
+
+namespace {
+
+int64_t bytes_of_type(const Type& type) { return type.span() * bytes_of(type.dtype); }
+
+}  // namespace
+
+MemoryPlanner::MemoryPlanner(const Graph& graph, const PassContext& context, Temporaries temporaries)
+    : graph_(graph),
+      temporaries_(temporaries),
+      frozen_(context.freeze ? frozen_nodes(graph) : std::vector<bool>(graph.node_count(), false)),
+      is_output_(graph.value_count(), false),
+      crosses_(graph.value_count(), false),
+      uses_(use_counts(graph)),
+      given_(graph.value_count()) {
+  result_.plan.name = graph.name;
+  result_.plan.device = graph.device;
+  result_.plan.backend = context.device.backend;
+  collect_roots();
+}
+
+PlannedMemory MemoryPlanner::run() {
+  std::vector<NodeId> once;
+  std::vector<NodeId> every;
+  for (NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    if (node.as<View>() || node.as<Input>() || node.as<State>() || node.as<Constant>()) continue;
+    (frozen_[id.index] ? once : every).push_back(id);
+  }
+  plan_phase(once, result_.plan.once, true);
+  plan_phase(every, result_.plan.steps, false);
+  return std::move(result_);
+}
+
+void MemoryPlanner::collect_roots() {
+  root_.resize(graph_.value_count());
+  for (NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    for (ValueId result : node.results) {
+      const auto& alias = graph_.value(result).alias;
+      if (node.as<View>()) {
+        root_[result.index] = root_[node.args[0].value()->index];
+      } else {
+        root_[result.index] = alias ? root_[alias->base.index] : result;
+      }
+    }
+    if (node.as<View>() || frozen_[id.index]) continue;
+    for (const Arg& arg : node.args) {
+      for_each_value(arg, [&](ValueId value) {
+        const ValueId root = root_[value.index];
+        crosses_[root.index] = crosses_[root.index] || frozen_[graph_.value(root).producer.index];
+      });
+    }
+  }
+  for (ValueId output : graph_.outputs) is_output_[root_[output.index].index] = true;
+}
+
+void MemoryPlanner::plan_phase(const std::vector<NodeId>& nodes, std::vector<Step>& steps, bool once) {
+  steps_ = &steps;
+  once_ = once;
+  places_.assign(graph_.value_count(), {});
+  memories_.clear();
+  chunks_.clear();
+  chunk_buffers_.clear();
+  live_bytes_ = 0;
+  peak_bytes_ = 0;
+  collect_last_uses(nodes, once);
+  start_given(once);
+  for (position_ = 0; position_ < nodes.size(); ++position_) {
+    const Node& node = graph_.node(nodes[position_]);
+    if (node.as<Call>())
+      visit_call(nodes[position_]);
+    else if (node.as<Fused>())
+      visit_fused(nodes[position_]);
+    else
+      throw InternalError("plan_memory", "a primitive stands outside a fused node");
+    release_dead();
+  }
+  if (!once) add_outputs();
+  place_chunks();
+}
+
+void MemoryPlanner::collect_last_uses(const std::vector<NodeId>& nodes, bool once) {
+  last_use_.assign(graph_.value_count(), 0);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = graph_.node(nodes[i]);
+    for (const Arg& arg : node.args) {
+      for_each_value(arg, [&](ValueId value) { last_use_[root_[value.index].index] = i; });
+    }
+    for (ValueId result : node.results) last_use_[root_[result.index].index] = i;
+  }
+  for (ValueId output : graph_.outputs) {
+    if (!once) last_use_[root_[output.index].index] = forever;
+  }
+}
+
+/// Memory that is there before the phase: inputs, state, content, and in the second phase what the first one kept.
+void MemoryPlanner::start_given(bool once) {
+  for (NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    for (ValueId value : node.results) {
+      BufferId& buffer = given_[value.index];
+      const Type& type = graph_.type(value);
+      if (!buffer.valid()) {
+        if (const auto* input = node.as<Input>()) buffer = add_buffer({BufferKind::input, type, input->index, 0, {}});
+        if (const auto* state = node.as<State>()) buffer = add_buffer({BufferKind::state, type, state->index, 0, {}});
+        if (const auto* content = node.as<Constant>()) {
+          buffer = add_buffer({BufferKind::content, type, content->index, 0, {}});
+        }
+      }
+      if (!buffer.valid() || (once && frozen_[id.index] && !node.as<State>())) continue;
+      Memory memory;
+      memory.buffer = buffer;
+      memory.last = forever;
+      places_[value.index] = {add_memory(std::move(memory)), buffer, true};
+    }
+  }
+}
+
+BufferId MemoryPlanner::add_buffer(Buffer buffer) {
+  result_.plan.buffers.push_back(std::move(buffer));
+  return {static_cast<uint32_t>(result_.plan.buffers.size() - 1)};
+}
+
+uint32_t MemoryPlanner::add_memory(Memory memory) {
+  live_bytes_ += memory.bytes;
+  peak_bytes_ = std::max(peak_bytes_, live_bytes_);
+  memories_.push_back(std::move(memory));
+  return static_cast<uint32_t>(memories_.size() - 1);
+}
+
+BufferId MemoryPlanner::buffer_of(ValueId value) {
+  Place& place = places_[value.index];
+  if (place.buffer.valid()) return place.buffer;
+  const ViewSource source = view_source(graph_, value);
+  if (!source.is_view) throw InternalError("plan_memory", "a value is used before it has memory");
+  const Place base = places_[source.base.index];
+  place.memory = base.memory;
+  const Memory& memory = memories_.at(base.memory);
+  if (memory.chunk != none) {
+    const int64_t bytes = source.offset * bytes_of(graph_.type(value).dtype);
+    place.buffer = add_buffer({BufferKind::arena, graph_.type(value), 0, bytes, {}});
+    chunk_buffers_.emplace_back(memory.chunk, place.buffer.index);
+  } else {
+    place.buffer = add_buffer({BufferKind::view, graph_.type(value), 0, source.offset, base.buffer});
+  }
+  return place.buffer;
+}
+
+BufferId MemoryPlanner::bound_buffer_of(ValueId value) {
+  const BufferId buffer = buffer_of(value);
+  Place& place = places_[value.index];
+  if (place.bound) return buffer;
+  const Buffer& entry = result_.plan.buffers[buffer.index];
+  if (entry.kind == BufferKind::view || entry.kind == BufferKind::in_place) {
+    const ViewSource source = view_source(graph_, value);
+    if (source.is_view) (void)bound_buffer_of(source.base);
+  }
+  steps_->push_back(Bind{buffer});
+  place.bound = true;
+  memories_[place.memory].bound.push_back(buffer);
+  return buffer;
+}
+
+KernelArg MemoryPlanner::kernel_arg(ValueId value) {
+  const Type& type = graph_.type(value);
+  if (type.device == graph_.device) return {KernelArg::Pass::pointer, buffer_of(value)};
+  const auto pass = is_float(type.dtype) ? KernelArg::Pass::scalar_f64 : KernelArg::Pass::scalar_i64;
+  return {pass, bound_buffer_of(value)};
+}
+
+void MemoryPlanner::visit_call(NodeId id) {
+  const Node& node = graph_.node(id);
+  const Call& call = *node.as<Call>();
+  ExternCall planned;
+  planned.op = call.op;
+  planned.args = node.args;
+  planned.random = call.random;
+  if (node.scope.valid()) {
+    planned.module = graph_.scope(node.scope).module;
+    planned.source = graph_.scope(node.scope).source;
+  }
+  for (Arg& arg : planned.args) {
+    for_each_value(arg, [&](ValueId& value) { value = ValueId{bound_buffer_of(value).index}; });
+  }
+  for (ValueId result : node.results) {
+    if (uses_[result.index] > 0) add_result(result);
+    planned.results.push_back(places_[result.index].buffer);
+  }
+  steps_->push_back(RunCall{static_cast<uint32_t>(result_.plan.calls.size())});
+  result_.plan.calls.push_back(std::move(planned));
+}
+
+bool MemoryPlanner::kept_after_once(ValueId root) const { return once_ && crosses_[root.index]; }
+
+void MemoryPlanner::add_result(ValueId value) {
+  const ValueId root = root_[value.index];
+  const bool kept = kept_after_once(root);
+  const BufferId buffer =
+      add_buffer({kept ? BufferKind::frozen : BufferKind::result, graph_.type(value), 0, 0, BufferId{}});
+  if (kept) given_[value.index] = buffer;
+  if (root != value && places_[root.index].memory != none) {  // lies in memory that is there already
+    places_[value.index] = {places_[root.index].memory, buffer, true};
+    memories_.at(places_[root.index].memory).bound.push_back(buffer);
+    return;
+  }
+  Memory memory;
+  memory.buffer = buffer;
+  if (!kept) memory.bound.push_back(buffer);
+  memory.owned = !kept && !is_output_[root.index] && root == value;
+  memory.bytes = bytes_of_type(graph_.type(value));
+  memory.last = kept ? forever : last_use_[root.index];
+  places_[value.index] = {add_memory(std::move(memory)), buffer, true};
+}
+
+void MemoryPlanner::visit_fused(NodeId id) {
+  const Node& node = graph_.node(id);
+  Launch launch;
+  launch.kernel = static_cast<uint32_t>(result_.kernels.size());
+  for (const Arg& arg : node.args) launch.args.push_back(kernel_arg(*arg.value()));
+  std::vector<bool> in_place(node.args.size() + node.results.size(), false);
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    add_kernel_result(node.results[i], node, i, in_place);
+    launch.args.push_back({KernelArg::Pass::pointer, places_[node.results[i].index].buffer});
+  }
+  steps_->push_back(std::move(launch));
+  result_.kernels.push_back({id, std::move(in_place)});
+}
+
+void MemoryPlanner::add_kernel_result(ValueId value, const Node& node, size_t output, std::vector<bool>& in_place) {
+  const bool kept = kept_after_once(value);
+  if (!kept && !is_output_[value.index] && take_over(value, node, output, in_place)) return;
+  const Type& type = graph_.type(value);
+  Memory memory;
+  memory.owned = !kept && !is_output_[value.index];
+  memory.last = kept ? forever : last_use_[value.index];
+  const bool in_arena = memory.owned && temporaries_ == Temporaries::arena;
+  if (in_arena) {
+    memory.buffer = add_buffer({BufferKind::arena, type, 0, 0, {}});
+    memory.chunk = static_cast<uint32_t>(chunks_.size());
+    chunks_.push_back({bytes_of_type(type), position_, memory.last, 0});
+    chunk_buffers_.emplace_back(memory.chunk, memory.buffer.index);
+  } else {
+    memory.buffer = add_buffer({kept ? BufferKind::frozen : BufferKind::output, type, 0, 0, {}});
+    if (kept) given_[value.index] = memory.buffer;
+    if (memory.owned) memory.bound.push_back(memory.buffer);
+    memory.bytes = bytes_of_type(type);
+    steps_->push_back(Allocate{memory.buffer});
+  }
+  const BufferId buffer = memory.buffer;
+  places_[value.index] = {add_memory(std::move(memory)), buffer, !in_arena};
+}
+
+/// Lets a result have the memory of an argument that dies here, where every element is read before it is written.
+bool MemoryPlanner::take_over(ValueId value, const Node& node, size_t output, std::vector<bool>& in_place) {
+  const Graph& body = *node.as<Fused>()->body;
+  const auto memory_of = [&](size_t arg) { return places_[node.args[arg].value()->index].memory; };
+  for (size_t i = 0; i < node.args.size(); ++i) {
+    const ValueId arg = *node.args[i].value();
+    Memory& memory = memories_[memory_of(i)];
+    if (!memory.owned || memory.last != position_ || graph_.type(arg) != graph_.type(value)) continue;
+    if (graph_.producer(arg).as<View>() || graph_.value(arg).alias || !reads_elementwise(body, i)) continue;
+    bool only = true;
+    for (size_t other = 0; other < node.args.size(); ++other) only &= other == i || memory_of(other) != memory_of(i);
+    if (!only) continue;
+
+    memory.last = last_use_[value.index];
+    BufferId buffer;
+    if (memory.chunk != none) {
+      buffer = add_buffer({BufferKind::arena, graph_.type(value), 0, 0, {}});
+      chunks_[memory.chunk].last = memory.last;
+      chunk_buffers_.emplace_back(memory.chunk, buffer.index);
+    } else {
+      buffer = add_buffer({BufferKind::in_place, graph_.type(value), 0, 0, memory.buffer});
+    }
+    places_[value.index] = {memory_of(i), buffer, false};
+    in_place[i] = true;
+    in_place[node.args.size() + output] = true;
+    return true;
+  }
+  return false;
+}
+
+void MemoryPlanner::release_dead() {
+  for (Memory& memory : memories_) {
+    if (memory.last != position_) continue;
+    for (auto buffer = memory.bound.rbegin(); buffer != memory.bound.rend(); ++buffer) {
+      steps_->push_back(Release{*buffer});
+    }
+    memory.bound.clear();
+    memory.owned = false;
+    live_bytes_ -= memory.bytes;
+    memory.bytes = 0;
+  }
+}
+
+void MemoryPlanner::add_outputs() {
+  for (ValueId output : graph_.outputs) {
+    const Node& producer = graph_.producer(output);
+    if (!producer.as<Input>() && !producer.as<State>() && !producer.as<Constant>()) {
+      result_.plan.outputs.push_back(bound_buffer_of(output));
+      continue;
+    }
+    const BufferId same = add_buffer({BufferKind::view, graph_.type(output), 0, 0, buffer_of(output)});
+    steps_->push_back(Bind{same});
+    result_.plan.outputs.push_back(same);
+  }
+}
+
+void MemoryPlanner::place_chunks() {
+  const int64_t bytes = place(chunks_);
+  for (const auto& [chunk, buffer] : chunk_buffers_) result_.plan.buffers[buffer].offset += chunks_[chunk].offset;
+  result_.plan.arena_bytes = std::max(result_.plan.arena_bytes, bytes);
+  peak_bytes_ += bytes;
+}
+
+}  // namespace sinter::passes

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/passes/arena.h"
+#include "compiler/passes/plan_memory.h"
+
+namespace sinter::passes {
+
+/// How results of kernels that are no outputs get their memory.
+enum class Temporaries : uint8_t {
+  arena,   ///< one allocation a call, shared by liveness
+  single,  ///< allocated before, released after use
+};
+
+/// Works out one plan. Values that share memory (views, results of calls that alias an argument, results that take over
+/// an argument's memory) form one `Memory`, which lives until the last use of any of them.
+class MemoryPlanner {
+ public:
+  MemoryPlanner(const ir::Graph& graph, const PassContext& context, Temporaries temporaries);
+
+  [[nodiscard]] PlannedMemory run();
+  /// Most bytes the steps hold at once, inputs and state not counted. After `run`.
+  [[nodiscard]] int64_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  static constexpr size_t forever = static_cast<size_t>(-1);
+  static constexpr uint32_t none = static_cast<uint32_t>(-1);
+
+  struct Memory {
+    BufferId buffer;              ///< the root
+    std::vector<BufferId> bound;  ///< tensors the frame holds in it: released with it
+    bool owned = false;           ///< may be taken over once dead
+    uint32_t chunk = none;        ///< arena memory
+    int64_t bytes = 0;            ///< what it costs while alive; 0 for what the caller or the arena holds
+    size_t last = 0;              ///< position of the last use
+  };
+  /// What is known of a value in the phase being planned.
+  struct Place {
+    uint32_t memory = none;
+    BufferId buffer;
+    bool bound = false;  ///< the frame holds a tensor for it
+  };
+
+  void collect_roots();
+  void plan_phase(const std::vector<ir::NodeId>& nodes, std::vector<Step>& steps, bool once);
+  void collect_last_uses(const std::vector<ir::NodeId>& nodes, bool once);
+  void start_given(bool once);
+  void visit_call(ir::NodeId id);
+  void visit_fused(ir::NodeId id);
+  void add_result(ir::ValueId value);
+  void add_kernel_result(ir::ValueId value, const ir::Node& node, size_t output, std::vector<bool>& in_place);
+  bool take_over(ir::ValueId value, const ir::Node& node, size_t output, std::vector<bool>& in_place);
+  void release_dead();
+  void add_outputs();
+  void place_chunks();
+
+  BufferId add_buffer(Buffer buffer);
+  uint32_t add_memory(Memory memory);
+  /// The buffer of a value, made for views on first use.
+  BufferId buffer_of(ir::ValueId value);
+  /// The same, held by the frame as a tensor.
+  BufferId bound_buffer_of(ir::ValueId value);
+  [[nodiscard]] KernelArg kernel_arg(ir::ValueId value);
+  [[nodiscard]] bool kept_after_once(ir::ValueId root) const;
+
+  const ir::Graph& graph_;
+  Temporaries temporaries_;
+  PlannedMemory result_;
+  std::vector<bool> frozen_;       ///< by node
+  std::vector<ir::ValueId> root_;  ///< by value: the value whose memory it lies in
+  std::vector<bool> is_output_;    ///< by root value
+  std::vector<bool> crosses_;      ///< by root value: made in the once phase, used in the other
+  std::vector<uint32_t> uses_;     ///< by value
+  std::vector<size_t> last_use_;   ///< by root value, in the phase being planned
+  std::vector<Place> places_;      ///< by value, in the phase being planned
+  std::vector<BufferId> given_;    ///< by value: buffers of inputs, state, content and frozen values
+  std::vector<Memory> memories_;   ///< of the phase being planned
+  std::vector<Chunk> chunks_;      ///< of the phase being planned
+  std::vector<std::pair<uint32_t, uint32_t>>
+      chunk_buffers_;  ///< chunk, buffer (its offset is counted from the chunk's)
+  std::vector<Step>* steps_ = nullptr;
+  size_t position_ = 0;
+  bool once_ = false;
+  int64_t live_bytes_ = 0;
+  int64_t peak_bytes_ = 0;
+};
+
+}  // namespace sinter::passes

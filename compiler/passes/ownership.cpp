@@ -1,0 +1,28 @@
+#include "compiler/passes/ownership.h"
+
+#include "compiler/passes/view_source.h"
+
+namespace sinter::passes {
+
+using namespace ir;
+
+Ownership::Ownership(const Graph& graph) : graph_(graph), in_output_(graph.value_count(), false) {
+  for (ValueId output : graph.outputs) in_output_[view_source(graph, output).base.index] = true;
+}
+
+bool Ownership::can_replace(ValueId value, ValueId replacement) const {
+  const ValueId from = view_source(graph_, value).base;
+  const ValueId to = view_source(graph_, replacement).base;
+  if (from == to || !in_output_[from.index]) return true;
+  const Node& maker = graph_.producer(to);
+  const bool given = maker.as<Input>() || maker.as<State>() || maker.as<Constant>() || graph_.value(to).alias;
+  return !given && !in_output_[to.index];
+}
+
+void Ownership::replaced(ValueId value, ValueId replacement) {
+  const ValueId from = view_source(graph_, value).base;
+  const ValueId to = view_source(graph_, replacement).base;
+  if (in_output_[from.index]) in_output_[to.index] = true;
+}
+
+}  // namespace sinter::passes

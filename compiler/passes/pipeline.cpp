@@ -1,0 +1,77 @@
+#include "compiler/passes/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "compiler/ir/print.h"
+#include "compiler/passes/canonicalize.h"
+#include "compiler/passes/cse.h"
+#include "compiler/passes/dce.h"
+#include "compiler/passes/decompose.h"
+#include "compiler/passes/functionalize.h"
+#include "compiler/passes/fuse.h"
+#include "compiler/support/dump.h"
+#include "compiler/support/errors.h"
+
+namespace sinter::passes {
+namespace {
+
+using ir::Stage;
+
+constexpr std::array rows = {
+    PipelineRow{"functionalize", functionalize, Stage::functional,
+                "first: every later pass moves nodes, which is legal on pure values only"},
+    PipelineRow{"decompose", decompose, Stage::functional, "before simplifying: primitives are what can be simplified"},
+    PipelineRow{"canonicalize", canonicalize, Stage::functional,
+                "before cse, which then sees equal things written one way"},
+    PipelineRow{"cse", cse, Stage::functional, "before fuse, so that no region computes what another one stores"},
+    PipelineRow{"dce", dce, Stage::functional, "before fuse, which counts the users of every value"},
+    PipelineRow{"fuse", fuse, Stage::fused, "last on the whole graph: regions hide their primitives from other passes"},
+    PipelineRow{"canonicalize", canonicalize, Stage::fused,
+                "inside regions, where it is known what is stored: halves are rounded there only"},
+    PipelineRow{"cse", cse, Stage::fused, "merges what fuse computes again for several users of one region"},
+    PipelineRow{"dce", dce, Stage::fused, "drops what the two before it left, and arguments no body reads"},
+};
+
+/// Runs one row; whatever it throws leaves as an InternalError with the graph that went in saved to a file.
+PassResult run_row(const PipelineRow& row, ir::Graph& graph, const PassContext& context) {
+  const ir::Graph before = graph;
+  try {
+    const PassResult result = row.run(graph, context);
+    ir::require(graph, row.after, row.name);
+    return result;
+  } catch (const std::exception& error) {
+    const auto* internal = dynamic_cast<const InternalError*>(&error);
+    const std::string prefix = internal == nullptr ? "" : internal->where() + ": ";
+    std::string what = error.what();
+    if (what.starts_with(prefix)) what.erase(0, prefix.size());
+    throw InternalError(std::string(row.name), what, save_artifact(before.name, "ir", ir::print(before)));
+  }
+}
+
+}  // namespace
+
+std::span<const PipelineRow> pipeline() { return rows; }
+
+void run_pipeline(ir::Graph& graph, const PassContext& context, const PassObserver& observer) {
+  for (const PipelineRow& row : rows) {
+    const auto start = std::chrono::steady_clock::now();
+    run_row(row, graph, context);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    observer(row, graph, taken.count());
+  }
+}
+
+PassResult run_pass(std::string_view name, ir::Graph& graph, const PassContext& context) {
+  const bool fused = ir::verify(graph, Stage::functional).size() > ir::verify(graph, Stage::fused).size();
+  const PipelineRow* found = nullptr;
+  for (const PipelineRow& row : rows) {
+    const bool fits = found == nullptr || (fused && row.after == Stage::fused);
+    if (row.name == name && fits) found = &row;
+  }
+  if (found == nullptr) throw UserError("unknown pass '" + std::string(name) + "': see sinter opt --list");
+  return run_row(*found, graph, context);
+}
+
+}  // namespace sinter::passes
