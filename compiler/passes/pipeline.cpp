@@ -6,6 +6,7 @@
 
 #include "compiler/ir/print.h"
 #include "compiler/passes/canonicalize.h"
+#include "compiler/passes/choose_layouts.h"
 #include "compiler/passes/cse.h"
 #include "compiler/passes/dce.h"
 #include "compiler/passes/decompose.h"
@@ -27,6 +28,8 @@ constexpr std::array rows = {
                 "before cse, which then sees equal things written one way"},
     PipelineRow{"cse", cse, Stage::functional, "before fuse, so that no region computes what another one stores"},
     PipelineRow{"dce", dce, Stage::functional, "before fuse, which counts the users of every value"},
+    PipelineRow{"choose_layouts", choose_layouts, Stage::functional,
+                "before fuse, so that the copies it adds become part of kernels"},
     PipelineRow{"fuse", fuse, Stage::fused, "last on the whole graph: regions hide their primitives from other passes"},
     PipelineRow{"canonicalize", canonicalize, Stage::fused,
                 "inside regions, where it is known what is stored: halves are rounded there only"},

@@ -19,8 +19,7 @@ struct Row {
 
 constexpr std::array rows = {
     Row{"after:capture", "the graph as it was captured"},
-    Row{"after:PASS",
-        "the graph after a pass: functionalize, decompose, canonicalize, cse, dce, fuse, simplify_bodies"},
+    Row{"after:PASS", "the graph after a pass; sinter opt --list names them"},
     Row{"cuda", "CUDA C++ of every generated kernel"},
     Row{"llvm", "LLVM IR of every generated kernel"},
     Row{"plan", "the plan: buffers, calls and steps"},
