@@ -78,7 +78,7 @@ const Compute* erf_plus_one(const Kernel& kernel, Slot slot) {
 /// Quotients that are rounded to integers keep the division.
 bool divides_by_number(const Kernel& kernel, Slot slot) {
   const Compute& compute = *compute_at(kernel, slot);
-  if (op_name(compute) != "divide" || immediate_at(kernel, compute.operands[1]) == nullptr) return false;
+  if (op_name(compute) != "div" || immediate_at(kernel, compute.operands[1]) == nullptr) return false;
   for (Slot later = slot + 1; later < kernel.body.size(); ++later) {
     const Compute* use = compute_at(kernel, later);
     if (use == nullptr || (op_name(*use) != "floor" && op_name(*use) != "trunc")) continue;
@@ -96,8 +96,25 @@ Expression reciprocal_product(const Kernel& kernel, Slot slot) {
   return {.text = "{0} * " + factor, .operands = {compute.operands[0]}};
 }
 
+/// A plain conversion where one does what `convert` does, which costs the compiler less.
+std::string_view cast_text(ir::DType from, ir::DType to) {
+  using enum ir::DType;
+  if (from == f16 && to == f32) return "f16_to_float({0})";
+  if (from == bf16 && to == f32) return "bf16_to_float({0})";
+  if (from == f32 && to == f16) return "float_to_f16({0})";
+  if (from == f32 && to == bf16) return "float_to_bf16({0})";
+  if (from == to) return "{0}";
+  if (ir::is_half(from) || ir::is_half(to)) return "convert<{t}>({0})";
+  if (to == b8) return "{0} != 0";
+  return ir::is_float(from) && !ir::is_float(to) ? "convert<{t}>({0})" : "({t}){0}";
+}
+
 Expression expression_of(const Kernel& kernel, Slot slot, bool half) {
   const Compute& compute = *compute_at(kernel, slot);
+  if (ir::row(compute.op).rule == ir::TypeRule::cast) {
+    const auto text = cast_text(kernel.body[compute.operands[0]].dtype, kernel.body[slot].dtype);
+    return {.text = std::string(text), .operands = compute.operands};
+  }
   if (divides_by_number(kernel, slot)) return reciprocal_product(kernel, slot);
   if (half) {
     if (const Compute* erf = erf_plus_one(kernel, slot)) {
@@ -146,6 +163,10 @@ std::string_view cuda_type(ir::DType dtype) {
   }
 }
 
+std::string cuda_cast(const std::string& operand, ir::DType from, ir::DType to) {
+  return render(cast_text(from, to), cuda_type(to), {operand});
+}
+
 std::string cuda_literal(const ir::Scalar& value, ir::DType dtype) {
   if (dtype == ir::DType::f64) return float_literal(as_double(value));
   if (dtype == ir::DType::b8) return as_double(value) != 0 ? "true" : "false";
@@ -172,15 +193,14 @@ std::vector<bool> live_slots(const Kernel& kernel, const std::vector<Expression>
   return live;
 }
 
-std::string render(const Expression& expression, std::string_view type, const std::vector<std::string>& names) {
+std::string render(std::string_view text, std::string_view type, const std::vector<std::string>& operands) {
   std::string out;
-  const std::string& text = expression.text;
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] != '{' || at + 2 >= text.size() || text[at + 2] != '}') {
       out += text[at];
       continue;
     }
-    out += text[at + 1] == 't' ? type : names[expression.operands.at(static_cast<size_t>(text[at + 1] - '0'))];
+    out += text[at + 1] == 't' ? type : operands.at(static_cast<size_t>(text[at + 1] - '0'));
     at += 2;
   }
   return out;

@@ -14,6 +14,9 @@ namespace sinter::codegen {
 /// A number as a literal of the dtype, safe to stand as an operand: "0.5f", "(-1)", "5ll".
 [[nodiscard]] std::string cuda_literal(const ir::Scalar& value, ir::DType dtype);
 
+/// A conversion of an operand, as ATen converts.
+[[nodiscard]] std::string cuda_cast(const std::string& operand, ir::DType from, ir::DType to);
+
 /// The dtype a computed slot computes in, `{t}` of its text: that of its operands; for `cast` what it converts to.
 [[nodiscard]] ir::DType computation_dtype(const kernel::Kernel& kernel, kernel::Slot slot);
 
@@ -30,8 +33,8 @@ struct Expression {
 /// Slots that some store depends on through the expressions.
 [[nodiscard]] std::vector<bool> live_slots(const kernel::Kernel& kernel, const std::vector<Expression>& expressions);
 
-/// Fills in operands and type.
-[[nodiscard]] std::string render(const Expression& expression, std::string_view type,
-                                 const std::vector<std::string>& names);
+/// Fills operands and type into a text.
+[[nodiscard]] std::string render(std::string_view text, std::string_view type,
+                                 const std::vector<std::string>& operands);
 
 }  // namespace sinter::codegen

@@ -9,11 +9,10 @@ namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-/// Calls `visit(word, previous word, depth of braces and parentheses, next character)` for every identifier outside
+/// Calls `visit(word, depth of braces and parentheses, next character that is no space)` for every identifier outside
 /// comments.
 template <class Visit>
 void for_each_word(std::string_view text, Visit&& visit) {
-  std::string_view previous;
   int depth = 0;
   for (size_t at = 0; at < text.size();) {
     if (text.substr(at, 2) == "//") {
@@ -30,13 +29,14 @@ void for_each_word(std::string_view text, Visit&& visit) {
     size_t end = at;
     while (end < text.size() && is_word(text[end])) ++end;
     const std::string_view word = text.substr(at, end - at);
-    visit(word, previous, depth, end < text.size() ? text[end] : '\0');
-    previous = word;
+    const size_t next = text.find_first_not_of(" \n", end);
+    visit(word, depth, next == std::string_view::npos ? '\0' : text[next]);
     at = end;
   }
 }
 
-/// Helpers that stand together in a file, between blank lines.
+/// Helpers that stand together in a file, between blank lines. What is named before a brace, a parenthesis or template
+/// arguments outside of all braces is defined here.
 struct Chunk {
   std::string_view text;
   std::set<std::string_view> defines;
@@ -45,10 +45,9 @@ struct Chunk {
 
 Chunk chunk_of(std::string_view text) {
   Chunk chunk{.text = text, .defines = {}, .mentions = {}};
-  for_each_word(text, [&](std::string_view word, std::string_view previous, int depth, char next) {
-    const bool names_type = previous == "struct" || previous == "union" || previous == "using" || previous == "define";
-    const bool is_function = depth == 0 && (next == '(' || next == '<');
-    if (names_type || is_function) chunk.defines.insert(word);
+  for_each_word(text, [&](std::string_view word, int depth, char next) {
+    const bool opens_type_or_function = next == '{' || next == '(' || next == '<';
+    if (depth == 0 && opens_type_or_function && word != "template") chunk.defines.insert(word);
     chunk.mentions.insert(word);
   });
   return chunk;

@@ -152,20 +152,28 @@ class Writer {
   /// The point's position in every loop, where an access needs it.
   void positions() {
     dims_ = {"p"};
-    if (kernel_.extents.size() <= 1 || all_linear()) return;
+    if (kernel_.extents.size() <= 1 || !any_index([](const ir::Index&) { return true; })) return;
     dims_ = index_.dims_of("p", kernel_.extents);
-    for (size_t d = 0; d < dims_.size(); ++d) {
-      line("const {} i{} = {};", index_.type(), d, dims_[d]);
-      dims_[d] = fmt::format("i{}", d);
+    name_dims('i', dims_);
+  }
+
+  /// Gives every dim that an access depends on a variable of its own.
+  void name_dims(char letter, std::vector<std::string>& dims) {
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (!any_index([&](const ir::Index& index) { return depends_on(index, d); })) continue;
+      line("const {} {}{} = {};", index_.type(), letter, d, dims[d]);
+      dims[d] = fmt::format("{}{}", letter, d);
     }
   }
 
-  bool all_linear() const {
-    const auto linear = [&](const ir::Index& index) { return is_linear(index, kernel_.extents); };
+  /// True when the predicate holds for a live access that the point's number alone does not address.
+  template <class Predicate>
+  bool any_index(Predicate&& holds) const {
+    const auto asks = [&](const ir::Index& index) { return !is_linear(index, kernel_.extents) && holds(index); };
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      if (is_memory_load(slot) && !linear(load(slot).index)) return false;
+      if (is_memory_load(slot) && asks(load(slot).index)) return true;
     }
-    return std::ranges::all_of(kernel_.stores, [&](const kernel::Store& store) { return linear(store.index); });
+    return std::ranges::any_of(kernel_.stores, [&](const kernel::Store& store) { return asks(store.index); });
   }
 
   const Load& load(Slot slot) const { return std::get<Load>(kernel_.body[slot].operation); }
@@ -201,7 +209,7 @@ class Writer {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
       if (!is_memory_load(slot)) continue;
       const std::string type = storage_type(slot);
-      const std::string prefix = declare ? type + " " : "";
+      const std::string prefix = declare ? fmt::format("const {} ", type) : "";
       const std::string name = param_name(load(slot).param);
       switch (kind(plan_.loads[slot])) {
         case Kind::uniform:
@@ -212,7 +220,7 @@ class Writer {
                parenthesised(address(load(slot).index, dims_)));
           break;
         default:
-          if (declare) line("{}x{};", prefix, slot);
+          if (declare) line("{} x{};", type, slot);
       }
     }
     load_lanes(suffix);
@@ -256,10 +264,7 @@ class Writer {
     }
     line("const {} q = p + k;", index_.type());
     dims = index_.dims_of("q", kernel_.extents);
-    for (size_t d = 0; d < dims.size(); ++d) {
-      line("const {} j{} = {};", index_.type(), d, dims[d]);
-      dims[d] = fmt::format("j{}", d);
-    }
+    name_dims('j', dims);
     return dims;
   }
 
@@ -327,16 +332,15 @@ class Writer {
 
   std::string loaded(Slot slot, std::string_view selector) const {
     if (plan_.loads[slot].kind != Kind::scalar) return fmt::format("x{}{}", slot, selector);
-    const std::string name = param_name(load(slot).param);
-    const ir::DType dtype = kernel_.body[slot].dtype;
-    return fmt::format("convert<{}>({})", cuda_type(dtype), name);
+    const ir::DType passed = ir::is_float(kernel_.body[slot].dtype) ? ir::DType::f64 : ir::DType::i64;
+    return cuda_cast(param_name(load(slot).param), passed, kernel_.body[slot].dtype);
   }
 
   std::string expression(Slot slot, const std::vector<std::string>& names) const {
     const Expression& e = expressions_[slot];
     std::vector<std::string> operands;
     for (const Slot operand : e.operands) operands.push_back(names[operand]);
-    return render(e, cuda_type(computation_dtype(kernel_, slot)), operands);
+    return render(e.text, cuda_type(computation_dtype(kernel_, slot)), operands);
   }
 
   const Kernel& kernel_;
