@@ -123,6 +123,7 @@ class Generator {
         kernel.params[i].alignment = alignment_of(planned_.plan, launch.args.at(i).buffer, options_);
       }
       kernel.comment = comment(fused, origin);
+      kernel.half_accuracy = options_.numerics == Numerics::fast;
       const bool cuda = planned_.plan.backend == Backend::cuda;
       KernelSource source =
           cuda ? codegen::generate_cuda(kernel, options_.device) : codegen::generate_llvm(kernel, options_.device);
