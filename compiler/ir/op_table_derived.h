@@ -14,7 +14,7 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("aten_sub", {"aten::sub"}, 2, same, "{0} - {1} * {2}", all_reals),
     derived("rsub", {"aten::rsub"}, 2, same, "{1} - {0} * {2}", all_reals),
     derived("aten_abs", {"aten::abs"}, 1, same, "boolean: {0}; unsigned: {0}; abs({0})", all_reals),
-    derived("square", {"aten::square"}, 1, same, "{0} * {0}", all_reals),
+    derived("square", {"aten::square"}, 1, same, "boolean: refuse; {0} * {0}", all_reals),
     derived("reciprocal", {"aten::reciprocal"}, 1, float_like, "1 / {0}", positive),
     derived("rsqrt", {"aten::rsqrt"}, 1, float_like, "1 / sqrt({0})", positive),
     derived("addcmul", {"aten::addcmul"}, 3, same, "boolean: refuse; {0} + {3} * {1} * {2}", all_reals),
@@ -24,7 +24,8 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("deg2rad", {"aten::deg2rad"}, 1, float_like, "{0} * 0.017453292519943295", all_reals),
     derived("rad2deg", {"aten::rad2deg"}, 1, float_like, "{0} * 57.29577951308232", all_reals),
 
-    // Division and remainder. Integers: x / 0 is -1 and x % 0 is x, the least integer / -1 is itself.
+    // Division and remainder. Integers: x / 0 is -1 and x % 0 is x, the least integer / -1 is itself. ATen rounds the
+    // quotient of halves before it truncates, which computing in f32 would miss.
     derived("int_quotient", {}, 2, same,
             "unsigned: where({1} == 0, -1, quotient({0}, where({1} == 0, 1, {1})));"
             "where({1} == 0, -1, where({1} == -1, -{0}, quotient({0}, where(({1} == 0) | ({1} == -1), 1, {1}))))",
@@ -34,7 +35,7 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
             "where({1} == 0, {0}, where({1} == -1, 0, modulo({0}, where(({1} == 0) | ({1} == -1), 1, {1}))))",
             nonzero_second),
     derived("wrong_side", {}, 2, compare, "({0} != 0) & (({0} < 0) != ({1} < 0))", nonzero_second),
-    derived("div_trunc", {}, 2, same, "floating: trunc({0} / {1}); int_quotient({0}, {1})", nonzero_second),
+    derived("div_trunc", {}, 2, same, "half: refuse; floating: trunc({0} / {1}); int_quotient({0}, {1})", nonzero_second),
     derived("floor_exact", {}, 3, floating, "({0} - {2}) / {1} - where(wrong_side({2}, {1}), 1, 0)", nonzero_second),
     derived("floor_snap", {}, 3, floating,
             "where({2} != 0, floor({2}) + where({2} - floor({2}) > 0.5, 1, 0), copysign(0, {0} / {1}))",
@@ -53,8 +54,8 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("clamp", {"aten::clamp"}, 3, same,
             "boolean: refuse; {1}=none: minimum({0}, {2}); {2}=none: maximum({0}, {1});"
             "minimum(maximum({0}, {1}), {2})", all_reals),
-    derived("clamp_min", {"aten::clamp_min"}, 2, same, "boolean: refuse; maximum({0}, {1})", all_reals),
-    derived("clamp_max", {"aten::clamp_max"}, 2, same, "boolean: refuse; minimum({0}, {1})", all_reals),
+    derived("clamp_min", {"aten::clamp_min"}, 2, same, "maximum({0}, {1})", all_reals),
+    derived("clamp_max", {"aten::clamp_max"}, 2, same, "minimum({0}, {1})", all_reals),
 
     // Signs and special values.
     derived("sign", {"aten::sign", "aten::sgn"}, 1, same,
