@@ -4,6 +4,7 @@
 #include <c10/util/Type.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "compiler/compile.h"
 #include "frontend/compare.h"
@@ -57,6 +58,12 @@ std::optional<GraphBreak> break_of(const Captured& captured, bool grad_mode) {
                       .hint = "make the tensor once, outside of the callable"};
   }
   return std::nullopt;
+}
+
+/// A name the IR's text form takes: letters, digits, underscores.
+std::string identifier(std::string text) {
+  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return text;
 }
 
 std::string describe(const InternalError& error) {
@@ -140,7 +147,8 @@ void Builder::finish(Entry& entry, Captured captured, const detail::Flat& argume
 
 void Builder::compile(Entry& entry, Captured captured, const detail::Flat& arguments) const {
   auto& record = entry.record();
-  const auto& graph = captured.trace.graph;
+  auto& graph = captured.trace.graph;
+  graph.name = identifier(function_);
   const CompileOptions options{.numerics = options_.numerics,
                                .freeze = options_.freeze,
                                .device = device_info(graph.device),

@@ -108,9 +108,15 @@ void Guards::add_states(std::span<const StateSlot> states, std::span<const at::T
     const auto strong = lock(slot.tensor);
     if (!strong.defined()) continue;
     const auto& tensor = impl(&strong);
-    const auto held_by_results = std::count_if(results.begin(), results.end(), [&](const at::Tensor& result) {
-      return result.defined() && result.has_storage() && storage_of(impl(&result)) == storage_of(tensor);
-    });
+    int64_t held_by_results = 0;
+    for (const auto& result : results) {
+      // A result that is the state itself is held here and by the caller, a view of it holds its base once.
+      if (result.is_same(strong)) {
+        held_by_results += 2;
+      } else if (storage_of(impl(&result)) == storage_of(tensor)) {
+        held_by_results += 1;
+      }
+    }
     const auto references = static_cast<int64_t>(strong.use_count()) - 1 - held_by_results;
     states_.push_back({slot.name, slot.tensor, static_cast<uint32_t>(std::max<int64_t>(references, 1)),
                        reinterpret_cast<const void*>(address_of(tensor)), tensor.requires_grad(), Layout(tensor)});

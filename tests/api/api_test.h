@@ -1,10 +1,13 @@
 #pragma once
 
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/erf.h>
+#include <ATen/ops/eye.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
@@ -28,7 +31,7 @@ class Api : public ::testing::Test {
   c10::NoGradGuard no_grad_;
 };
 
-inline at::Tensor gelu(const at::Tensor& x) { return x * 0.5 * (1 + at::erf(x / 1.41421)); }
+inline at::Tensor erf_gelu(const at::Tensor& x) { return x * 0.5 * (1 + at::erf(x / 1.41421)); }
 
 struct ConvBnReluImpl : torch::nn::Module {
   ConvBnReluImpl()

@@ -23,19 +23,19 @@ TEST_F(OptionsOf, modules_beside_a_module_is_a_user_error) {
 
 TEST_F(OptionsOf, an_empty_or_nameless_or_repeated_module_is_a_user_error) {
   ConvBnRelu model;
-  EXPECT_NE(user_error([&] { return compile(gelu, {.modules = {{"", model.ptr()}}}); }), "");
-  EXPECT_NE(user_error([&] { return compile(gelu, {.modules = {{"a", nullptr}}}); }), "");
-  EXPECT_NE(user_error([&] { return compile(gelu, {.modules = {{"a", model.ptr()}, {"a", model.ptr()}}}); }), "");
+  EXPECT_NE(user_error([&] { return compile(erf_gelu, {.modules = {{"", model.ptr()}}}); }), "");
+  EXPECT_NE(user_error([&] { return compile(erf_gelu, {.modules = {{"a", nullptr}}}); }), "");
+  EXPECT_NE(user_error([&] { return compile(erf_gelu, {.modules = {{"a", model.ptr()}, {"a", model.ptr()}}}); }), "");
   EXPECT_NE(user_error([&] { return compile(std::shared_ptr<ConvBnReluImpl>()); }), "");
 }
 
 TEST_F(OptionsOf, a_verify_period_below_one_is_a_user_error) {
-  EXPECT_NE(user_error([&] { return compile(gelu, {.verify = 0}); }), "");
-  EXPECT_NE(user_error([&] { return compile(gelu, {.verify = -7}); }), "");
+  EXPECT_NE(user_error([&] { return compile(erf_gelu, {.verify = 0}); }), "");
+  EXPECT_NE(user_error([&] { return compile(erf_gelu, {.verify = -7}); }), "");
 }
 
 TEST_F(OptionsOf, verify_every_third_call_captures_and_compares_those) {
-  auto fast = compile(gelu, {.verify = 3});
+  auto fast = compile(erf_gelu, {.verify = 3});
   for (int call = 0; call < 9; ++call) fast(at::ones({8}));
   std::vector<int64_t> calls;
   for (const auto& check : fast.report().entries[0].verifications) calls.push_back(check.call);
@@ -44,7 +44,7 @@ TEST_F(OptionsOf, verify_every_third_call_captures_and_compares_those) {
 }
 
 TEST_F(OptionsOf, verify_off_replays_from_the_second_call_on) {
-  auto fast = compile(gelu, {.verify = Verify::off});
+  auto fast = compile(erf_gelu, {.verify = Verify::off});
   for (int call = 0; call < 9; ++call) fast(at::ones({8}));
   EXPECT_EQ(replays(fast.report()), 8);
 }
@@ -62,16 +62,16 @@ TEST_F(OptionsOf, modules_give_names_and_train_flags_to_a_lambda) {
 }
 
 TEST_F(OptionsOf, max_autotune_says_that_it_does_what_reduce_overhead_does) {
-  auto fast = compile(gelu, {.mode = Mode::MaxAutotune});
+  auto fast = compile(erf_gelu, {.mode = Mode::MaxAutotune});
   ASSERT_EQ(fast.report().notes.size(), 1);
   EXPECT_EQ(fast.report().mode, "max-autotune");
 }
 
 TEST_F(OptionsOf, names_come_from_the_option_the_module_or_the_kind) {
-  EXPECT_EQ(compile(gelu, {.name = "mine"}).report().function, "mine");
+  EXPECT_EQ(compile(erf_gelu, {.name = "mine"}).report().function, "mine");
   EXPECT_EQ(compile(ConvBnRelu()).report().function, "ConvBnRelu");
   EXPECT_EQ(compile([](const at::Tensor& x) { return x; }).report().function, "lambda");
-  EXPECT_EQ(compile(&gelu).report().function, "function");
+  EXPECT_EQ(compile(&erf_gelu).report().function, "function");
 }
 
 }  // namespace

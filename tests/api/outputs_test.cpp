@@ -24,11 +24,11 @@ TEST_F(Outputs, a_view_of_an_argument_writes_through_to_it) {
 }
 
 TEST_F(Outputs, a_result_is_never_written_again) {
-  auto fast = compile(gelu, {.mode = Mode::ReduceOverhead});
+  auto fast = compile(erf_gelu, {.mode = Mode::ReduceOverhead});
   const auto x = at::randn({16});
   std::vector<Tensor> kept;
   for (int call = 0; call < 8; ++call) kept.push_back(fast(x + call));
-  for (int call = 0; call < 8; ++call) EXPECT_TRUE(same(kept[static_cast<size_t>(call)], gelu(x + call)));
+  for (int call = 0; call < 8; ++call) EXPECT_TRUE(same(kept[static_cast<size_t>(call)], erf_gelu(x + call)));
 }
 
 TEST_F(Outputs, what_eager_computes_freshly_shares_no_memory_with_the_argument) {
