@@ -101,7 +101,7 @@ Options compile_options(const TargetOptions& options, const Target& target) {
   result.numerics = options.numerics == "eager" ? Numerics::eager : Numerics::fast;
   result.freeze = options.freeze;
   result.name = options.model;
-  if (target.model.module) result.modules = {{"", target.model.module}};
+  if (target.model.module) result.modules = {{options.model, target.model.module}};
   return result;
 }
 
