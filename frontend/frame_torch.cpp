@@ -66,10 +66,10 @@ bool strides_agree(const BufferShape& shape, c10::IntArrayRef strides) {
   return true;
 }
 
+/// The same elements, perhaps in another order in memory.
 bool agrees(const BufferShape& shape, const at::Tensor& tensor) {
   return (!shape.known_dtype || tensor.scalar_type() == shape.dtype) && tensor.device() == shape.device &&
-         tensor.layout() == c10::kStrided && tensor.sizes() == c10::IntArrayRef(shape.sizes) &&
-         strides_agree(shape, tensor.strides());
+         tensor.layout() == c10::kStrided && tensor.sizes() == c10::IntArrayRef(shape.sizes);
 }
 
 template <class Number>
@@ -257,7 +257,14 @@ void TorchFrame::set_result(const ExternCall& call, size_t position, const at::T
                                                    ir::to_string(type_of(tensor), expected.device),
                                                    ir::to_string(expected, expected.device)));
   }
-  set(index, tensor);
+  if (strides_agree(shape, tensor.strides())) {
+    set(index, tensor);
+    return;
+  }
+  // A library chose another layout than it was seen or expected to choose: right all the same, at the price of a copy.
+  at::Tensor expected_layout = empty(shape);
+  expected_layout.copy_(tensor);
+  set(index, std::move(expected_layout));
 }
 
 }  // namespace sinter::frontend

@@ -1,5 +1,6 @@
 #include "frontend/host_torch.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/MemPool.h>
@@ -92,9 +93,13 @@ void TorchHost::release_pool(ir::Device device, uint64_t pool) { allocator::rele
 DeviceInfo device_info(ir::Device device) {
   if (device.kind == ir::Device::Kind::cuda) {
     const auto* properties = at::cuda::getDeviceProperties(index_of(device));
+    // cuDNN's tensor-core convolutions work channels-last; on f32 operands they are TF32.
+    const bool cudnn = at::globalContext().userEnabledCuDNN() && properties->major >= 7;
     return {.backend = Backend::cuda,
             .sm = properties->major * 10 + properties->minor,
-            .multiprocessors = properties->multiProcessorCount};
+            .multiprocessors = properties->multiProcessorCount,
+            .channels_last_half = cudnn,
+            .channels_last_float = cudnn && properties->major >= 8 && at::globalContext().allowTF32CuDNN()};
   }
   return {.backend = Backend::llvm, .vector_bits = runtime::host_vector_bits()};
 }
