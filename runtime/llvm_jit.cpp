@@ -11,7 +11,6 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
@@ -80,8 +79,9 @@ std::unique_ptr<llvm::Module> parse(const KernelSource& source, llvm::LLVMContex
   return module;
 }
 
-/// The text is vectorised and unrolled already: what is left is folding, merging equal address arithmetic and moving
-/// it out of loops.
+/// The text is vectorised and unrolled already: what is left is merging equal address arithmetic and moving it out of
+/// loops. InstCombine is left out on purpose: it narrows fptrunc(min(fpext, fpext)) to arithmetic in half, which CPUs
+/// without AVX512-FP16 run lane by lane, and in LLVM 19 with the wrong NaN.
 void optimise(llvm::Module& module, llvm::TargetMachine& target) {
   llvm::PassBuilder builder(&target);
   llvm::LoopAnalysisManager loops;
@@ -96,12 +96,20 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target) {
 
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass());
-  passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions{}), /*UseMemorySSA=*/true,
                                                        /*UseBlockFrequencyInfo=*/false));
   passes.addPass(llvm::EarlyCSEPass());
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) passes.run(function, functions);
+  }
+}
+
+/// Fails on a function the process does not have; the linker's own message would not name it.
+void check_functions(const llvm::Module& module, const KernelSource& source) {
+  for (const llvm::Function& function : module) {
+    if (!function.isDeclaration() || function.isIntrinsic()) continue;
+    const std::string name = function.getName().str();
+    if (find_function(name.c_str()) == nullptr) fail("calls @" + name + ", which the process does not have", source);
   }
 }
 
@@ -168,6 +176,7 @@ std::shared_ptr<const CompiledCpuKernel> LlvmJit::compile(const KernelSource& so
   if (function == nullptr) fail("the text does not define @" + source.name, source);
   const std::string symbol = source.name + "." + std::to_string(session_->compiled++);
   function->setName(symbol);
+  check_functions(*module, source);
 
   const auto machine = take(session_->target.createTargetMachine(), source);
   module->setDataLayout(machine->createDataLayout());

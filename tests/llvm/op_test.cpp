@@ -76,6 +76,12 @@ Tolerance tolerance_of(const OpRow& row) {
   return {.ulps = calls ? 4.0 : 0.0, .signed_zero = !either_zero.contains(row.name)};
 }
 
+/// SLEEF's fmod, as ATen's, loses precision where the quotient is beyond a double's.
+Draw draw_of(const OpRow& row, size_t operand) {
+  const bool divisor = row.domain == ir::Domain::nonzero_second && operand == 1;
+  return {.domain = row.domain, .operand = operand, .special = !(divisor && row.name == "fmod")};
+}
+
 class EveryOp : public testing::TestWithParam<size_t> {
  protected:
   static const OpRow& row() { return ir::op_table()[GetParam()]; }
@@ -84,7 +90,7 @@ class EveryOp : public testing::TestWithParam<size_t> {
     const kernel::Kernel kernel = op_kernel(row(), dtype, layout);
     std::vector<Buffer> params = make_params(kernel);
     std::mt19937_64 random(17);
-    for (size_t p = 0; p < params.size(); ++p) fill(params[p], random, {.domain = row().domain, .operand = p});
+    for (size_t p = 0; p < params.size(); ++p) fill(params[p], random, draw_of(row(), p));
     return compare_with_reference(kernel, params, vector_bits, tolerance_of(row()));
   }
 };
