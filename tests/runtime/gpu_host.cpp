@@ -43,7 +43,7 @@ DeviceMemory::~DeviceMemory() { driver_.mem_free(start_); }
 
 std::shared_ptr<void> DeviceMemory::allocate(int64_t bytes) {
   const size_t size = (static_cast<size_t>(bytes) / block_bytes + 1) * block_bytes;
-  const auto key = std::make_pair(current_pool, size);
+  const auto key = std::make_tuple(current_pool, current, size);
   std::lock_guard lock(mutex_);
   CUdeviceptr block = start_ + used_;
   if (auto& blocks = free_[key]; !blocks.empty()) {

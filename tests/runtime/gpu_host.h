@@ -4,6 +4,7 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "runtime/driver.h"
@@ -12,8 +13,8 @@
 /// The fake host over device memory: streams, a caching allocator with private pools, copies.
 namespace sinter::runtime::fake {
 
-/// Blocks cut from one allocation, kept by size and handed out again, last freed first, within the pool they belong
-/// to (0 is everybody's).
+/// Blocks cut from one allocation, kept by size and handed out again, last freed first, within the pool (0 is
+/// everybody's) and to the stream they were made for.
 class DeviceMemory final : public Memory {
  public:
   explicit DeviceMemory(const Driver& driver);
@@ -25,7 +26,7 @@ class DeviceMemory final : public Memory {
   std::mutex mutex_;
   CUdeviceptr start_ = 0;
   size_t used_ = 0;
-  std::map<std::pair<uint64_t, size_t>, std::vector<CUdeviceptr>> free_;  ///< by pool and size
+  std::map<std::tuple<uint64_t, CUstream, size_t>, std::vector<CUdeviceptr>> free_;  ///< by pool, stream and size
 };
 
 class GpuHost final : public Host {

@@ -33,14 +33,7 @@ class PlanBuilder {
     plan.kernels.push_back(std::move(source));
     return static_cast<uint32_t>(plan.kernels.size() - 1);
   }
-  uint32_t add_call(std::string op, const std::vector<BufferId>& args, std::vector<BufferId> results) {
-    ExternCall call;
-    call.op = std::move(op);
-    for (BufferId arg : args) call.args.push_back({ir::ValueId{arg.index}});
-    call.results = std::move(results);
-    plan.calls.push_back(std::move(call));
-    return static_cast<uint32_t>(plan.calls.size() - 1);
-  }
+  uint32_t add_call(std::string op, const std::vector<BufferId>& args, std::vector<BufferId> results);
   void launch(uint32_t kernel, const std::vector<KernelArg>& args) { plan.steps.push_back(Launch{kernel, args}); }
   void step(Step step) { plan.steps.push_back(std::move(step)); }
 
