@@ -211,12 +211,15 @@ class Expander {
 namespace {
 
 /// Halves compute in f32, but ATen first rounds operands of other dtypes to the promoted half dtype.
-Arg round_operand(const Arg& arg, DType operands, OpBuilder& builder) {
+Arg round_operand(const Arg& arg, OpDTypes dtypes, OpBuilder& builder) {
+  if (!is_half(dtypes.operands)) return arg;
+  const auto number = number_of(arg);
+  if (number && dtypes.round_numbers) return Arg{ref::round_to(ref::real(*number), dtypes.operands)};
   const ValueId* value = arg.value();
-  if (value == nullptr || !is_half(operands)) return arg;
+  if (value == nullptr) return arg;
   const DType dtype = builder.dtype(*value);
-  if (dtype == operands || dtype == DType::b8) return arg;
-  return Arg{builder.add(op_named("cast"), {arg}, operands)};
+  if (dtype == dtypes.operands || dtype == DType::b8) return arg;
+  return Arg{builder.add(op_named("cast"), {arg}, dtypes.operands)};
 }
 
 }  // namespace
@@ -228,7 +231,7 @@ std::optional<Arg> expand(OpId op, std::span<const Arg> args, OpDTypes dtypes, O
   for (const Arg& arg : args) items.push_back({arg});
   Expander expander(dtypes, builder);
   if (entry.rule == TypeRule::cast) return expander.finish(items[0], dtypes.result);
-  for (size_t i = 0; i < entry.arity; ++i) items[i].arg = round_operand(args[i], dtypes.operands, builder);
+  for (size_t i = 0; i < entry.arity; ++i) items[i].arg = round_operand(args[i], dtypes, builder);
   if (entry.is_native() && !std::ranges::all_of(args.subspan(entry.arity), &Arg::is_none)) return std::nullopt;
   const auto result = expander.call(op, items);
   return result ? expander.finish(*result, dtypes.result) : std::nullopt;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/ir/reference.h"
+
 namespace sinter::ir {
 
 namespace {
@@ -118,7 +120,12 @@ std::optional<OpDTypes> op_dtypes(const Graph& graph, OpId op, std::span<const A
   for (const Arg& arg : args.first(std::min<size_t>(entry.arity, args.size()))) {
     if (const auto operand = promotion_arg(graph, arg)) operands.push_back(*operand);
   }
-  return op_dtypes(entry.rule, operands, default_dtype);
+  auto dtypes = op_dtypes(entry.rule, operands, default_dtype);
+  if (!dtypes || !is_half(dtypes->operands)) return dtypes;
+  const bool with_remainder = entry.rule == TypeRule::same && entry.domain == Domain::nonzero_second;
+  const bool compares = entry.rule == TypeRule::compare && graph.device.kind == Device::Kind::cpu;
+  dtypes->round_numbers = with_remainder || compares;
+  return dtypes;
 }
 
 bool may_throw(OpId op, std::span<const Arg> args, DType operands, Device::Kind device) {
@@ -126,7 +133,7 @@ bool may_throw(OpId op, std::span<const Arg> args, DType operands, Device::Kind 
   if (row(op).domain != Domain::nonzero_second || row(op).rule == TypeRule::float_like || args.size() < 2) return false;
   const Arg& divisor = args[1];
   if (const auto* number = std::get_if<int64_t>(&divisor.data)) return *number == 0;
-  if (const auto* number = std::get_if<double>(&divisor.data)) return static_cast<int64_t>(*number) == 0;
+  if (const auto* number = std::get_if<double>(&divisor.data)) return ref::to_integer(*number, operands) == 0;
   const auto* flag = std::get_if<bool>(&divisor.data);
   return flag == nullptr || !*flag;
 }

@@ -106,6 +106,13 @@ TEST(Expand, operands_wider_than_a_half_are_rounded_to_it_first) {
             "cast %1 -> f16\ncast %0 -> f32\ncast %2 -> f32\nmul %3 %4 -> f32\ncast %5 -> f16\n");
 }
 
+TEST(Expand, numbers_beside_halves_are_rounded_where_aten_does) {
+  constexpr OpDTypes rounding{DType::f16, DType::b8, true};
+  constexpr OpDTypes plain{DType::f16, DType::b8};
+  EXPECT_EQ(expansion("eq", {DType::f16}, {value(0), Arg{0.1}}, rounding), "cast %0 -> f32\neq %1 0.099976 -> b8\n");
+  EXPECT_EQ(expansion("eq", {DType::f16}, {value(0), Arg{0.1}}, plain), "cast %0 -> f32\neq %1 0.100000 -> b8\n");
+}
+
 TEST(Expand, numbers_take_the_computation_dtype) {
   EXPECT_EQ(expansion("mul", {DType::i32}, {value(0), Arg{2.7}}, ints), "mul %0 2 -> i32\n");
   EXPECT_EQ(expansion("mul", {DType::f32}, {value(0), Arg{int64_t{3}}}, singles), "mul %0 3.000000 -> f32\n");

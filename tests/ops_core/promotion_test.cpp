@@ -126,6 +126,18 @@ TEST(Promotion, only_the_operands_of_a_call_count) {
   EXPECT_EQ(op_dtypes(graph, op_named("clamp"), bounds)->operands, f16);
 }
 
+TEST(Promotion, numbers_beside_halves_are_rounded_by_comparisons_on_the_cpu_and_by_remainders) {
+  Graph graph;
+  const std::vector<Arg> args = {value(graph.add1(Input{0}, {}, contiguous(f16, {4}, {}))), Arg{0.1}};
+  EXPECT_TRUE(op_dtypes(graph, op_named("eq"), args)->round_numbers);
+  EXPECT_TRUE(op_dtypes(graph, op_named("remainder"), args)->round_numbers);
+  EXPECT_FALSE(op_dtypes(graph, op_named("mul"), args)->round_numbers);
+  EXPECT_FALSE(op_dtypes(graph, op_named("div"), args)->round_numbers);
+  graph.device = {Device::Kind::cuda, 0};
+  EXPECT_FALSE(op_dtypes(graph, op_named("eq"), args)->round_numbers);
+  EXPECT_TRUE(op_dtypes(graph, op_named("remainder"), args)->round_numbers);
+}
+
 TEST(MayThrow, integer_division_on_the_cpu_unless_the_divisor_is_a_number_other_than_zero) {
   const Arg tensor_arg{ValueId{0}};
   const std::vector<Arg> by_tensor = {tensor_arg, tensor_arg};
