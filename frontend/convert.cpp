@@ -172,7 +172,7 @@ c10::IValue ivalue_of(const ir::Arg& arg, const c10::Type& declared, const Value
   }
 }
 
-std::optional<std::vector<at::Tensor>> tensors_of(std::span<const c10::IValue> results) {
+std::vector<at::Tensor> tensors_of(std::span<const c10::IValue> results) {
   std::vector<at::Tensor> tensors;
   const auto keep = [&](const at::Tensor& tensor) {
     if (tensor.defined()) tensors.push_back(tensor);
@@ -182,8 +182,6 @@ std::optional<std::vector<at::Tensor>> tensors_of(std::span<const c10::IValue> r
       keep(result.toTensor());
     } else if (result.isTensorList()) {
       for (const at::Tensor& tensor : result.toTensorVector()) keep(tensor);
-    } else if (!result.isNone()) {
-      return std::nullopt;
     }
   }
   return tensors;

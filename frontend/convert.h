@@ -38,8 +38,8 @@ using ValueToTensor = std::function<at::Tensor(ir::ValueId)>;
 [[nodiscard]] c10::IValue ivalue_of(const ir::Arg& arg, const c10::Type& declared, const ValueToTensor& tensor,
                                     std::span<const c10::IValue> opaques);
 
-/// The tensors a call returned, as an ir::Call counts its results: in schema order, lists opened, undefined tensors
-/// left out. Nothing when a result is neither a tensor nor a list of tensors.
-[[nodiscard]] std::optional<std::vector<at::Tensor>> tensors_of(std::span<const c10::IValue> results);
+/// The tensors a call returned, as an ir::Call counts its results: in schema order, lists opened; undefined tensors
+/// and what is no tensor (sizes that attention hands to its backward) are left out.
+[[nodiscard]] std::vector<at::Tensor> tensors_of(std::span<const c10::IValue> results);
 
 }  // namespace sinter::frontend

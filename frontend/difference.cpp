@@ -140,9 +140,14 @@ class Comparison {
                         [&](const ir::Arg& x, const ir::Arg& y) { return same(x, y); });
     }
     if (const auto* opaque = std::get_if<ir::Opaque>(&a.data)) {
-      return first_.opaques[opaque->index].is(second_.opaques[std::get<ir::Opaque>(b.data).index]);
+      return same_opaque(first_.opaques[opaque->index], second_.opaques[std::get<ir::Opaque>(b.data).index]);
     }
     return a == b;
+  }
+
+  static bool same_opaque(const c10::IValue& a, const c10::IValue& b) {
+    if (a.isComplexDouble() && b.isComplexDouble()) return a.toComplexDouble() == b.toComplexDouble();
+    return a.is(b);
   }
 
   /// Equal to the bit, so that nan equals itself and the zeros differ.

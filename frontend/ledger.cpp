@@ -37,7 +37,7 @@ Memory* TensorLedger::memory(const at::Tensor& tensor) {
 Memory& TensorLedger::memory_or_add(const at::Tensor& tensor) {
   const auto [entry, added] =
       memories_.try_emplace(tensor.storage().unsafeGetStorageImpl(),
-                            Memory{tensor.storage().getWeakStorageImpl(), {}, false, false, false, 0});
+                            Memory{tensor.storage().getWeakStorageImpl(), {}, false, false, false, false, 0});
   return entry->second;
 }
 

@@ -35,6 +35,7 @@ struct Memory {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;
   std::vector<Region> regions;
   bool opaque = false;         ///< some tensors over it overlap in a way the IR cannot say: it must not be written
+  bool left_device = false;    ///< CPU memory an operator filled from CUDA tensors, though it is no copy
   bool watched = false;        ///< the program may fill it behind the dispatcher's back
   bool uninitialised = false;  ///< no operator and no content has defined it yet
   uint64_t hash = 0;           ///< of its bytes after the last recorded operator that wrote it; when watched

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "frontend/convert.h"
@@ -37,23 +39,30 @@ bool sizes_from_data(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments)
   return true;
 }
 
-/// True when the call writes all of the tensor without reading it.
-bool only_writes(const OpFacts& facts, const c10::Argument& argument) {
-  if (argument.is_out() || facts.random) return true;
-  return facts.name.starts_with("aten::copy_") || facts.name.starts_with("aten::fill_") ||
-         facts.name.starts_with("aten::zero_");
-}
-
-bool resizes(const OpFacts& facts) {
-  return facts.name.starts_with("aten::resize_") || facts.name.starts_with("aten::set_");
-}
-
 /// The operator's own name: "relu" of "aten::relu_", "add" of "aten::add.Tensor".
 std::string value_hint(const std::string& op) {
   std::string base = op.substr(op.find("::") + 2);
   base.resize(std::min(base.size(), base.find('.')));
   while (base.ends_with('_')) base.pop_back();
   return base;
+}
+
+/// True when the call writes all of the tensor without reading it.
+bool only_writes(const OpFacts& facts, const c10::Argument& argument) {
+  constexpr std::array<std::string_view, 11> writers{"copy",      "fill",   "zero",      "normal",
+                                                     "uniform",   "random", "bernoulli", "exponential",
+                                                     "geometric", "cauchy", "log_normal"};
+  return argument.is_out() || std::find(writers.begin(), writers.end(), value_hint(facts.name)) != writers.end();
+}
+
+/// True for operators whose very purpose is to bring a tensor to another device.
+bool copies(const OpFacts& facts) {
+  const std::string base = value_hint(facts.name);
+  return base == "_to_copy" || base == "copy" || base == "_copy_from";
+}
+
+bool resizes(const OpFacts& facts) {
+  return facts.name.starts_with("aten::resize_") || facts.name.starts_with("aten::set_");
 }
 
 GraphBreak host_read(const OpFacts& facts, std::string reason) {
@@ -87,7 +96,11 @@ void Recorder::stop(GraphBreak reason) {
 
 void Recorder::fail(GraphBreak reason, const Frames& frames, const std::string& module) {
   recording_ = false;
-  if (trace_.graph_break) return;
+  if (!trace_.graph_break) trace_.graph_break = located(std::move(reason), frames, module);
+}
+
+GraphBreak Recorder::located(GraphBreak reason, const Frames& frames, const std::string& module) {
+  if (!reason.where.empty()) return reason;
   scopes_.resolve({&frames});
   const std::string place = scopes_.place(frames);
   const std::string function = scopes_.function(frames);
@@ -95,7 +108,7 @@ void Recorder::fail(GraphBreak reason, const Frames& frames, const std::string& 
   if (!module.empty() && !place.empty()) reason.where += "  ";
   reason.where += place;
   if (place != function) reason.where += " in " + function;
-  trace_.graph_break = std::move(reason);
+  return reason;
 }
 
 std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
@@ -110,8 +123,7 @@ std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op,
     const bool written = std::find(facts.mutates.begin(), facts.mutates.end(), i) != facts.mutates.end();
     const bool overwritten = written && only_writes(facts, declared[i]);
     const TensorToArg encoder = [&](const at::Tensor& tensor) -> ir::Arg {
-      if (overwritten && recording_) resolve(tensor, true);
-      return encode(tensor, pending);
+      return encode(tensor, overwritten, pending);
     };
     pending.args.push_back(arg_of(arguments[i], *declared[i].real_type(), encoder, trace_.opaques));
   }
@@ -126,7 +138,7 @@ std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op,
   return pending;
 }
 
-ir::Arg Recorder::encode(const at::Tensor& tensor, Pending& pending) {
+ir::Arg Recorder::encode(const at::Tensor& tensor, bool overwritten, Pending& pending) {
   if (!recording_) return {};
   if (const auto kind = unsupported_kind(tensor)) {
     fail(unsupported(*pending.facts, fmt::format("an argument is {}", *kind), "compile the part around it"),
@@ -140,7 +152,11 @@ ir::Arg Recorder::encode(const at::Tensor& tensor, Pending& pending) {
     if (tensor.scalar_type() == at::kLong) return {*tensor.const_data_ptr<int64_t>()};
     if (tensor.scalar_type() == at::kDouble) return {*tensor.const_data_ptr<double>()};
   }
-  const ir::ValueId value = resolve(tensor, false);
+  const ir::ValueId value = resolve(tensor, overwritten);
+  if (ledger_.memory(tensor)->left_device) {
+    fail(host_read(*pending.facts, "reads on the CPU what was computed on a CUDA device"), pending.frames,
+         pending.module);
+  }
   pending.reads_cuda = pending.reads_cuda || tensor.is_cuda();
   const std::string& module = owner(value);
   if (pending.module.empty()) pending.module = module;
@@ -154,9 +170,8 @@ ir::Arg Recorder::encode(const at::Tensor& tensor, Pending& pending) {
 void Recorder::note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending) {
   const OpFacts& facts = *pending.facts;
   pending.mutates = facts.mutates;
-  for (const uint32_t position : unsaid_writes(facts, arguments)) {
-    if (!pending.args[position].is_none()) pending.mutates.push_back(position);
-  }
+  for (const uint32_t position : unsaid_writes(facts, arguments)) pending.mutates.push_back(position);
+  std::erase_if(pending.mutates, [&](uint32_t position) { return pending.args[position].is_none(); });
   if (pending.mutates.empty()) return;
   if (resizes(facts)) {
     return fail(unsupported(facts, "changes the storage of a tensor", "make a new tensor instead"), pending.frames,
@@ -170,7 +185,7 @@ void Recorder::note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pendin
   if (!recording_) return;
   // Content that is written becomes a tensor of the graph's own: encode the written arguments again.
   for (const uint32_t position : pending.mutates) {
-    const TensorToArg encoder = [&](const at::Tensor& tensor) { return encode(tensor, pending); };
+    const TensorToArg encoder = [&](const at::Tensor& tensor) { return encode(tensor, true, pending); };
     pending.args[position] = arg_of(arguments[position], *c10::AnyType::get(), encoder, trace_.opaques);
   }
 }
@@ -201,7 +216,7 @@ void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {
                         "writes to " + description(root),
                         "return the new value, or update state outside the compiled callable"};
     if (!leaf->name.empty()) return fail(std::move(mutation), pending.frames, pending.module);
-    if (!leaf->mutation) leaf->mutation = std::move(mutation);
+    if (!leaf->mutation) leaf->mutation = located(std::move(mutation), pending.frames, pending.module);
     own_content(tensor);
   }
   if (tensor.device().is_cpu() && pending.reads_cuda) {
@@ -216,21 +231,20 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
   if (!recording_) return;
   const OpFacts& facts = *pending.facts;
   const auto tensors = tensors_of({results.data(), results.size()});
-  if (!tensors) return fail(host_read(facts, "gives a number"), pending.frames, pending.module);
   std::vector<ir::Type> types;
   std::vector<bool> known_before;
-  for (const at::Tensor& tensor : *tensors) {
+  for (const at::Tensor& tensor : tensors) {
     if (const auto kind = unsupported_kind(tensor)) {
       return fail(unsupported(facts, fmt::format("a result is {}", *kind), "compile the part around it"),
                   pending.frames, pending.module);
     }
-    if (pending.reads_cuda && tensor.device().is_cpu() && !ledger_.memory(tensor)) {
+    if (pending.reads_cuda && tensor.device().is_cpu() && copies(facts)) {
       return fail(host_read(facts, "copies a CUDA tensor to the CPU"), pending.frames, pending.module);
     }
     types.push_back(type_of(tensor));
     known_before.push_back(ledger_.memory(tensor) != nullptr);
   }
-  if (!check_written(pending, *tensors)) return;
+  if (!check_written(pending, tensors)) return;
 
   const bool views = facts.view_in_place && !facts.functional.empty();
   ir::Call call{views ? facts.functional : facts.name, {}, {}, facts.random, facts.impure};
@@ -242,10 +256,10 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
   const std::vector<ir::ValueId> values = trace_.graph.node(node).results;
   for (size_t i = 0; i < values.size(); ++i) {
     trace_.graph.value(values[i]).hint = value_hint(facts.name);
-    place_result((*tensors)[i], values[i], known_before[i], pending);
+    place_result(tensors[i], values[i], known_before[i], pending);
     if (pending.owned) set_owner(values[i], pending.module);
   }
-  watch(pending, *tensors);
+  watch(pending, tensors);
   places_[node.index] = {std::move(pending.module), std::move(pending.frames)};
 }
 
@@ -287,6 +301,7 @@ void Recorder::place_result(const at::Tensor& tensor, ir::ValueId value, bool kn
   }
   Memory& memory = ledger_.memory_or_add(tensor);
   memory.opaque = memory.opaque || placement.kind == Placement::Kind::overlapping;
+  memory.left_device = pending.reads_cuda && tensor.device().is_cpu();
   ledger_.add_region(tensor, value);
 }
 

@@ -76,7 +76,8 @@ class Recorder : public c10::DebugInfoBase {
 
   // recorder.cpp: calls
   void fail(GraphBreak reason, const Frames& frames, const std::string& module);
-  ir::Arg encode(const at::Tensor& tensor, Pending& pending);
+  [[nodiscard]] GraphBreak located(GraphBreak reason, const Frames& frames, const std::string& module);
+  ir::Arg encode(const at::Tensor& tensor, bool overwritten, Pending& pending);
   void note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending);
   void check_write(const at::Tensor& tensor, Pending& pending);
   bool check_written(const Pending& pending, std::span<const at::Tensor> results);
@@ -100,9 +101,12 @@ class Recorder : public c10::DebugInfoBase {
   [[nodiscard]] std::string description(ir::ValueId value);
 
   // recorder_finish.cpp
+  void finish_outputs(std::span<const at::Tensor> outputs);
+  void finish_inputs();
   void finish_leaves(std::span<const at::Tensor> outputs);
   void finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs);
   void finish_scopes();
+  void choose_device();
   void order_leaves_first();
 
   std::mutex mutex_;
@@ -111,6 +115,11 @@ class Recorder : public c10::DebugInfoBase {
   OpFactsCache facts_;
   TensorLedger ledger_;
   Scopes scopes_;
+  struct Argument {
+    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+    Layout layout;
+  };
+  std::vector<Argument> inputs_;
   std::vector<Leaf> leaves_;
   int64_t content_bytes_ = 0;
   std::vector<Named> names_;

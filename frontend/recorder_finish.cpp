@@ -23,33 +23,73 @@ bool only_outputs_hold(const c10::StorageImpl& storage, size_t strong_references
 
 Trace Recorder::finish(std::span<const at::Tensor> outputs) {
   const std::lock_guard lock(mutex_);
+  finish_outputs(outputs);
+  finish_inputs();
+  finish_leaves(outputs);
+  recording_ = false;
+  finish_scopes();
+  choose_device();
+  order_leaves_first();
+  return std::move(trace_);
+}
+
+void Recorder::finish_outputs(std::span<const at::Tensor> outputs) {
   for (size_t i = 0; i < outputs.size() && recording_; ++i) {
     const at::Tensor& output = outputs[i];
     const auto kind = output.defined() ? unsupported_kind(output) : std::optional<std::string>("an undefined tensor");
     if (kind) {
-      fail({BreakCode::unsupported_input,
-            {},
-            {},
-            fmt::format("result {} is {}", i, *kind),
-            "return dense tensors on the CPU or a CUDA device"},
-           {}, {});
-      break;
+      return fail({BreakCode::unsupported_input,
+                   {},
+                   {},
+                   fmt::format("result {} is {}", i, *kind),
+                   "return dense tensors on the CPU or a CUDA device"},
+                  {}, {});
     }
     trace_.graph.outputs.push_back(resolve(output, false));
+    if (!ledger_.memory(output)->left_device) continue;
+    fail({BreakCode::host_read,
+          {},
+          {},
+          fmt::format("result {} was computed on a CUDA device and lies on the CPU", i),
+          "return it on its device"},
+         {}, {});
   }
-  if (recording_) finish_leaves(outputs);
-  recording_ = false;
-  finish_scopes();
-  order_leaves_first();
-  return std::move(trace_);
+}
+
+void Recorder::finish_inputs() {
+  for (size_t i = 0; i < inputs_.size() && recording_; ++i) {
+    const auto tensor = inputs_[i].tensor.lock();
+    if (tensor && Layout::of(at::Tensor(tensor)) == inputs_[i].layout) continue;
+    fail({BreakCode::input_mutation,
+          {},
+          {},
+          fmt::format("input {} changed its storage or sizes during the call", i),
+          "make a new tensor instead"},
+         {}, {});
+  }
 }
 
 void Recorder::finish_leaves(std::span<const at::Tensor> outputs) {
   for (Leaf& leaf : leaves_) {
     if (recording_) finish_leaf(leaf, outputs);
   }
-  if (trace_.graph.order().empty() || trace_.graph.node(trace_.graph.order()[0]).as<ir::Input>()) return;
-  trace_.graph.device = trace_.graph.value(trace_.graph.node(trace_.graph.order()[0]).results[0]).type.device;
+}
+
+/// The device of most values; the first one of those that tie.
+void Recorder::choose_device() {
+  std::vector<std::pair<ir::Device, size_t>> counts;
+  for (uint32_t i = 0; i < trace_.graph.value_count(); ++i) {
+    const ir::Device device = trace_.graph.value({i}).type.device;
+    const auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& row) { return row.first == device; });
+    if (found == counts.end()) {
+      counts.emplace_back(device, 1);
+    } else {
+      ++found->second;
+    }
+  }
+  const auto most =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != counts.end()) trace_.graph.device = most->first;
 }
 
 void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
@@ -76,7 +116,7 @@ void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
     trace_.states.push_back({std::move(name), leaf.tensor});
     return;
   }
-  size_t references = leaf.storage.use_count();
+  const size_t references = leaf.storage.use_count();
   if (const auto storage = leaf.storage.lock(); storage && !only_outputs_hold(*storage, references, outputs)) {
     return fail({BreakCode::unsupported_op,
                  {},

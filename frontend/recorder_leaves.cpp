@@ -34,6 +34,7 @@ std::optional<std::string> unsupported_kind(const at::Tensor& tensor) {
                                          c10::DispatchKey::Functionalize, c10::DispatchKey::Python});
   if (tensor.key_set().has_any(wrapped)) return "a wrapped tensor (a tensor subclass or a function transform)";
   if (tensor.is_conj() || tensor.is_neg()) return "a conjugated or negated view";
+  if (tensor.has_names()) return "a tensor with named dimensions";
   if (!tensor.has_storage()) return "a tensor without storage";
   return std::nullopt;
 }
@@ -82,7 +83,7 @@ void Recorder::add_input(const at::Tensor& tensor, uint32_t index) {
   }
   const ir::ValueId value = trace_.graph.add1(ir::Input{index}, {}, type_of(tensor));
   trace_.graph.value(value).hint = fmt::format("x{}", index);
-  if (index == 0) trace_.graph.device = device_of(tensor.device());
+  inputs_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), Layout::of(tensor)});
   const Placement placement = ledger_.place(tensor);
   if (placement.kind == Placement::Kind::inside) {
     trace_.graph.value(value).alias = ir::Alias{placement.base, placement.offset};
@@ -105,6 +106,14 @@ ir::ValueId Recorder::resolve(const at::Tensor& tensor, bool overwritten) {
   if (placement.kind != Placement::Kind::inside && add_named_over(tensor)) placement = ledger_.place(tensor);
   if (const auto known = ledger_.find(tensor)) return *known;
   if (placement.kind == Placement::Kind::inside) return alias_of(tensor, placement);
+  if (placement.kind == Placement::Kind::overlapping) {
+    fail({BreakCode::unsupported_op,
+          {},
+          {},
+          "a tensor sees known memory through another dtype or layout",
+          "make it with an operator (view, as_strided)"},
+         scopes_.take(), {});
+  }
   return add_leaf(tensor, nullptr);
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <string_view>
 
 namespace sinter::frontend {
@@ -22,8 +23,9 @@ constexpr std::array<string_view, 14> kForeignLibraries{"libtorch", "libc10", "l
                                                         "libm.so",  "libgcc", "libgomp",   "libpthread", "ld-linux",
                                                         "libcu",    "libnv",  "libshm",    "[vdso]"};
 /// Namespaces whose templates and inline functions end up in the user's program.
-constexpr std::array<string_view, 8> kForeignNamespaces{
-    "torch::", "at::", "c10::", "std::", "caffe2::", "__gnu_cxx::", "sinter::", "testing::"};
+constexpr std::array<string_view, 9> kForeignNamespaces{
+    "torch::",           "at::", "c10::", "std::", "caffe2::", "__gnu_cxx::", "testing::", "sinter::detail::",
+    "sinter::frontend::"};
 
 string_view file_name(string_view path) { return path.substr(path.find_last_of('/') + 1); }
 
@@ -56,6 +58,49 @@ string_view without_return_type(string_view name) {
   }
   return name.substr(start);
 }
+
+/// The place of one address. The library's own name as the file stands for "no line known".
+Place place_of(const torch::unwind::Frame& frame, const std::string& program) {
+  if (frame.funcname.empty() || frame.funcname == "??") return {};
+  const std::string name = demangled(frame.funcname);
+  if (starts_with_any(without_return_type(name), kForeignNamespaces)) return {};
+  const bool has_line = frame.filename != program;
+  return {short_function_name(name), has_line ? fmt::format("{}:{}", file_name(frame.filename), frame.lineno) : ""};
+}
+
+/// What addresses of this process mean. That does not change while the program runs, and reading the symbols of a
+/// program takes milliseconds, so it is read once per address for all captures. Thread-safe.
+class PlaceTable {
+ public:
+  void look_up(const std::vector<void*>& addresses, std::unordered_map<void*, Place>& places) {
+    const std::lock_guard lock(mutex_);
+    add(addresses);
+    for (void* address : addresses) places[address] = places_.at(address);
+  }
+
+ private:
+  void add(const std::vector<void*>& addresses) {
+    std::vector<void*> wanted;
+    std::vector<std::string> programs;
+    for (void* address : addresses) {
+      if (!places_.try_emplace(address).second) continue;
+      std::string program = program_of(address);
+      if (program.empty()) continue;
+      wanted.push_back(address);
+      programs.push_back(std::move(program));
+    }
+    if (wanted.empty()) return;
+    const auto read = torch::unwind::symbolize(wanted, torch::unwind::Mode::fast);
+    const auto exported = torch::unwind::symbolize(wanted, torch::unwind::Mode::dladdr);  // stripped programs
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const bool named = !read[i].funcname.empty() && read[i].funcname != "??";
+      places_[wanted[i]] = place_of(named ? read[i] : exported[i], programs[i]);
+    }
+  }
+
+  std::mutex mutex_;
+  std::unordered_map<void*, Place> places_;
+};
 
 }  // namespace
 
@@ -92,31 +137,18 @@ Frames Scopes::take() const {
 }
 
 void Scopes::resolve(const std::vector<const Frames*>& stacks) {
-  std::vector<void*> wanted;
-  std::vector<std::string> programs;
+  std::vector<void*> addresses;
   for (const Frames* frames : stacks) {
     for (void* address : *frames) {
-      if (!places_.try_emplace(address).second) continue;
-      std::string program = program_of(address);
-      if (program.empty()) continue;
-      wanted.push_back(address);
-      programs.push_back(std::move(program));
+      if (places_.try_emplace(address).second) addresses.push_back(address);
     }
   }
-  if (wanted.empty()) return;
-  const std::vector<torch::unwind::Frame> found = torch::unwind::symbolize(wanted, torch::unwind::Mode::fast);
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const torch::unwind::Frame& frame = found[i];
-    if (frame.funcname.empty() || frame.funcname == "??") continue;
-    const std::string name = demangled(frame.funcname);
-    if (starts_with_any(without_return_type(name), kForeignNamespaces)) continue;
-    const bool has_line = frame.filename != programs[i];  // the library's own name stands for "no line known"
-    const std::string line = has_line ? fmt::format("{}:{}", file_name(frame.filename), frame.lineno) : std::string();
-    places_[wanted[i]] = {short_function_name(name), line};
-  }
+  if (addresses.empty()) return;
+  static PlaceTable table;
+  table.look_up(addresses, places_);
 }
 
-const Scopes::Place* Scopes::innermost(const Frames& frames) const {
+const Place* Scopes::innermost(const Frames& frames) const {
   for (void* address : frames) {
     const auto place = places_.find(address);
     if (place != places_.end() && !place->second.function.empty()) return &place->second;

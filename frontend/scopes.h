@@ -9,6 +9,12 @@ namespace sinter::frontend {
 /// A native stack: return addresses, innermost first.
 using Frames = std::vector<void*>;
 
+/// What an address of the program stands for; both empty when it is not the user's code.
+struct Place {
+  std::string function;  ///< "Bottleneck::forward"
+  std::string line;      ///< "resnet.cpp:58"; empty where the program has no line tables
+};
+
 /// Takes native stacks while a program runs and names the places in it afterwards. Taking one costs a fraction of a
 /// microsecond; names are looked up once per address, from symbols and, where the program has them, line tables,
 /// without starting another process. Not thread-safe.
@@ -27,13 +33,9 @@ class Scopes {
   [[nodiscard]] std::string function(const Frames& frames) const;
 
  private:
-  struct Place {
-    std::string function;
-    std::string line;  ///< "resnet.cpp:58", or empty
-  };
   [[nodiscard]] const Place* innermost(const Frames& frames) const;
   Frames outer_;
-  std::unordered_map<void*, Place> places_;  ///< an entry without a function is not the program's
+  std::unordered_map<void*, Place> places_;
 };
 
 /// "Net::forward" of "(anonymous namespace)::Net::forward(at::Tensor const&)": no parameters, template arguments or

@@ -1,0 +1,299 @@
+#include "tests/capture/capture_test.h"
+
+namespace capture_test {
+namespace {
+
+const at::Tensor& small() {
+  static const at::Tensor x = torch::rand({3}) + 0.5;
+  return x;
+}
+
+TEST(State, a_closed_over_tensor_gets_a_name_of_its_own) {
+  const at::Tensor w = torch::randn({3});
+  const Trace trace = trace_of([&](const at::Tensor& x) { return x * w + w; }, small());
+  ASSERT_EQ(trace.states.size(), 1);
+  EXPECT_EQ(trace.states[0].name, "closure.0");
+  EXPECT_EQ(trace.states[0].tensor.lock().get(), w.unsafeGetTensorImpl());
+}
+
+TEST(State, is_found_behind_data) {
+  const at::Tensor w = torch::randn({3});
+  const Trace trace =
+      trace_of([&] { return std::vector<at::Tensor>{small() * w.data()}; }, {small()}, {named("part.w", w)});
+  ASSERT_TRUE(whole(trace));
+  ASSERT_EQ(trace.states.size(), 1);
+  EXPECT_EQ(trace.states[0].name, "part.w");
+  EXPECT_TRUE(shows(trace, "# part"));
+}
+
+TEST(State, without_a_name_behind_data_is_a_break) {
+  const at::Tensor w = torch::randn({3});
+  const Trace trace = trace_of([&](const at::Tensor& x) { return x * w.data(); }, small());
+  EXPECT_TRUE(breaks(trace, BreakCode::unsupported_op, "", "through a temporary"));
+}
+
+TEST(State, that_is_written_breaks_and_is_named) {
+  at::Tensor w = torch::zeros({3});
+  const Trace trace =
+      trace_of([&] { return std::vector<at::Tensor>{w.add_(small())}; }, {small()}, {named("steps", w)});
+  EXPECT_TRUE(breaks(trace, BreakCode::state_mutation, "aten::add_.Tensor", "writes to steps"));
+}
+
+TEST(State, that_is_written_through_a_view_breaks) {
+  at::Tensor w = torch::zeros({3});
+  const Trace trace = trace_of([&](const at::Tensor& x) { return w.select(0, 1).fill_(2), x * w; }, small());
+  EXPECT_TRUE(breaks(trace, BreakCode::state_mutation, "aten::fill_.Scalar", "closed-over"));
+  EXPECT_NE(trace.graph_break->where, "");
+}
+
+TEST(State, whose_storage_is_replaced_breaks) {
+  at::Tensor w = torch::zeros({3});
+  const at::Tensor other = torch::ones({4});
+  const Trace trace =
+      trace_of([&](const at::Tensor& x) { return w.set_data(other), x * other.sum() + w.sum(); }, small());
+  EXPECT_TRUE(whole(trace));
+  at::Tensor v = torch::zeros({3});
+  const Trace later = trace_of(
+      [&](const at::Tensor& x) {
+        at::Tensor y = x + v;
+        v.set_data(other);
+        return y;
+      },
+      small());
+  EXPECT_TRUE(breaks(later, BreakCode::state_mutation, "", "changed its storage"));
+}
+
+TEST(Input, that_is_written_breaks) {
+  at::Tensor x = torch::zeros({3});
+  const Trace trace = trace_of([](const at::Tensor& v) { return v.add_(1); }, x);
+  EXPECT_TRUE(breaks(trace, BreakCode::input_mutation, "aten::add_.Tensor", "writes to input 0"));
+  EXPECT_EQ(x[0].item<float>(), 1) << "the program runs on";
+}
+
+TEST(Input, that_is_turned_in_place_breaks) {
+  at::Tensor x = torch::zeros({3, 2});
+  const Trace trace = trace_of([](const at::Tensor& v) { return v.t_().exp(); }, x);
+  EXPECT_TRUE(breaks(trace, BreakCode::input_mutation, "aten::t_", "input 0"));
+}
+
+TEST(Content, of_a_tensor_made_from_a_vector_is_kept) {
+  const Trace trace =
+      trace_of([](const at::Tensor& x) { return x * torch::tensor(std::vector<float>{1, 2, 3}); }, small());
+  ASSERT_TRUE(whole(trace));
+  ASSERT_EQ(trace.contents.size(), 1);
+  EXPECT_TRUE(torch::equal(trace.contents[0].value, torch::tensor(std::vector<float>{1, 2, 3})));
+  EXPECT_TRUE(shows(trace, "= content 0 : f32[3]"));
+}
+
+TEST(Content, of_foreign_memory_is_kept) {
+  std::vector<float> data{4, 5, 6};
+  const Trace trace = trace_of([&](const at::Tensor& x) { return x + torch::from_blob(data.data(), {3}); }, small());
+  ASSERT_TRUE(whole(trace));
+  ASSERT_EQ(trace.contents.size(), 1);
+  EXPECT_EQ(trace.contents[0].value[2].item<float>(), 6);
+}
+
+TEST(Content, written_through_an_accessor_replaces_what_the_factory_made) {
+  const Trace trace = trace_of(
+      [](const at::Tensor& x) {
+        at::Tensor mask = torch::zeros({3});
+        mask.accessor<float, 1>()[1] = 7;
+        return x + mask;
+      },
+      small());
+  ASSERT_TRUE(whole(trace));
+  ASSERT_EQ(trace.contents.size(), 1);
+  EXPECT_EQ(trace.contents[0].value[1].item<float>(), 7);
+}
+
+TEST(Content, written_between_two_reads_is_two_contents) {
+  const Trace trace = trace_of(
+      [](const at::Tensor& x) {
+        at::Tensor mask = torch::zeros({3});
+        const at::Tensor first = x + mask;
+        mask.data_ptr<float>()[0] = 3;
+        return first + mask;
+      },
+      small());
+  ASSERT_EQ(trace.contents.size(), 1);
+  EXPECT_TRUE(shows(trace, "aten.add.Tensor(%x0, %zeros, 1)"));
+}
+
+TEST(Content, of_an_untouched_factory_stays_an_operator) {
+  const Trace trace = trace_of([](const at::Tensor& x) { return x + torch::arange(3); }, small());
+  EXPECT_TRUE(trace.contents.empty()) << text_of(trace);
+}
+
+TEST(Content, that_an_operator_writes_is_copied_first) {
+  const Trace trace = trace_of(
+      [](const at::Tensor& x) {
+        at::Tensor table = torch::tensor(std::vector<float>{1, 2, 3});
+        table.mul_(2);
+        return x + table;
+      },
+      small());
+  ASSERT_TRUE(whole(trace));
+  EXPECT_EQ(trace.contents[0].value[0].item<float>(), 1);
+  EXPECT_TRUE(shows(trace, "aten.mul_.Tensor(%clone, 2) mutates(0)"));
+}
+
+TEST(Content, of_a_number_put_by_index_is_kept) {
+  const Trace trace = trace_of(
+      [](const at::Tensor& x) {
+        at::Tensor y = x.clone();
+        y.index_put_({0}, 2.0);
+        return y;
+      },
+      small());
+  EXPECT_TRUE(whole(trace));
+}
+
+TEST(Content, that_is_returned_is_kept) {
+  const Trace trace = trace_of([](const at::Tensor&) { return torch::tensor(std::vector<float>{1, 2}); }, small());
+  ASSERT_TRUE(whole(trace));
+  EXPECT_EQ(trace.contents.size(), 1);
+}
+
+TEST(Breaks, item_reads_the_host) {
+  const Trace trace = trace_of([](const at::Tensor& x) { return x * x.sum().item<float>(); }, small());
+  EXPECT_TRUE(breaks(trace, BreakCode::host_read, "aten::_local_scalar_dense", "to the host"));
+  EXPECT_NE(trace.graph_break->where.find("leaves_test.cpp:"), std::string::npos) << trace.graph_break->where;
+}
+
+TEST(Breaks, a_condition_on_a_tensor_reads_the_host) {
+  const Trace trace = trace_of([](const at::Tensor& x) { return (x.sum() > 0).item<bool>() ? x + 1 : x - 1; }, small());
+  EXPECT_TRUE(breaks(trace, BreakCode::host_read, "aten::_local_scalar_dense", ""));
+}
+
+TEST(Breaks, comparing_tensors_reads_the_host) {
+  const Trace trace = trace_of([](const at::Tensor& x) { return torch::equal(x, x + 1) ? x : x + 1; }, small());
+  EXPECT_TRUE(breaks(trace, BreakCode::host_read, "aten::equal", ""));
+  const Trace close = trace_of([](const at::Tensor& x) { return torch::allclose(x, x + 1) ? x : x + 1; }, small());
+  ASSERT_TRUE(close.graph_break);
+  EXPECT_EQ(close.graph_break->code, BreakCode::host_read);
+}
+
+TEST(Breaks, sizes_that_depend_on_data_read_the_host) {
+  EXPECT_TRUE(breaks(trace_of([](const at::Tensor& x) { return x.nonzero(); }, small()), BreakCode::host_read,
+                     "aten::nonzero", "depend on data"));
+  EXPECT_TRUE(breaks(trace_of([](const at::Tensor& x) { return x.masked_select(x > 1); }, small()),
+                     BreakCode::host_read, "aten::masked_select", "depend on data"));
+  EXPECT_TRUE(breaks(trace_of([](const at::Tensor& x) { return x.index({x > 1}); }, small()), BreakCode::host_read,
+                     "aten::index.Tensor", "depend on data"));
+}
+
+TEST(Breaks, indexing_by_numbers_does_not) {
+  const at::Tensor index = torch::tensor(std::vector<int64_t>{2, 0});
+  EXPECT_TRUE(whole(trace_of([&](const at::Tensor& x) { return x.index({index}); }, small())));
+}
+
+TEST(Breaks, sparse_tensors_are_not_supported) {
+  const Trace trace = trace_of([](const at::Tensor& x) { return x.to_sparse().to_dense(); }, small());
+  ASSERT_TRUE(trace.graph_break);
+}
+
+TEST(Breaks, a_sparse_input_is_not_supported) {
+  const at::Tensor x = small().to_sparse();
+  const Trace trace = trace_of([](const at::Tensor& v) { return v + v; }, x);
+  EXPECT_TRUE(breaks(trace, BreakCode::unsupported_input, "", "input 0 is a sparse tensor"));
+}
+
+TEST(Breaks, conjugated_views_are_not_supported) {
+  const at::Tensor z = torch::randn({3}, at::kComplexFloat);
+  const Trace trace = trace_of([](const at::Tensor& v) { return v.conj(); }, z);
+  ASSERT_TRUE(trace.graph_break);
+}
+
+TEST(Breaks, resizing_is_not_supported) {
+  const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).resize_({7}); }, small());
+  EXPECT_TRUE(breaks(trace, BreakCode::unsupported_op, "aten::resize_", "storage"));
+}
+
+TEST(Breaks, a_break_leaves_the_results_alone) {
+  std::vector<at::Tensor> outputs;
+  const torch::NoGradGuard no_grad;
+  const Trace trace = capture([&] { return std::vector<at::Tensor>{small() * small().sum().item<float>()}; },
+                              std::vector<at::Tensor>{small()}, {}, &outputs);
+  ASSERT_TRUE(trace.graph_break);
+  EXPECT_TRUE(torch::equal(outputs[0], small() * small().sum().item<float>()));
+}
+
+TEST(Breaks, an_input_that_requires_gradients_is_named) {
+  at::Tensor x = torch::ones({3}, at::requires_grad());
+  const Trace trace = capture([&] { return std::vector<at::Tensor>{x * 2}; }, std::vector<at::Tensor>{x}, {}, nullptr);
+  EXPECT_TRUE(breaks(trace, BreakCode::needs_gradient, "", "input 0 requires gradients"));
+  EXPECT_TRUE(needs_gradient(std::vector<at::Tensor>{x}, {}));
+  const torch::NoGradGuard no_grad;
+  EXPECT_FALSE(needs_gradient(std::vector<at::Tensor>{x}, {}));
+}
+
+TEST(Difference, names_operator_argument_and_both_values) {
+  int calls = 0;
+  const auto run = [&] { return trace_of([&](const at::Tensor& x) { return x + ++calls; }, small()); };
+  const Trace first = run();
+  const Trace second = run();
+  const auto found = difference(first, second);
+  ASSERT_TRUE(found);
+  EXPECT_NE(found->find("aten::add.Tensor"), std::string::npos) << *found;
+  EXPECT_NE(found->find("was 1, is 2"), std::string::npos) << *found;
+  EXPECT_NE(found->find("leaves_test.cpp"), std::string::npos) << *found;
+}
+
+TEST(Difference, sees_another_operator) {
+  bool odd = false;
+  const auto run = [&] {
+    return trace_of([&](const at::Tensor& x) { return (odd = !odd) ? x.sin() : x.cos(); }, small());
+  };
+  const Trace first = run();
+  const Trace second = run();
+  ASSERT_TRUE(difference(first, second));
+  EXPECT_NE(difference(first, second)->find("aten::sin"), std::string::npos);
+}
+
+TEST(Difference, sees_other_wiring) {
+  bool odd = false;
+  const auto run = [&] {
+    return trace_of(
+        [&](const at::Tensor& x) {
+          const at::Tensor a = x.sin(), b = x.cos();
+          return (odd = !odd) ? a - b : b - a;
+        },
+        small());
+  };
+  const Trace first = run();
+  EXPECT_TRUE(difference(first, run()));
+}
+
+TEST(Difference, sees_more_operators_and_other_results) {
+  int calls = 0;
+  const auto run = [&] {
+    return trace_of([&](const at::Tensor& x) { return ++calls == 1 ? x.sin() : x.sin().cos(); }, small());
+  };
+  const Trace first = run();
+  const auto found = difference(first, run());
+  ASSERT_TRUE(found);
+  EXPECT_NE(found->find("second run only"), std::string::npos) << *found;
+}
+
+TEST(Difference, sees_content_that_changed) {
+  float value = 0;
+  const auto run = [&] {
+    return trace_of([&](const at::Tensor& x) { return x * torch::tensor(std::vector<float>{1, 2, ++value}); }, small());
+  };
+  const Trace first = run();
+  const auto found = difference(first, run());
+  ASSERT_TRUE(found);
+  EXPECT_NE(found->find("content 0"), std::string::npos) << *found;
+}
+
+TEST(Difference, is_none_between_equal_runs) {
+  const auto run = [&] {
+    return trace_of([&](const at::Tensor& x) { return (x * NAN + torch::tensor(std::vector<float>{1, 2, 3})).relu_(); },
+                    small());
+  };
+  const Trace first = run();
+  EXPECT_EQ(difference(first, run()), std::nullopt);
+}
+
+}  // namespace
+}  // namespace capture_test
