@@ -26,3 +26,7 @@ set(CMAKE_BUILD_RPATH "${torch_root}/lib:${nvidia_rpath}")
 # CUDA headers only (driver API, NVRTC): both libraries are opened at run time.
 add_library(sinter_cuda_headers INTERFACE)
 target_include_directories(sinter_cuda_headers SYSTEM INTERFACE ${cuda_root}/include)
+
+# The CUDA runtime library that LibTorch itself loads, for what measures with its events.
+add_library(sinter_cudart INTERFACE)
+target_link_libraries(sinter_cudart INTERFACE ${cuda_root}/lib/libcudart.so.13)
