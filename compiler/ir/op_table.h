@@ -64,7 +64,7 @@ inline constexpr LlvmText comparison{
 
 consteval OpRow native(std::string_view name, AtenNames aten, uint8_t arity, TypeRule rule, Reference reference,
                        CudaText cuda, LlvmText llvm, Domain domain) {
-  if (name.empty() || arity == 0 || reference == nullptr || cuda.text.empty()) throw "incomplete row";
+  if (name.empty() || arity == 0 || cuda.text.empty()) throw "incomplete row";
   const bool has_llvm = !(llvm.floating.empty() && llvm.signed_int.empty() && llvm.boolean.empty());
   if (!has_llvm && rule != TypeRule::cast) throw "a native row needs LLVM text";
   if (llvm.signed_int.empty() != llvm.unsigned_int.empty()) throw "integer forms come in pairs";

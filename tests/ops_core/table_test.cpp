@@ -97,6 +97,7 @@ TEST(OpTable, native_rows_have_complete_texts_with_known_placeholders) {
   for (const OpRow& entry : op_table()) {
     if (!entry.is_native()) continue;
     const Native& native = entry.native();
+    EXPECT_NE(native.reference, nullptr) << entry.name;
     for (const std::string_view text : {native.cuda, native.cuda_text(DType::i32)}) {
       expect_operands(entry, text);
       expect_holes(entry, text, {"t"});
