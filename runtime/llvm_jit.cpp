@@ -11,6 +11,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
@@ -79,9 +80,9 @@ std::unique_ptr<llvm::Module> parse(const KernelSource& source, llvm::LLVMContex
   return module;
 }
 
-/// The text is vectorised and unrolled already: what is left is merging equal address arithmetic and moving it out of
-/// loops. InstCombine is left out on purpose: it narrows fptrunc(min(fpext, fpext)) to arithmetic in half, which CPUs
-/// without AVX512-FP16 run lane by lane, and in LLVM 19 with the wrong NaN.
+/// The text is vectorised and unrolled already: what is left is inlining, merging equal address arithmetic and moving
+/// it out of loops. InstCombine is left out on purpose: it narrows fptrunc(min(fpext, fpext)) to arithmetic in half,
+/// which CPUs without AVX512-FP16 run lane by lane, and in LLVM 19 with the wrong NaN.
 void optimise(llvm::Module& module, llvm::TargetMachine& target) {
   llvm::PassBuilder builder(&target);
   llvm::LoopAnalysisManager loops;
@@ -94,6 +95,9 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, calls, modules);
 
+  llvm::ModulePassManager inlining;
+  inlining.addPass(llvm::AlwaysInlinerPass());
+  inlining.run(module, modules);
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions{}), /*UseMemorySSA=*/true,

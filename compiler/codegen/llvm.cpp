@@ -264,6 +264,7 @@ class Generator {
     std::string text;
     for (const std::string& declaration : out_.declarations()) text += fmt::format("declare {}\n", declaration);
     if (!text.empty()) text += '\n';
+    for (const std::string& definition : out_.definitions()) text += definition + '\n';
     text += fmt::format("define void @{}(ptr readonly %params, i64 %begin, i64 %end) nounwind {{\n", kernel_.name);
     return text + out_.body() + "}\n";
   }

@@ -1,8 +1,8 @@
 #include "compiler/codegen/llvm_ops.h"
 
 #include <algorithm>
-#include <array>
 
+#include "compiler/codegen/llvm_math.h"
 #include "compiler/support/errors.h"
 
 namespace sinter::codegen {
@@ -10,45 +10,6 @@ namespace sinter::codegen {
 using ir::DType;
 
 namespace {
-
-/// SLEEF's functions by C name, and the accuracy variants ATen calls.
-struct SleefFunction {
-  std::string_view c_name;
-  std::string_view f32 = "_u10";
-  std::string_view f64 = "_u10";
-};
-constexpr std::array sleef_functions = std::to_array<SleefFunction>({
-    {"acos"},
-    {"acosh"},
-    {"asin"},
-    {"asinh"},
-    {"atan"},
-    {"atan2"},
-    {"atanh"},
-    {"cbrt"},
-    {"cosh"},
-    {"erf"},
-    {"exp"},
-    {"exp2"},
-    {"expm1"},
-    {"lgamma"},
-    {"log"},
-    {"log10"},
-    {"log1p"},
-    {"log2"},
-    {"pow"},
-    {"sinh"},
-    {"tan"},
-    {"tanh"},
-    {"tgamma"},
-    {"sin", "_u35"},
-    {"cos", "_u35"},
-    {"erfc", "_u15", "_u15"},
-    {"hypot", "_u05", "_u05"},
-    {"fmod", "_", "_"},
-    {"nextafter", "_", "_"},
-    {"copysign", "_", "_"},
-});
 
 std::string libm_name(std::string_view c_name, DType dtype) {
   return fmt::format("{}{}", c_name, dtype == DType::f32 ? "f" : "");
@@ -182,15 +143,6 @@ bool take_prefix(std::string_view& text, std::string_view prefix) {
 
 }  // namespace
 
-std::string sleef_name(std::string_view c_name, DType dtype, int vector_bits) {
-  if (vector_bits < 256 || (dtype != DType::f32 && dtype != DType::f64)) return "";
-  const auto* found = std::ranges::find(sleef_functions, c_name, &SleefFunction::c_name);
-  if (found == sleef_functions.end()) return "";
-  const bool single = dtype == DType::f32;
-  return fmt::format("Sleef_{}{}{}{}{}", c_name, single ? "f" : "d", vector_bits / (single ? 32 : 64),
-                     single ? found->f32 : found->f64, vector_bits == 512 ? "avx512f" : "avx2");
-}
-
 bool is_call(const ir::OpRow& row, DType dtype) {
   const std::string_view text = row.native().llvm_text(dtype);
   return text.starts_with("call:") || text.starts_with("scalar:");
@@ -206,6 +158,10 @@ std::string emit_op(LlvmWriter& out, const ir::OpRow& row, const std::vector<std
   if (take_prefix(text, "intrinsic:")) return emit_intrinsic(out, text, operands, element, lanes);
   if (take_prefix(text, "scalar:")) return emit_lane_calls(out, libm_name(text, dtype), operands, element, lanes);
   if (!take_prefix(text, "call:")) return emit_template(out, text, operands, element, lanes);
+  if (const std::string own = define_inline(out, text, dtype, lanes, vector_bits); !own.empty()) {
+    const std::string type = vector_of(lanes, element);
+    return out.value("call {} @{}({})", type, own, typed(type, operands));
+  }
   const std::string function = sleef_name(text, dtype, vector_bits);
   if (function.empty()) return emit_lane_calls(out, libm_name(text, dtype), operands, element, lanes);
   return emit_wide_call(out, function, operands, element, vector_bits / (8 * ir::bytes_of(dtype)), lanes);

@@ -12,7 +12,7 @@ namespace sinter::codegen {
 ///
 ///   instructions over {r} {t} {mask} {0}..   one a line; {r}.a, {r}.b are temporaries
 ///   "intrinsic:floor"                        the LLVM intrinsic, overloaded on {t}
-///   "call:exp"                               SLEEF's vector function where there is one, else libm lane by lane
+///   "call:exp"                               a vector function: Sinter's own, SLEEF's, else libm lane by lane
 ///   "scalar:fmod"                            libm lane by lane
 ///
 /// Throws InternalError when the row has no form for the dtype.
@@ -21,9 +21,5 @@ namespace sinter::codegen {
 
 /// True when the op's form for the dtype is a call, which costs far more than an instruction.
 [[nodiscard]] bool is_call(const ir::OpRow& row, ir::DType dtype);
-
-/// Name of SLEEF's vector function for a C name, on full registers of `vector_bits`: "Sleef_expf16_u10avx512f";
-/// empty where SLEEF has none.
-[[nodiscard]] std::string sleef_name(std::string_view c_name, ir::DType dtype, int vector_bits);
 
 }  // namespace sinter::codegen

@@ -37,13 +37,17 @@ class LlvmWriter {
   std::string fresh() { return fmt::format("%t{}", next_++); }
   /// Adds `declare SIGNATURE` to the module, once.
   void declare(std::string signature) { declarations_.insert(std::move(signature)); }
+  /// Adds a function to the module, once.
+  void define(std::string definition) { definitions_.insert(std::move(definition)); }
 
   [[nodiscard]] const std::string& body() const { return body_; }
   [[nodiscard]] const std::set<std::string>& declarations() const { return declarations_; }
+  [[nodiscard]] const std::set<std::string>& definitions() const { return definitions_; }
 
  private:
   std::string body_;
   std::set<std::string> declarations_;
+  std::set<std::string> definitions_;
   int next_ = 0;
 };
 

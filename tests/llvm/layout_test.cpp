@@ -14,11 +14,16 @@ void expect_agreement(const kernel::Kernel& kernel, Tolerance tolerance = {}) {
   std::vector<Buffer> params = make_params(kernel);
   std::mt19937_64 random(11);
   for (Buffer& buffer : params) fill(buffer, random, {.special = false});
-  for (const int width : host_widths()) EXPECT_EQ(compare_with_reference(kernel, params, width, tolerance), "");
+  for (const int width : host_widths()) ASSERT_EQ(compare_with_reference(kernel, params, width, tolerance), "");
 }
 
+/// Lengths around one vector and one step of the main loop, at every width.
 TEST(Layouts, every_length_of_tail_is_written_and_nothing_behind_it) {
-  for (int64_t numel = 1; numel <= 140; ++numel) expect_agreement(gelu(numel), {.ulps = 8});
+  for (const int64_t numel : {1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 191, 193, 260}) {
+    KernelBuilder b("fused_neg", {numel});
+    b.output(DType::f32, b.op("neg", {b.input(DType::f32, {1})}, DType::f32), {1});
+    expect_agreement(b.kernel());
+  }
 }
 
 TEST(Layouts, a_bias_repeats_over_rows) {
