@@ -1,5 +1,7 @@
 #include "compiler/generate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
@@ -109,9 +111,16 @@ class Generator {
     const passes::PlannedKernel& use = planned_.kernels[launch.kernel];
     KernelSource source = generate(*graph_.node(use.node).as<Fused>(), launch, use.in_place);
     auto& plan = planned_.plan;
-    const auto [known, added] = by_text_.try_emplace(source.text, static_cast<uint32_t>(plan.kernels.size()));
+    const auto next = static_cast<uint32_t>(plan.kernels.size());
+    const auto [known, added] = known_.try_emplace(identity(source), next);
     if (added) plan.kernels.push_back(std::move(source));
     return known->second;
+  }
+
+  /// What makes two launches the same kernel: the text, and the geometry it is launched with.
+  static std::string identity(const KernelSource& source) {
+    return fmt::format("{} {} {} {} {} {} {} {}\n{}", source.numel, source.granule, source.grid[0], source.grid[1],
+                       source.grid[2], source.block[0], source.block[1], source.block[2], source.text);
   }
 
   KernelSource generate(const Fused& fused, const Launch& launch, const std::vector<bool>& in_place) {
@@ -141,7 +150,7 @@ class Generator {
   const Graph& graph_;
   passes::PlannedMemory planned_;
   const CompileOptions& options_;
-  std::unordered_map<std::string, uint32_t> by_text_;
+  std::unordered_map<std::string, uint32_t> known_;  ///< by identity
 };
 
 }  // namespace
