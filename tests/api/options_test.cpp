@@ -38,7 +38,8 @@ TEST_F(OptionsOf, verify_every_third_call_captures_and_compares_those) {
   auto fast = compile(erf_gelu, {.verify = 3});
   for (int call = 0; call < 9; ++call) fast(at::ones({8}));
   std::vector<int64_t> calls;
-  for (const auto& check : fast.report().entries[0].verifications) calls.push_back(check.call);
+  const auto report = fast.report();
+  for (const auto& check : report.entries[0].verifications) calls.push_back(check.call);
   EXPECT_EQ(calls, (std::vector<int64_t>{2, 3, 6, 9}));
   EXPECT_TRUE(unbroken(fast.report()));
 }
