@@ -11,25 +11,12 @@ namespace sinter::codegen {
 namespace {
 
 using kernel::Kernel;
-using kernel::Param;
-
-/// "f32 + f32 + f32 (by value) -> f16 over [64,1024], 8 elements a thread and access, 2 in flight"
-std::string shape_line(const Kernel& kernel, const Schedule& plan) {
-  std::string inputs;
-  std::string outputs;
-  for (const Param& param : kernel.params) {
-    std::string& side = param.role == Param::Role::output ? outputs : inputs;
-    side += fmt::format("{}{}", side.empty() ? "" : " + ", ir::name(param.dtype));
-    if (param.role == Param::Role::host_scalar) side += " by value";
-  }
-  return fmt::format("{} -> {} over [{}], {} x {} elements a thread", inputs, outputs, fmt::join(kernel.extents, ","),
-                     plan.unroll, plan.width);
-}
 
 std::string comment_of(const Kernel& kernel, const Schedule& plan) {
   std::string text;
   for (const auto& line : kernel.comment) text += "// " + line + "\n";
-  return text + "// " + shape_line(kernel, plan) + "\n";
+  return text + fmt::format("// over [{}], {} x {} elements a thread\n", fmt::join(kernel.extents, ","), plan.unroll,
+                            plan.width);
 }
 
 std::vector<std::string> op_names(const Kernel& kernel) {

@@ -1,0 +1,70 @@
+#include "tests/emulator/nvrtc.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace sinter::test {
+
+/// NVRTC's C functions; a program is an opaque pointer and 0 is success.
+struct Nvrtc::Functions {
+  int (*create)(void** program, const char* text, const char* name, int headers, const char* const*,
+                const char* const*);
+  int (*compile)(void* program, int options, const char* const* option);
+  int (*log_size)(void* program, size_t* size);
+  int (*log)(void* program, char* text);
+  int (*destroy)(void** program);
+};
+
+namespace {
+
+template <class F>
+bool find(void* library, const char* name, F*& function) {
+  function = reinterpret_cast<F*>(dlsym(library, name));
+  return function != nullptr;
+}
+
+}  // namespace
+
+std::optional<Nvrtc> Nvrtc::open() {
+  const char* root = std::getenv("SINTER_LIBTORCH");
+  if (root == nullptr || *root == '\0') return std::nullopt;
+  void* library = nullptr;
+  for (const char* folder : {"/nvidia/cu13/lib", "/../nvidia/cu13/lib"}) {
+    if (library == nullptr) library = dlopen(fmt::format("{}{}/libnvrtc.so.13", root, folder).c_str(), RTLD_NOW);
+  }
+  if (library == nullptr) return std::nullopt;
+  Functions functions{};
+  const bool complete = find(library, "nvrtcCreateProgram", functions.create) &&
+                        find(library, "nvrtcCompileProgram", functions.compile) &&
+                        find(library, "nvrtcGetProgramLogSize", functions.log_size) &&
+                        find(library, "nvrtcGetProgramLog", functions.log) &&
+                        find(library, "nvrtcDestroyProgram", functions.destroy);
+  if (!complete) return std::nullopt;
+  Nvrtc nvrtc;
+  nvrtc.functions_ = std::make_shared<const Functions>(functions);
+  return nvrtc;
+}
+
+std::string Nvrtc::compile(std::span<const KernelSource> kernels, const char* architecture) const {
+  std::string text;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    text += fmt::format("#define {0} kernel{1}\nnamespace scope{1} {{\n{2}\n}}\n#undef {0}\n", kernels[i].name, i,
+                        kernels[i].text);
+  }
+  void* program = nullptr;
+  functions_->create(&program, text.c_str(), "kernels.cu", 0, nullptr, nullptr);
+  const std::string target = fmt::format("--gpu-architecture={}", architecture);
+  const std::array<const char*, 3> options{target.c_str(), "--std=c++17", "--minimal"};
+  const int failed = functions_->compile(program, static_cast<int>(options.size()), options.data());
+  size_t size = 0;
+  functions_->log_size(program, &size);
+  std::string log(size, '\0');
+  functions_->log(program, log.data());
+  functions_->destroy(&program);
+  return failed == 0 ? "" : log;
+}
+
+}  // namespace sinter::test

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "tests/emulator/compare.h"
+
+namespace sinter::test {
+
+/// Dtypes that kernels read and write.
+[[nodiscard]] std::vector<ir::DType> kernel_dtypes();
+
+/// Kernels for every native op that has a form for the dtype: contiguous with a tail; transposed, broadcast and strided
+/// operands in one nest with an output each; one element; empty.
+[[nodiscard]] std::vector<Case> op_cases(ir::DType dtype);
+
+}  // namespace sinter::test
