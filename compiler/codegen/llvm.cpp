@@ -37,7 +37,22 @@ bool calls(const Kernel& kernel, const Instruction& instruction, DType dtype) {
          is_call(ir::row(compute->op), dtype);
 }
 
-/// Elements of one vector: full registers of the dtype that calls vector functions, else of the widest dtype.
+/// True when every access moves along the innermost dim by one element or not at all.
+bool reads_neighbours(const Kernel& kernel) {
+  if (kernel.extents.empty()) return true;
+  const auto along = [&](const ir::Index& index) {
+    const int64_t stride = stride_of(index.affine, kernel.extents.size() - 1);
+    return index.is_affine() && (stride == 0 || stride == 1);
+  };
+  return std::ranges::all_of(kernel.stores, along, &kernel::Store::index) &&
+         std::ranges::all_of(kernel.body, [&](const Instruction& instruction) {
+           const auto* load = std::get_if<Load>(&instruction.operation);
+           return load == nullptr || along(load->index);
+         });
+}
+
+/// Elements of one vector: full registers of the dtype that calls vector functions, else of the widest dtype; no more
+/// than 16 where they are loaded one by one.
 int64_t choose_lanes(const Kernel& kernel, int vector_bits) {
   int64_t bytes = 1;
   for (const Instruction& instruction : kernel.body) {
@@ -45,7 +60,8 @@ int64_t choose_lanes(const Kernel& kernel, int vector_bits) {
     bytes = std::max(bytes, ir::bytes_of(instruction.dtype));
   }
   for (const Param& param : kernel.params) bytes = std::max(bytes, ir::bytes_of(param.dtype));
-  return vector_bits / (8 * bytes);
+  const int64_t lanes = vector_bits / (8 * bytes);
+  return reads_neighbours(kernel) ? lanes : std::min<int64_t>(lanes, 16);
 }
 
 /// Vectors handled by one step of the main loop. Short bodies gain from fewer branches; calls gain nothing.
@@ -57,7 +73,8 @@ int choose_unroll(const Kernel& kernel) {
   return kernel.body.size() <= 12 ? 4 : 2;
 }
 
-/// Writes the function of one kernel. Blocks: entry -> start -> (row ->) main and tail loops -> done -> exit.
+/// Writes the function of one kernel. Blocks: entry -> start -> (row ->) main and tail loops -> done -> exit. Where
+/// rows run together, `row` goes to `block` instead while enough whole rows are left.
 class Generator {
  public:
   Generator(const Kernel& kernel, int vector_bits)
@@ -66,6 +83,7 @@ class Generator {
         lanes_(choose_lanes(kernel, vector_bits)),
         unroll_(choose_unroll(kernel)),
         nest_(make_nest(kernel, lanes_)),
+        block_rows_(rows_per_block(kernel, nest_)),
         values_(kernel.body.size()) {
     for (const Instruction& instruction : kernel.body) levels_.push_back(level_of(instruction));
   }
@@ -82,7 +100,8 @@ class Generator {
     load_params();
     emit_level(Level::once, {});
     if (nest_.rank() == 1) {
-      start_row();
+      emit_row_pointers();
+      emit_level(Level::row, {});
       inner_loops("start", "%begin", "%end");
       out_.line("br label %exit");
     } else {
@@ -119,8 +138,8 @@ class Generator {
     }
   }
 
-  /// Pointers of the row's first elements, and what is computed once a row.
-  void start_row() {
+  /// Pointers of the row's first elements.
+  void emit_row_pointers() {
     load_rows_.assign(kernel_.body.size(), "");
     store_rows_.clear();
     for (size_t slot = 0; slot < kernel_.body.size(); ++slot) {
@@ -128,7 +147,6 @@ class Generator {
       if (load && levels_[slot] != Level::once) load_rows_[slot] = row_pointer(nest_.loads[slot]);
     }
     for (const Access& store : nest_.stores) store_rows_.push_back(row_pointer(store));
-    emit_level(Level::row, {});
   }
 
   std::string row_pointer(const Access& access) {
@@ -140,7 +158,8 @@ class Generator {
     const int64_t inner = nest_.inner();
     out_.line("br label %row");
     out_.label("row");
-    out_.line("%pos = phi i64 [ %begin, %start ], [ %pos.next, %done ]");
+    const std::string_view from_block = block_rows_ > 1 ? ", [ %pos.block, %block.done ]" : "";
+    out_.line("%pos = phi i64 [ %begin, %start ], [ %pos.next, %done ]{}", from_block);
     out_.line("%row.index = udiv i64 %pos, {}", inner);
     out_.line("%row.first = mul i64 %row.index, {}", inner);
     out_.line("%lo = sub i64 %pos, %row.first");
@@ -148,8 +167,10 @@ class Generator {
     out_.line("%partial = icmp slt i64 %left, {}", inner);
     out_.line("%hi = select i1 %partial, i64 %left, i64 {}", inner);
     split_row_index();
-    start_row();
-    inner_loops("row", "%lo", "%hi");
+    emit_row_pointers();
+    if (block_rows_ > 1) block_loops();
+    emit_level(Level::row, {});
+    inner_loops(block_rows_ > 1 ? "single" : "row", "%lo", "%hi");
     out_.line("%pos.next = add i64 %row.first, %hi");
     out_.line("%more.rows = icmp slt i64 %pos.next, %end");
     out_.line("br i1 %more.rows, label %row, label %exit");
@@ -163,6 +184,74 @@ class Generator {
       rest = out_.value("udiv i64 {}, {}", rest, nest_.extents[d]);
     }
     outer_[0] = rest;
+  }
+
+  /// Ends block `row`: while a block of whole rows is left, runs it column by column; else goes on in `single`.
+  void block_loops() {
+    const int64_t points = block_rows_ * nest_.inner();
+    const std::string last_row = fmt::format("{}", nest_.extents[nest_.rank() - 2] - block_rows_);
+    out_.line("%left.points = sub i64 %end, %pos");
+    out_.line("%is.whole = icmp eq i64 %lo, 0");
+    out_.line("%has.points = icmp sge i64 %left.points, {}", points);
+    out_.line("%has.rows = icmp sle i64 {}, {}", outer_.back(), last_row);
+    out_.line("%is.long = and i1 %has.points, %has.rows");
+    out_.line("%is.block = and i1 %is.whole, %is.long");
+    out_.line("br i1 %is.block, label %block, label %single");
+    out_.label("block");
+    const int64_t rest = nest_.inner() % lanes_;
+    out_.line("br label %columns");
+    out_.label("columns");
+    out_.line("%c = phi i64 [ 0, %block ], [ %c.next, %columns.next ]");
+    out_.line("br label %r");
+    block_column("r", "columns", "columns.next", {.index = "%c", .mask = ""});
+    out_.label("columns.next");
+    out_.line("%c.next = add i64 %c, {}", lanes_);
+    out_.line("%more.columns = icmp slt i64 %c.next, {}", nest_.inner() - rest);
+    out_.line("br i1 %more.columns, label %columns, label %{}", rest == 0 ? "block.done" : "s");
+    const Step last{.index = fmt::format("{}", nest_.inner() - rest), .mask = first_lanes(rest)};
+    if (rest != 0) block_column("s", "columns.next", "block.done", last);
+    out_.label("block.done");
+    out_.line("%pos.block = add i64 %pos, {}", points);
+    out_.line("%more.blocks = icmp slt i64 %pos.block, %end");
+    out_.line("br i1 %more.blocks, label %row, label %exit");
+    out_.label("single");
+  }
+
+  /// One vector of columns in every row of the block. The loop's block and counter are called `name`.
+  void block_column(std::string_view name, std::string_view from, std::string_view next, const Step& step) {
+    out_.label(name);
+    out_.line("%{0}.row = phi i64 [ 0, %{1} ], [ %{0}.next, %{0} ]", name, from);
+    const std::vector<std::string> load_rows = load_rows_;
+    const std::vector<std::string> store_rows = store_rows_;
+    const std::string row = fmt::format("%{}.row", name);
+    for (size_t slot = 0; slot < load_rows.size(); ++slot) {
+      if (!load_rows[slot].empty()) load_rows_[slot] = advance(load_rows[slot], nest_.loads[slot], row);
+    }
+    for (size_t s = 0; s < store_rows.size(); ++s) store_rows_[s] = advance(store_rows[s], nest_.stores[s], row);
+    emit_level(Level::row, {});
+    emit_step(step);
+    load_rows_ = load_rows;
+    store_rows_ = store_rows;
+    out_.line("%{0}.next = add i64 %{0}.row, 1", name);
+    out_.line("%{0}.more = icmp slt i64 %{0}.next, {1}", name, block_rows_);
+    out_.line("br i1 %{0}.more, label %{0}, label %{1}", name, next);
+  }
+
+  /// The pointer to the start of a later row of the block.
+  std::string advance(const std::string& pointer, const Access& access, std::string_view rows) {
+    const int64_t stride = stride_of(access.index.affine, nest_.rank() - 2);
+    if (stride == 0) return pointer;
+    const std::string offset = out_.value("mul i64 {}, {}", rows, stride);
+    return out_.value("getelementptr {}, ptr {}, i64 {}", memory_type(kernel_.params[access.param].dtype), pointer,
+                      offset);
+  }
+
+  [[nodiscard]] std::string first_lanes(int64_t count) const {
+    std::string mask = "<";
+    for (int64_t lane = 0; lane < lanes_; ++lane) {
+      mask += fmt::format("{}i1 {}", lane == 0 ? "" : ", ", lane < count);
+    }
+    return mask + ">";
   }
 
   /// Inner indices [lo, hi): whole steps in `main`, the rest under a mask in `tail`. Ends in block `done`.
@@ -274,6 +363,7 @@ class Generator {
   int64_t lanes_;
   int unroll_;
   Nest nest_;
+  int64_t block_rows_;  // rows run together where an access is transposed; else 1
   LlvmWriter out_;
   std::vector<Level> levels_;            // by slot
   std::vector<std::string> values_;      // by slot: the operand that holds it where the writer stands

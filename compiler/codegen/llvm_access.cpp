@@ -142,6 +142,26 @@ std::string emit_masked_load(LlvmWriter& out, const AccessSite& site, const std:
                    address, ir::bytes_of(site.dtype), names.mask, lane_mask, names.vector, memory, one(site.dtype));
 }
 
+/// A gather of elements that no gather instruction handles: one scalar load a lane. Lanes out of range read what
+/// lane 0 reads, which is in range.
+std::string emit_lane_loads(LlvmWriter& out, const AccessSite& site, std::string pointers, const std::string& mask) {
+  const std::string vector = vector_of(site.lanes, "ptr");
+  const std::string_view memory = memory_type(site.dtype);
+  if (!mask.empty()) {
+    const std::string first = out.value("extractelement {} {}, i64 0", vector, pointers);
+    pointers = out.value("select {} {}, {} {}, {} {}", vector_of(site.lanes, "i1"), mask, vector, pointers, vector,
+                         emit_splat(out, first, "ptr", site.lanes));
+  }
+  std::string value = "poison";
+  for (int64_t lane = 0; lane < site.lanes; ++lane) {
+    const std::string pointer = out.value("extractelement {} {}, i64 {}", vector, pointers, lane);
+    const std::string element = out.value("load {}, ptr {}, align {}", memory, pointer, ir::bytes_of(site.dtype));
+    value =
+        out.value("insertelement {} {}, {} {}, i64 {}", vector_of(site.lanes, memory), value, memory, element, lane);
+  }
+  return value;
+}
+
 void emit_masked_store(LlvmWriter& out, const AccessSite& site, const std::string& address, const std::string& value,
                        const std::string& lane_mask, bool scatter) {
   const Masked names(site, scatter);
@@ -192,7 +212,9 @@ std::string emit_splat_load(LlvmWriter& out, std::string_view pointer, DType dty
 std::string emit_load(LlvmWriter& out, const AccessSite& site, const Step& step) {
   if (site.access.walk == Walk::uniform) return emit_splat_load(out, site.row_pointer, site.dtype, site.lanes);
   std::string value;
-  if (site.access.walk != Walk::contiguous) {
+  if (site.access.walk != Walk::contiguous && ir::bytes_of(site.dtype) < 4) {
+    value = emit_lane_loads(out, site, emit_pointers(out, site, step), step.mask);
+  } else if (site.access.walk != Walk::contiguous) {
     const std::string mask = step.mask.empty() ? "splat (i1 true)" : step.mask;
     value = emit_masked_load(out, site, emit_pointers(out, site, step), mask, true);
   } else if (!step.mask.empty()) {

@@ -82,7 +82,27 @@ Access classify(uint32_t param, ir::Index index, const std::vector<int64_t>& ext
   return access;
 }
 
+/// Neither contiguous along the row nor the same all along it, but contiguous from row to row.
+bool runs_across_rows(const Access& access, size_t rank) {
+  return access.walk == Walk::strided && stride_of(access.index.affine, rank - 2) == 1;
+}
+
 }  // namespace
+
+int64_t rows_per_block(const kernel::Kernel& kernel, const Nest& nest) {
+  if (nest.rank() < 2) return 1;
+  int64_t rows = 1;
+  bool affine = true;
+  const auto look = [&](const Access& access) {
+    affine = affine && access.index.is_affine();
+    if (!runs_across_rows(access, nest.rank())) return;
+    constexpr int64_t cache_line = 64;
+    rows = std::max(rows, std::min<int64_t>(cache_line / ir::bytes_of(kernel.params[access.param].dtype), 32));
+  };
+  for (const Access& access : nest.loads) look(access);
+  for (const Access& access : nest.stores) look(access);
+  return affine && nest.extents[nest.rank() - 2] >= rows ? rows : 1;
+}
 
 int64_t stride_of(const ir::Affine& affine, size_t dim) {
   return dim < affine.strides.size() ? affine.strides[dim] : 0;

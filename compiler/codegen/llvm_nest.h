@@ -36,6 +36,10 @@ struct Nest {
   [[nodiscard]] int64_t numel() const;
 };
 
+/// Rows to run together, a vector of columns at a time, because some access finds its neighbours in the next row (a
+/// transposed operand): each cache line it touches is then used up before it is lost. 1 where no access does.
+[[nodiscard]] int64_t rows_per_block(const kernel::Kernel& kernel, const Nest& nest);
+
 /// `lanes` is the number of elements of one vector.
 [[nodiscard]] Nest make_nest(const kernel::Kernel& kernel, int64_t lanes);
 

@@ -38,6 +38,20 @@ TEST(Layouts, a_transposed_operand_is_read_across_rows) {
   }
 }
 
+/// Rows run in blocks; ranges that meet inside one, and dims that blocks do not divide.
+TEST(Layouts, a_transposed_operand_is_read_in_blocks_of_rows) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::i8}) {
+    KernelBuilder b("fused_permute", {3, 70, 75});
+    const Slot x = b.input(dtype, {70 * 75, 1, 70});
+    const Slot y = b.input(dtype, {0, 1, 0});
+    const Slot z = b.input(dtype, {75, 0, 1});
+    b.output(dtype, x, {70 * 75, 75, 1});
+    b.output(dtype, y, {70 * 75, 1, 70});
+    b.output(dtype, z, {70 * 75, 75, 1});
+    expect_agreement(b.kernel());
+  }
+}
+
 TEST(Layouts, a_value_per_channel_is_computed_once_a_row) {
   KernelBuilder b("fused_norm", {2, 5, 49});
   const Slot x = b.input(DType::f32, {245, 49, 1});
