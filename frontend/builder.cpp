@@ -60,6 +60,20 @@ std::optional<GraphBreak> break_of(const Captured& captured, bool grad_mode) {
   return std::nullopt;
 }
 
+/// True when an argument of one capture is a tensor that the other one found closed over.
+bool closes_over_argument(const Entry& entry, const Captured& again, const detail::Flat& arguments) {
+  for (const auto& slot : again.trace.states) {
+    const auto tensor = lock(slot.tensor);
+    if (tensor.defined() && entry.guards().is_bound_to(tensor)) return true;
+  }
+  for (const auto& slot : entry.replayable().trace.states) {
+    const auto tensor = lock(slot.tensor);
+    const auto is_it = [&tensor](const at::Tensor* argument) { return argument->is_alias_of(tensor); };
+    if (tensor.defined() && std::any_of(arguments.tensors.begin(), arguments.tensors.end(), is_it)) return true;
+  }
+  return false;
+}
+
 /// A name the IR's text form takes: letters, digits, underscores.
 std::string identifier(std::string text) {
   std::replace_if(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
@@ -82,8 +96,8 @@ GraphBreak compile_failed(const InternalError& error) {
 
 }  // namespace
 
-Captured Builder::capture_program(const detail::Flat& arguments, const detail::Program& program,
-                                  std::span<const NamedTensor> names) const {
+Captured Builder::capture_program(const detail::Flat& arguments, const detail::Program& program) const {
+  const auto names = named_tensors(modules_);
   Captured captured;
   std::vector<at::Tensor> inputs;
   for (const auto* tensor : arguments.tensors) inputs.push_back(*tensor);
@@ -110,13 +124,12 @@ std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes
     if (!arguments.tensors[i]->requires_grad()) continue;
     record.device = arguments.tensors[i]->device().str();
     record.guards = entry->guards().describe();
+    entry->guards().free_all();
     entry->turn_eager(needs_gradient("input " + std::to_string(i)));
     if (!options_.fullgraph) program.run(program.context, nullptr);
     return entry;
   }
-  const auto names = named_tensors(modules_);
-  auto captured = capture_program(arguments, program, names);
-  entry->guards().add_named(arguments, names);
+  auto captured = capture_program(arguments, program);
   finish(*entry, std::move(captured), arguments, modes.grad_mode());
   add_compile_times(function_, record.phases);
   return entry;
@@ -132,6 +145,7 @@ void Builder::finish(Entry& entry, Captured captured, const detail::Flat& argume
   }
   if (captured.trace.graph.device.kind == ir::Device::Kind::cuda) entry.guards().add_device();
   record.guards = entry.guards().describe();
+  if (reason || options_.verify == Verify::off) entry.guards().free_all();
   if (reason) return entry.turn_eager(std::move(*reason));
   try {
     compile(entry, std::move(captured), arguments);
@@ -192,21 +206,34 @@ std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& 
   return result_difference(again.results, {replay.tensors.begin(), replay.tensors.end()});
 }
 
-void Builder::verify(Entry& entry, int64_t call, const detail::Flat& arguments, const detail::Program& program) const {
-  const auto names = named_tensors(modules_);
-  const auto again = capture_program(arguments, program, names);
+std::shared_ptr<Entry> Builder::verify(Entry& entry, int64_t call, Fit fit, const detail::Flat& arguments,
+                                       const Modes& modes, const detail::Program& program) const {
+  auto again = capture_program(arguments, program);
   entry.count_eager();
-  const auto text = difference_of(entry, again, arguments);
-  entry.add_verification(
-      {.call = call, .seconds = again.trace.seconds, .equal = !text, .difference = text.value_or("")});
   const PhaseTime phase{"verify", again.trace.seconds};
   add_compile_times(function_, {&phase, 1});
-  if (!text) return;
+  const auto text = difference_of(entry, again, arguments);
+  if (text && closes_over_argument(entry, again, arguments)) {
+    if (fit != Fit::moved) return nullptr;
+    auto other = std::make_shared<Entry>(Guards(arguments, modes, modules_));
+    other->record().because = entry.guards().misses(arguments, modes);
+    other->record().signature = other->guards().signature();
+    finish(*other, std::move(again), arguments, modes.grad_mode());
+    return other;
+  }
+  entry.add_verification(
+      {.call = call, .seconds = again.trace.seconds, .equal = !text, .difference = text.value_or("")});
+  if (!text) {
+    entry.guards().free_moved(arguments);
+    return nullptr;
+  }
+  entry.guards().free_all();
   entry.turn_eager({.code = BreakCode::unstable,
                     .op = {},
                     .where = {},
                     .reason = "call " + std::to_string(call) + " did something else than the first one: " + *text,
                     .hint = "pass what changes as an argument"});
+  return nullptr;
 }
 
 }  // namespace sinter::frontend

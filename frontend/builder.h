@@ -30,12 +30,14 @@ class Builder {
   [[nodiscard]] std::shared_ptr<Entry> build(const detail::Flat& arguments, const Modes& modes,
                                              const detail::Program& program, std::vector<GuardMiss> because) const;
 
-  /// Runs the program again and compares it with the entry's capture. An entry that differs turns eager.
-  void verify(Entry& entry, int64_t call, const detail::Flat& arguments, const detail::Program& program) const;
+  /// Runs the program again and compares it with the entry's capture. Equal: arguments that lie elsewhere are free from
+  /// here on. Different because an argument is also a tensor that the program closes over: the other case gets an
+  /// entry of its own, returned, if the arguments had moved. Different otherwise: the entry turns eager.
+  [[nodiscard]] std::shared_ptr<Entry> verify(Entry& entry, int64_t call, Fit fit, const detail::Flat& arguments,
+                                              const Modes& modes, const detail::Program& program) const;
 
  private:
-  [[nodiscard]] Captured capture_program(const detail::Flat& arguments, const detail::Program& program,
-                                         std::span<const NamedTensor> names) const;
+  [[nodiscard]] Captured capture_program(const detail::Flat& arguments, const detail::Program& program) const;
   void finish(Entry& entry, Captured captured, const detail::Flat& arguments, bool grad_mode) const;
   void compile(Entry& entry, Captured captured, const detail::Flat& arguments) const;
   [[nodiscard]] std::optional<std::string> difference_of(Entry& entry, const Captured& again,

@@ -48,12 +48,14 @@ Function::Function(Options options, std::vector<NamedModule> modules, std::strin
       builder_(options_, modules_, name_),
       entries_(std::make_shared<const Entries>()) {}
 
-std::shared_ptr<Function::Entry> Function::find(const Entries& entries, const Flat& arguments,
-                                                const frontend::Modes& modes) {
+Function::Found Function::find(const Entries& entries, const Flat& arguments, const frontend::Modes& modes) {
+  Found found;
   for (const auto& entry : entries) {
-    if (entry->guards().hold(arguments, modes)) return entry;
+    const auto fit = entry->guards().fit(arguments, modes);
+    if (fit == frontend::Fit::full) return {entry, fit};
+    if (fit == frontend::Fit::moved && found.entry == nullptr) found = {entry, fit};
   }
-  return nullptr;
+  return found;
 }
 
 bool Function::is_due(int64_t call) const {
@@ -73,22 +75,33 @@ bool Function::call(const Flat& arguments, const Program& program, Replay& repla
   }
   const auto modes = frontend::Modes::current();
   const auto entries = entries_.load(std::memory_order_acquire);
-  if (const auto entry = find(*entries, arguments, modes)) return answer(*entry, arguments, program, replay);
+  const auto found = find(*entries, arguments, modes);
+  if (found.entry != nullptr) return answer(found, arguments, modes, program, replay);
   return miss(arguments, modes, program, replay);
 }
 
-bool Function::answer(Entry& entry, const Flat& arguments, const Program& program, Replay& replay) {
+bool Function::answer(const Found& found, const Flat& arguments, const frontend::Modes& modes, const Program& program,
+                      Replay& replay) {
+  auto& entry = *found.entry;
   const auto number = entry.arrive();
   if (!entry.compiled()) return run_eagerly(entry, program);
-  if (is_due(number)) {
-    const std::unique_lock lock(building_, std::try_to_lock);
-    if (lock && entry.compiled()) {
-      builder_.verify(entry, number, arguments, program);
-      refuse_break(entry);
-      return false;
-    }
+  const bool moved = found.fit == frontend::Fit::moved;
+  if ((moved || is_due(number)) && verify(found, number, arguments, modes, program)) return false;
+  return moved ? run_eagerly(entry, program) : replay_or_run(entry, arguments, program, replay);
+}
+
+bool Function::verify(const Found& found, int64_t call, const Flat& arguments, const frontend::Modes& modes,
+                      const Program& program) {
+  const std::unique_lock lock(building_, std::try_to_lock);
+  if (!lock || !found.entry->compiled()) return false;
+  if (found.fit == frontend::Fit::moved && is_full()) return false;
+  auto other = builder_.verify(*found.entry, call, found.fit, arguments, modes, program);
+  if (other != nullptr) {
+    refuse_break(*other);
+    add(std::move(other));
   }
-  return replay_or_run(entry, arguments, program, replay);
+  refuse_break(*found.entry);
+  return true;
 }
 
 bool Function::replay_or_run(Entry& entry, const Flat& arguments, const Program& program, Replay& replay) {
@@ -116,12 +129,11 @@ bool Function::miss(const Flat& arguments, const frontend::Modes& modes, const P
   std::unique_lock lock(building_, std::try_to_lock);
   if (!lock) return run_uncounted("calls that came while another thread compiled ran eagerly", program);
   const auto entries = entries_.load(std::memory_order_acquire);
-  if (const auto entry = find(*entries, arguments, modes)) {
+  if (const auto found = find(*entries, arguments, modes); found.entry != nullptr) {
     lock.unlock();
-    return answer(*entry, arguments, program, replay);
+    return answer(found, arguments, modes, program, replay);
   }
-  const auto live = std::count_if(entries->begin(), entries->end(), [](const auto& e) { return !e->guards().lost(); });
-  if (static_cast<size_t>(live) >= max_entries) {
+  if (is_full()) {
     const auto note = std::to_string(max_entries) + " combinations of guards are compiled; others run eagerly";
     if (options_.fullgraph) throw UserError(name_ + ": fullgraph: " + note);
     return run_uncounted(note, program);
@@ -136,6 +148,12 @@ bool Function::miss(const Flat& arguments, const frontend::Modes& modes, const P
   add(entry);
   refuse_break(*entry);
   return false;
+}
+
+bool Function::is_full() const {
+  const auto entries = entries_.load(std::memory_order_acquire);
+  const auto live = std::count_if(entries->begin(), entries->end(), [](const auto& e) { return !e->guards().lost(); });
+  return static_cast<size_t>(live) >= max_entries;
 }
 
 void Function::add(std::shared_ptr<Entry> entry) {

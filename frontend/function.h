@@ -28,15 +28,24 @@ class Function {
   /// Entries of one function; further combinations run eagerly.
   static constexpr size_t max_entries = 16;
 
-  [[nodiscard]] static std::shared_ptr<Entry> find(const Entries& entries, const Flat& arguments,
-                                                   const frontend::Modes& modes);
+  struct Found {
+    std::shared_ptr<Entry> entry;
+    frontend::Fit fit = frontend::Fit::none;
+  };
+
+  /// The first entry that fits in full, else the first that fits but for where its arguments lie.
+  [[nodiscard]] static Found find(const Entries& entries, const Flat& arguments, const frontend::Modes& modes);
   [[nodiscard]] bool is_due(int64_t call) const;
-  bool answer(Entry& entry, const Flat& arguments, const Program& program, Replay& replay);
+  bool answer(const Found& found, const Flat& arguments, const frontend::Modes& modes, const Program& program,
+              Replay& replay);
+  [[nodiscard]] bool verify(const Found& found, int64_t call, const Flat& arguments, const frontend::Modes& modes,
+                            const Program& program);
   bool miss(const Flat& arguments, const frontend::Modes& modes, const Program& program, Replay& replay);
   bool replay_or_run(Entry& entry, const Flat& arguments, const Program& program, Replay& replay);
   bool run_eagerly(Entry& entry, const Program& program) const;
   bool run_unsupported(const std::string& what, const Program& program);
   bool run_uncounted(const std::string& note, const Program& program);
+  [[nodiscard]] bool is_full() const;
   void add(std::shared_ptr<Entry> entry);
   void refuse_break(const Entry& entry) const;
 

@@ -14,7 +14,9 @@ const c10::TensorImpl& impl(const at::Tensor* tensor) { return *tensor->unsafeGe
 
 uint64_t keys_of(const c10::TensorImpl& tensor) { return tensor.key_set().raw_repr(); }
 
-const void* storage_of(const c10::TensorImpl& tensor) { return tensor.unsafe_storage().unsafeGetStorageImpl(); }
+const c10::StorageImpl* storage_of(const c10::TensorImpl& tensor) {
+  return tensor.unsafe_storage().unsafeGetStorageImpl();
+}
 
 std::string list(c10::IntArrayRef numbers) {
   std::string text = "[";
@@ -89,18 +91,49 @@ std::string Guards::Layout::text() const {
 }
 
 Guards::Guards(const detail::Flat& arguments, const Modes& modes, const std::vector<NamedModule>& modules)
-    : structure_(arguments.structure.begin(), arguments.structure.end()), modes_(modes), train_flags_(modules) {
+    : structure_(arguments.structure.begin(), arguments.structure.end()),
+      modes_(modes),
+      bound_(std::make_unique<std::atomic<const c10::StorageImpl*>[]>(arguments.tensors.size())),
+      train_flags_(modules) {
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
     const auto& tensor = impl(arguments.tensors[i]);
-    Input input{Layout(tensor), tensor.requires_grad(), alignment_of(*arguments.tensors[i]), -1, 0, nullptr, {}};
+    Input input{Layout(tensor),
+                tensor.requires_grad(),
+                alignment_of(*arguments.tensors[i]),
+                -1,
+                0,
+                tensor.unsafe_storage().getWeakStorageImpl()};
     for (size_t j = 0; j < i && input.shares_with < 0; ++j) {
       const auto& other = impl(arguments.tensors[j]);
       if (storage_of(other) != storage_of(tensor)) continue;
       input.shares_with = static_cast<int32_t>(j);
       input.distance = static_cast<int64_t>(address_of(tensor) - address_of(other));
     }
+    bound_[i].store(storage_of(tensor), std::memory_order_relaxed);
     inputs_.push_back(std::move(input));
   }
+}
+
+void Guards::free_moved(const detail::Flat& arguments) {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (is_moved(i, arguments)) bound_[i].store(nullptr, std::memory_order_relaxed);
+  }
+}
+
+void Guards::free_all() {
+  for (size_t i = 0; i < inputs_.size(); ++i) bound_[i].store(nullptr, std::memory_order_relaxed);
+}
+
+bool Guards::is_bound_to(const at::Tensor& tensor) const {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (bound_[i].load(std::memory_order_relaxed) == storage_of(impl(&tensor))) return true;
+  }
+  return false;
+}
+
+bool Guards::is_moved(size_t index, const detail::Flat& arguments) const {
+  const auto* bound = bound_[index].load(std::memory_order_relaxed);
+  return bound != nullptr && bound != storage_of(impl(arguments.tensors[index]));
 }
 
 void Guards::add_states(std::span<const StateSlot> states, std::span<const at::Tensor> results) {
@@ -123,29 +156,21 @@ void Guards::add_states(std::span<const StateSlot> states, std::span<const at::T
   }
 }
 
-void Guards::add_named(const detail::Flat& arguments, std::span<const NamedTensor> names) {
-  for (const auto& named : names) {
-    const auto strong = lock(named.tensor);
-    if (!strong.defined() || !strong.has_storage()) continue;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (storage_of(impl(arguments.tensors[i])) != storage_of(impl(&strong))) continue;
-      inputs_[i].is_state = storage_of(impl(&strong));
-      inputs_[i].state_name = named.name;
-    }
-  }
-}
-
 void Guards::add_device() { cuda_device_ = c10::cuda::current_device(); }
 
-bool Guards::hold(const detail::Flat& arguments, const Modes& modes) const {
-  if (!(modes == modes_) || arguments.tensors.size() != inputs_.size()) return false;
-  if (std::string_view(arguments.structure.data(), arguments.structure.size()) != structure_) return false;
+Fit Guards::fit(const detail::Flat& arguments, const Modes& modes) const {
+  if (!(modes == modes_) || arguments.tensors.size() != inputs_.size()) return Fit::none;
+  if (std::string_view(arguments.structure.data(), arguments.structure.size()) != structure_) return Fit::none;
+  bool moved = false;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (!input_holds(i, arguments)) return false;
+    if (!input_holds(i, arguments)) return Fit::none;
+    moved = moved || is_moved(i, arguments);
   }
-  if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) return false;
-  return train_flags_.hold() &&
-         std::all_of(states_.begin(), states_.end(), [this](const State& state) { return state_holds(state); });
+  if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) return Fit::none;
+  const bool rest = train_flags_.hold() && std::all_of(states_.begin(), states_.end(),
+                                                       [this](const State& state) { return state_holds(state); });
+  if (!rest) return Fit::none;
+  return moved ? Fit::moved : Fit::full;
 }
 
 bool Guards::input_holds(size_t index, const detail::Flat& arguments) const {
@@ -153,7 +178,6 @@ bool Guards::input_holds(size_t index, const detail::Flat& arguments) const {
   const auto& tensor = impl(arguments.tensors[index]);
   if (!input.layout.fits(tensor) || tensor.requires_grad() != input.requires_grad) return false;
   if ((address_of(tensor) & static_cast<uintptr_t>(input.alignment - 1)) != 0) return false;
-  if (input.is_state != nullptr && storage_of(tensor) != input.is_state) return false;
   return sharing_holds(index, arguments);
 }
 
@@ -191,6 +215,10 @@ std::vector<GuardMiss> Guards::misses(const detail::Flat& arguments, const Modes
   if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) {
     out.push_back({"current CUDA device", std::to_string(cuda_device_), std::to_string(c10::cuda::current_device())});
   }
+  for (size_t i = 0; i < inputs_.size() && out.empty(); ++i) {
+    if (is_moved(i, arguments))
+      out.push_back({"input " + std::to_string(i) + ": identity", "a tensor of the callable", "another"});
+  }
   return out;
 }
 
@@ -205,9 +233,6 @@ void Guards::input_misses(size_t index, const detail::Flat& arguments, std::vect
   if (!is_plain(tensor)) return;
   if (const auto now = alignment_of(tensor); now < input.alignment) {
     out.push_back({subject + ": alignment", std::to_string(input.alignment), std::to_string(now)});
-  }
-  if (input.is_state != nullptr && storage_of(impl(&tensor)) != input.is_state) {
-    out.push_back({subject + ": identity", "the tensor " + input.state_name, "another tensor"});
   }
   if (!sharing_holds(index, arguments)) {
     const auto was =
@@ -241,7 +266,6 @@ std::vector<std::string> Guards::describe() const {
     auto line = "input " + std::to_string(i) + ": " + input.layout.text() + " on " + input.layout.device.str() +
                 ", aligned to " + std::to_string(input.alignment) + ", requires_grad " + yes_no(input.requires_grad);
     if (input.shares_with >= 0) line += ", shares memory with input " + std::to_string(input.shares_with);
-    if (input.is_state != nullptr) line += ", is " + input.state_name;
     words.push_back(std::move(line));
   }
   for (const auto& state : states_) {

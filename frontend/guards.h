@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +25,13 @@ namespace sinter::frontend {
 /// every fresh tensor of the device or a little less: 256 bytes on CUDA, 64 on the CPU.
 [[nodiscard]] int64_t alignment_of(const at::Tensor& tensor);
 
+/// How a call fits an entry's guards.
+enum class Fit : uint8_t {
+  none,
+  moved,  ///< all hold, but an argument lies in other memory than in every capture so far
+  full,
+};
+
 /// Everything one entry relies on, as flat records on cached slots. Checked in full on every call; nothing is looked
 /// up.
 class Guards {
@@ -33,12 +42,16 @@ class Guards {
   /// Adds the state a program read. `results` are the tensors it returned: references they hold do not count, as they
   /// go away with them.
   void add_states(std::span<const StateSlot> states, std::span<const at::Tensor> results);
-  /// Adds identity: an argument that is itself one of the modules' tensors, or shares its storage.
-  void add_named(const detail::Flat& arguments, std::span<const NamedTensor> names);
   /// Adds the current CUDA device.
   void add_device();
 
-  [[nodiscard]] bool hold(const detail::Flat& arguments, const Modes& modes) const;
+  [[nodiscard]] Fit fit(const detail::Flat& arguments, const Modes& modes) const;
+  /// Frees the arguments that lie in other memory than those of the first capture: a second capture has shown that
+  /// the program does the same with them. Thread-safe.
+  void free_moved(const detail::Flat& arguments);
+  void free_all();
+  /// True when an argument that is still bound lies in the given tensor's storage.
+  [[nodiscard]] bool is_bound_to(const at::Tensor& tensor) const;
   /// True when these guards can never hold again: state is gone or was replaced.
   [[nodiscard]] bool lost() const;
   /// Every guard that fails, by name.
@@ -68,10 +81,9 @@ class Guards {
     Layout layout;
     bool requires_grad;
     int64_t alignment;
-    int32_t shares_with;   ///< the first earlier input in the same storage, or -1
-    int64_t distance;      ///< bytes from that input's first element to this one's
-    const void* is_state;  ///< storage of the module's tensor that this argument shares; nullptr: none
-    std::string state_name;
+    int32_t shares_with;                                ///< the first earlier input in the same storage, or -1
+    int64_t distance;                                   ///< bytes from that input's first element to this one's
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  ///< keeps the address it is bound to from being used again
   };
   struct State {
     std::string name;
@@ -85,6 +97,7 @@ class Guards {
   [[nodiscard]] bool input_holds(size_t index, const detail::Flat& arguments) const;
   [[nodiscard]] bool sharing_holds(size_t index, const detail::Flat& arguments) const;
   [[nodiscard]] bool state_holds(const State& state) const;
+  [[nodiscard]] bool is_moved(size_t index, const detail::Flat& arguments) const;
   void input_misses(size_t index, const detail::Flat& arguments, std::vector<GuardMiss>& out) const;
   void state_misses(const State& state, std::vector<GuardMiss>& out) const;
 
@@ -92,6 +105,7 @@ class Guards {
   Modes modes_;
   int cuda_device_ = -1;
   std::vector<Input> inputs_;
+  std::unique_ptr<std::atomic<const c10::StorageImpl*>[]> bound_;  ///< by input; nullptr: free
   std::vector<State> states_;
   TrainFlags train_flags_;
 };

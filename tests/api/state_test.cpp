@@ -92,6 +92,37 @@ TEST_F(State, a_closed_over_tensor_that_dies_is_no_crash) {
   EXPECT_EQ(fast.report().entries.size(), 2);
 }
 
+TEST_F(State, a_tensor_that_is_argument_and_closed_over_at_once_is_told_from_another_argument) {
+  auto weight = at::randn({4});
+  const auto other = at::randn({4});
+  auto by_value = compile([weight](const at::Tensor& x) { return x * weight; });
+  auto by_reference = compile([&weight](const at::Tensor& x) { return x - weight; });
+  auto by_view = compile([&weight](const at::Tensor& x) { return x + weight; });
+  for (int round = 0; round < 3; ++round) {
+    for (int call = 0; call < 3; ++call) {
+      EXPECT_TRUE(same(by_value(weight), weight * weight));
+      EXPECT_TRUE(same(by_reference(weight), weight - weight));
+      EXPECT_TRUE(same(by_view(weight.view({4})), weight + weight));
+    }
+    for (int call = 0; call < 3; ++call) {
+      EXPECT_TRUE(same(by_value(other), other * weight));
+      EXPECT_TRUE(same(by_reference(other), other - weight));
+      EXPECT_TRUE(same(by_view(other), other + weight));
+    }
+  }
+  EXPECT_TRUE(unbroken(by_value.report()));
+  EXPECT_EQ(by_value.report().entries.size(), 2) << by_value.report();
+}
+
+TEST_F(State, an_argument_that_turns_out_to_be_closed_over_later_is_right_too) {
+  const auto weight = at::randn({4});
+  auto fast = compile([weight](const at::Tensor& x) { return x * weight; });
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(at::ones({4})), weight));
+  for (int call = 0; call < 9; ++call) EXPECT_TRUE(same(fast(weight), weight * weight));
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(at::ones({4})), weight));
+  EXPECT_TRUE(unbroken(fast.report())) << fast.report();
+}
+
 TEST_F(State, a_frozen_function_gives_the_same_results) {
   ConvBnRelu model;
   model->eval();
