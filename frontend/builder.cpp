@@ -11,6 +11,7 @@
 #include "frontend/compile_times.h"
 #include "frontend/convert.h"
 #include "frontend/tensor_memory.h"
+#include "runtime/nvrtc.h"
 
 namespace sinter::frontend {
 namespace {
@@ -114,6 +115,17 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
   return captured;
 }
 
+namespace {
+
+/// Lets NVRTC start while the program runs for the capture.
+void prepare_compiler(const detail::Flat& arguments) {
+  for (const auto* tensor : arguments.tensors) {
+    if (tensor->is_cuda()) return runtime::nvrtc::prewarm(device_info(device_of(tensor->device())).sm);
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes& modes, const detail::Program& program,
                                       std::vector<GuardMiss> because) const {
   auto entry = std::make_shared<Entry>(Guards(arguments, modes, modules_));
@@ -129,6 +141,7 @@ std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes
     if (!options_.fullgraph) program.run(program.context, nullptr);
     return entry;
   }
+  prepare_compiler(arguments);
   auto captured = capture_program(arguments, program);
   finish(*entry, std::move(captured), arguments, modes.grad_mode());
   add_compile_times(function_, record.phases);
