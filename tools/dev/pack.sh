@@ -5,7 +5,7 @@ dev_pack() {
   dev_build
   rm -rf "$folder"
   mkdir -p "$folder/bin" "$folder/lib"
-  cp build/release/lib/libsinter.so "$folder/lib/"
+  cp build/release/lib/libsinter.so.0 "$folder/lib/"
   cp build/release/bin/* "$folder/bin/"
   [ -d build/release/tests-data ] && cp -r build/release/tests-data "$folder/data"
   for file in "$folder"/lib/* "$folder"/bin/*; do strip --strip-unneeded "$file"; done
