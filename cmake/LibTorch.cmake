@@ -17,8 +17,11 @@ target_include_directories(sinter_libtorch SYSTEM INTERFACE
   ${torch_root}/include ${torch_root}/include/torch/csrc/api/include ${cuda_root}/include)
 target_compile_definitions(sinter_libtorch INTERFACE _GLIBCXX_USE_CXX11_ABI=1 USE_C10D_NCCL=0)
 target_link_directories(sinter_libtorch INTERFACE ${torch_root}/lib ${cuda_root}/lib)
-target_link_options(sinter_libtorch INTERFACE -Wl,--no-as-needed -Wl,--allow-shlib-undefined)
-target_link_libraries(sinter_libtorch INTERFACE torch torch_cpu torch_cuda c10 c10_cuda)
+target_link_options(sinter_libtorch INTERFACE -Wl,--as-needed -Wl,--allow-shlib-undefined)
+# LibTorch's libraries register operators when they are loaded: they stay needed though no symbol asks for them.
+target_link_libraries(sinter_libtorch INTERFACE
+  "-Wl,--push-state,--no-as-needed,-ltorch,-ltorch_cpu,-ltorch_cuda,-lc10,-lc10_cuda,--pop-state"
+  ${cuda_root}/lib/libcudart.so.13)
 file(GLOB nvidia_libs ${cuda_root}/lib ${SINTER_LIBTORCH}/nvidia/*/lib)
 list(JOIN nvidia_libs ":" nvidia_rpath)
 set(CMAKE_BUILD_RPATH "${torch_root}/lib:${nvidia_rpath}")
@@ -26,7 +29,3 @@ set(CMAKE_BUILD_RPATH "${torch_root}/lib:${nvidia_rpath}")
 # CUDA headers only (driver API, NVRTC): both libraries are opened at run time.
 add_library(sinter_cuda_headers INTERFACE)
 target_include_directories(sinter_cuda_headers SYSTEM INTERFACE ${cuda_root}/include)
-
-# The CUDA runtime library that LibTorch itself loads, for what measures with its events.
-add_library(sinter_cudart INTERFACE)
-target_link_libraries(sinter_cudart INTERFACE ${cuda_root}/lib/libcudart.so.13)
