@@ -49,8 +49,8 @@ int64_t chunk_of(const Param& param, int64_t alignment, int64_t width) {
   return chunk;
 }
 
-Access access_of(const Reference& reference, const Kernel& kernel, const Schedule& plan) {
-  using Kind = Access::Kind;
+LaneAccess access_of(const Reference& reference, const Kernel& kernel, const Schedule& plan) {
+  using Kind = LaneAccess::Kind;
   const auto& extents = kernel.extents;
   if (plan.width == 1) return {.kind = Kind::uniform};
   if (plan.linear && is_linear(*reference.index, extents)) {
@@ -87,7 +87,7 @@ int64_t preferred_width(const Kernel& kernel) {
 /// True when vectors of neighbouring points help: some store writes neighbours.
 bool stores_vectors(const Kernel& kernel, const Schedule& plan) {
   return std::ranges::any_of(plan.stores,
-                             [](const Access& a) { return a.kind == Access::Kind::vector && a.chunk > 1; }) ||
+                             [](const LaneAccess& a) { return a.kind == LaneAccess::Kind::vector && a.chunk > 1; }) ||
          kernel.stores.empty();
 }
 
@@ -100,7 +100,7 @@ void classify(const Kernel& kernel, Schedule& plan) {
     const Param& param = kernel.params[load->param];
     const bool by_value = param.role == Param::Role::host_scalar;
     plan.loads[slot] =
-        by_value ? Access{.kind = Access::Kind::scalar} : access_of({&param, &load->index}, kernel, plan);
+        by_value ? LaneAccess{.kind = LaneAccess::Kind::scalar} : access_of({&param, &load->index}, kernel, plan);
   }
   for (const auto& store : kernel.stores) {
     plan.stores.push_back(access_of({&kernel.params[store.param], &store.index}, kernel, plan));
@@ -119,7 +119,7 @@ bool streams_linearly(const Kernel& kernel) {
 
 void choose_width(const Kernel& kernel, const DeviceInfo& device, Schedule& plan) {
   const int64_t numel = kernel.numel();
-  const int64_t enough_threads = int64_t{device.multiprocessors} * 64;
+  const int64_t enough_threads = std::max<int64_t>(1, int64_t{device.multiprocessors} * 64);
   int64_t wanted = preferred_width(kernel);
   while (wanted > 1 && numel / wanted < enough_threads) wanted /= 2;
 
@@ -145,12 +145,12 @@ int64_t choose_unroll(const Kernel& kernel, const DeviceInfo& device, const Sche
   int64_t bytes = 0;
   for (size_t slot = 0; slot < kernel.body.size(); ++slot) {
     const auto* load = memory_load(kernel, kernel.body[slot]);
-    if (load != nullptr && plan.loads[slot].kind != Access::Kind::uniform) {
+    if (load != nullptr && plan.loads[slot].kind != LaneAccess::Kind::uniform) {
       bytes += plan.width * ir::bytes_of(kernel.params[load->param].dtype);
     }
   }
   if (plan.width == 1) bytes *= 2;
-  const int64_t enough_blocks = int64_t{device.multiprocessors} * 16;
+  const int64_t enough_blocks = std::max<int64_t>(1, int64_t{device.multiprocessors} * 16);
   int64_t unroll = 1;
   while (unroll * 2 <= max_unroll && unroll * bytes < 32 &&
          plan.vectors >= unroll * 2 * threads_per_block * enough_blocks) {

@@ -9,7 +9,7 @@
 namespace sinter::codegen {
 
 /// How one load or store of the loop body reaches memory.
-struct Access {
+struct LaneAccess {
   enum class Kind : uint8_t {
     scalar,   ///< a host scalar, passed by value
     uniform,  ///< one element for all lanes of a vector
@@ -33,8 +33,8 @@ struct Schedule {
   bool wide = false;    ///< indices need 64 bits
   uint32_t block = 256;
   uint32_t grid = 1;
-  std::vector<Access> loads;   ///< by slot; meaningful where the slot is a load
-  std::vector<Access> stores;  ///< by store
+  std::vector<LaneAccess> loads;   ///< by slot; meaningful where the slot is a load
+  std::vector<LaneAccess> stores;  ///< by store
 };
 
 [[nodiscard]] Schedule schedule(const kernel::Kernel& kernel, const DeviceInfo& device);

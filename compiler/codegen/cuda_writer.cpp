@@ -15,7 +15,7 @@ using kernel::Kernel;
 using kernel::Load;
 using kernel::Param;
 using kernel::Slot;
-using Kind = Access::Kind;
+using Kind = LaneAccess::Kind;
 
 class Writer {
  public:
@@ -183,9 +183,9 @@ class Writer {
            plan_.loads[slot].kind != Kind::scalar;
   }
 
-  Kind kind(const Access& access) const { return width_ == 1 ? Kind::uniform : access.kind; }
+  Kind kind(const LaneAccess& access) const { return width_ == 1 ? Kind::uniform : access.kind; }
 
-  std::string pack_type(ir::DType dtype, const Access& access) const {
+  std::string pack_type(ir::DType dtype, const LaneAccess& access) const {
     const int64_t chunk = access.kind == Kind::vector ? access.chunk : 1;
     return fmt::format("pack<{}, {}, {}>", cuda_type(dtype), width_, chunk * ir::bytes_of(dtype));
   }
@@ -193,7 +193,7 @@ class Writer {
   /// The type that holds what one vector needs of a load: one element, or one a lane.
   std::string storage_type(Slot slot) const {
     const ir::DType dtype = kernel_.body[slot].dtype;
-    const Access& access = plan_.loads[slot];
+    const LaneAccess& access = plan_.loads[slot];
     return kind(access) == Kind::uniform ? std::string(cuda_type(dtype)) : pack_type(dtype, access);
   }
 
@@ -230,7 +230,7 @@ class Writer {
     return text.find(' ') == std::string::npos ? text : "(" + text + ")";
   }
 
-  bool lane_by_lane(const Access& access) const {
+  bool lane_by_lane(const LaneAccess& access) const {
     return kind(access) == Kind::strided || kind(access) == Kind::gather;
   }
 
@@ -268,7 +268,8 @@ class Writer {
     return dims;
   }
 
-  std::string lane_address(const ir::Index& index, const Access& access, const std::vector<std::string>& dims) const {
+  std::string lane_address(const ir::Index& index, const LaneAccess& access,
+                           const std::vector<std::string>& dims) const {
     if (access.kind == Kind::gather) return index_.at(index, dims);
     return fmt::format("{} + k * {}", index_.at(index, dims_), index_.number(access.stride));
   }
@@ -286,7 +287,7 @@ class Writer {
     }
     open_lanes();
     std::vector<std::string> dims;
-    if (std::ranges::any_of(plan_.stores, [&](const Access& a) { return lane_by_lane(a); })) dims = lane_dims();
+    if (std::ranges::any_of(plan_.stores, [&](const LaneAccess& a) { return lane_by_lane(a); })) dims = lane_dims();
     const auto names = compute(fmt::format("{}.v[k]", suffix));
     for (size_t i = 0; i < kernel_.stores.size(); ++i) store_lane(i, names[kernel_.stores[i].value], dims);
     close();
@@ -303,7 +304,7 @@ class Writer {
 
   void store_lane(size_t i, const std::string& value, const std::vector<std::string>& dims) {
     const auto& store = kernel_.stores[i];
-    const Access& access = plan_.stores[i];
+    const LaneAccess& access = plan_.stores[i];
     if (access.kind == Kind::vector) {
       line("y{}.v[k] = {};", i, value);
     } else {
