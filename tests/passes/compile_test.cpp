@@ -1,0 +1,109 @@
+#include "compiler/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "compiler/ir/parse.h"
+#include "compiler/passes/pipeline.h"
+#include "compiler/plan_print.h"
+#include "compiler/support/errors.h"
+
+namespace sinter {
+namespace {
+
+constexpr std::string_view two_layers = R"(
+graph @mlp on cuda:0 (%x: f16[8,64]) -> (%o) {
+  %w = state 0 "w" : f16[64,64]
+  %h = call aten.mm(%x, %w) : f16[8,64]  # fc1  net.cpp:1
+  %r = call aten.relu_(%h) mutates(0) functional aten.relu : f16[8,64] alias %h + 0  # act1  net.cpp:2
+  %g = call aten.mm(%r, %w) : f16[8,64]  # fc2  net.cpp:3
+  %o = call aten.relu(%g) : f16[8,64]  # act2  net.cpp:4
+}
+)";
+
+Plan compile_text(std::string_view text, Backend backend, EntryReport& report) {
+  CompileOptions options;
+  options.device.backend = backend;
+  return compile(ir::parse(text), options, report);
+}
+
+TEST(Compile, turns_a_captured_graph_into_launches_and_calls) {
+  EntryReport report;
+  const Plan plan = compile_text(two_layers, Backend::cuda, report);
+  EXPECT_EQ(plan.calls.size(), 2u) << print(plan);
+  EXPECT_EQ(std::count_if(plan.steps.begin(), plan.steps.end(),
+                          [](const Step& step) { return std::holds_alternative<Launch>(step); }),
+            2);
+  ASSERT_FALSE(plan.kernels.empty());
+  EXPECT_EQ(plan.kernels[0].name, "fused_maximum");
+  EXPECT_EQ(plan.kernels[0].modules, std::vector<std::string>{"act1"});
+  EXPECT_NE(plan.kernels[0].text.find("fused_maximum"), std::string::npos);
+}
+
+TEST(Compile, reports_a_phase_for_every_pass_and_the_calls_that_stay) {
+  EntryReport report;
+  compile_text(two_layers, Backend::cuda, report);
+  for (const passes::PipelineRow& row : passes::pipeline()) {
+    const std::string phase = "pass " + std::string(row.name);
+    EXPECT_TRUE(std::any_of(report.phases.begin(), report.phases.end(), [&](const PhaseTime& time) {
+      return time.name == phase;
+    })) << phase;
+  }
+  ASSERT_EQ(report.externs.size(), 1u);
+  EXPECT_EQ(report.externs[0].op, "aten::mm");
+  EXPECT_EQ(report.externs[0].calls, 2);
+  EXPECT_EQ(report.externs[0].modules, (std::vector<std::string>{"fc1", "fc2"}));
+}
+
+TEST(Compile, writes_equal_kernels_once) {
+  EntryReport report;
+  const Plan plan = compile_text(R"(
+graph @g on cpu (%x: f32[8,8]) -> (%c) {
+  %a = call aten.exp(%x) : f32[8,8]  # one
+  %m = call aten.mm(%a, %a) : f32[8,8]
+  %b = call aten.exp(%m) : f32[8,8]  # two
+  %n = call aten.mm(%b, %x) : f32[8,8]
+  %d = call aten.exp(%n) : f32[8,8]  # three
+  %c = call aten.mm(%d, %x) : f32[8,8]
+})",
+                                 Backend::llvm, report);
+  EXPECT_LE(plan.kernels.size(), 2u) << "in place and not\n" << print(plan);
+}
+
+TEST(Compile, names_the_pass_that_failed_and_saves_the_graph_that_went_in) {
+  EntryReport report;
+  try {
+    compile_text(
+        "graph @g on cpu (%x: f32[4]) -> (%y) {\n"
+        "  %y = call aten.relu_(%x) mutates(0) functional aten.relu : f32[4] alias %x + 0\n}\n",
+        Backend::llvm, report);
+    FAIL() << "a write to an input was compiled";
+  } catch (const InternalError& error) {
+    EXPECT_EQ(error.where(), "functionalize");
+    EXPECT_TRUE(std::filesystem::exists(error.artifact())) << error.artifact();
+    std::filesystem::remove(error.artifact());
+  }
+}
+
+TEST(Compile, refuses_an_unknown_pass_by_name) {
+  ir::Graph graph = ir::parse("graph @g on cpu (%x: f32[4]) -> (%x) {\n}\n");
+  EXPECT_THROW(passes::run_pass("fuze", graph, {}), UserError);
+}
+
+TEST(Compile, takes_empty_and_zero_dim_tensors) {
+  for (const Backend backend : {Backend::llvm, Backend::cuda}) {
+    EntryReport report;
+    const Plan plan = compile_text(R"(
+graph @g on cpu (%x: f32[0,4], %s: f32[]) -> (%a, %b) {
+  %a = call aten.exp(%x) : f32[0,4]
+  %b = call aten.exp(%s) : f32[]
+})",
+                                   backend, report);
+    EXPECT_EQ(plan.outputs.size(), 2u);
+  }
+}
+
+}  // namespace
+}  // namespace sinter
