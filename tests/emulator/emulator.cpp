@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <future>
 #include <sstream>
@@ -64,8 +63,7 @@ void* build(const std::filesystem::path& directory, const std::string& text, siz
 
 }  // namespace
 
-Emulator::Emulator(std::span<const KernelSource> kernels) {
-  const auto directory = scratch_directory();
+Emulator::Emulator(std::span<const KernelSource> kernels) : directory_(scratch_directory()) {
   std::vector<std::future<void*>> libraries;
   for (size_t first = 0; first < kernels.size(); first += kernels_per_file) {
     const auto part = kernels.subspan(first, std::min(kernels_per_file, kernels.size() - first));
@@ -73,10 +71,9 @@ Emulator::Emulator(std::span<const KernelSource> kernels) {
     const size_t number = libraries.size();
     // Two compilers at a time.
     if (number >= 2) libraries[number - 2].wait();
-    libraries.push_back(std::async(std::launch::async, build, directory, text, number));
+    libraries.push_back(std::async(std::launch::async, build, directory_, text, number));
   }
   for (size_t i = 0; i < kernels.size(); ++i) {
-    static_assert(kernels_per_file > 0);
     if (i % kernels_per_file != 0) continue;
     void* library = libraries[i / kernels_per_file].get();
     for (size_t k = i; k < std::min(i + kernels_per_file, kernels.size()); ++k) {
@@ -84,8 +81,9 @@ Emulator::Emulator(std::span<const KernelSource> kernels) {
       entries_.push_back({.launch = launch, .grid = kernels[k].grid[0], .block = kernels[k].block[0]});
     }
   }
-  std::filesystem::remove_all(directory);
 }
+
+Emulator::~Emulator() { std::filesystem::remove_all(directory_); }
 
 void Emulator::run(size_t index, std::span<const EmulatedArg> args) const {
   std::vector<EmulatedArg> values(args.begin(), args.end());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <variant>
@@ -20,6 +21,10 @@ class Emulator {
   /// Compiles all kernels; names need not differ. Throws std::runtime_error with the compiler's output and the path
   /// of the kept source when one does not compile.
   explicit Emulator(std::span<const KernelSource> kernels);
+  Emulator(const Emulator&) = delete;
+  Emulator& operator=(const Emulator&) = delete;
+  /// Removes the sources, which a run that the sanitizer ends leaves behind.
+  ~Emulator();
 
   /// Runs kernels[index] over its whole grid.
   void run(size_t index, std::span<const EmulatedArg> args) const;
@@ -32,6 +37,7 @@ class Emulator {
     unsigned block = 1;
   };
   std::vector<Entry> entries_;
+  std::filesystem::path directory_;
 };
 
 }  // namespace sinter::test
