@@ -340,11 +340,13 @@ class Generator {
   }
 
   std::string emit_compute(const Compute& compute, DType result) {
+    out_.line("; {}", ir::row(compute.op).name);
     if (is_cast(compute)) {
       const Slot operand = compute.operands.front();
       return emit_cast(out_, values_[operand], kernel_.body[operand].dtype, result, lanes_);
     }
     std::vector<std::string> operands;
+    operands.reserve(compute.operands.size());
     for (const Slot operand : compute.operands) operands.push_back(values_[operand]);
     return emit_op(out_, ir::row(compute.op), operands, compute_dtype(kernel_, compute), lanes_, vector_bits_);
   }

@@ -20,6 +20,7 @@ std::string join(const std::vector<std::string>& parts) { return fmt::format("{}
 /// "<16 x float> %a, <16 x float> %b".
 std::string typed(std::string_view type, const std::vector<std::string>& operands) {
   std::vector<std::string> parts;
+  parts.reserve(operands.size());
   for (const std::string& operand : operands) parts.push_back(fmt::format("{} {}", type, operand));
   return join(parts);
 }
@@ -63,6 +64,7 @@ std::string emit_wide_call(LlvmWriter& out, const std::string& function, const s
   std::vector<std::string> parts;
   for (int64_t first = 0; first < lanes; first += width) {
     std::vector<std::string> slices;
+    slices.reserve(operands.size());
     for (const std::string& operand : operands) {
       slices.push_back(emit_slice(out, whole, operand, first, width, lanes));
     }
@@ -79,6 +81,7 @@ std::string emit_lane_calls(LlvmWriter& out, const std::string& function, const 
   std::string result = "poison";
   for (int64_t lane = 0; lane < lanes; ++lane) {
     std::vector<std::string> scalars;
+    scalars.reserve(operands.size());
     for (const std::string& operand : operands) {
       scalars.push_back(out.value("extractelement {} {}, i64 {}", type, operand, lane));
     }

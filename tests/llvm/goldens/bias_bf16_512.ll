@@ -35,16 +35,21 @@ main:
   %i = phi i64 [ %lo, %row ], [ %i.next, %main ]
   %t9 = getelementptr i16, ptr %t4, i64 %i
   %t10 = load <16 x i16>, ptr %t9, align 2
+  ; cast
   %t11 = zext <16 x i16> %t10 to <16 x i32>
   %t12 = shl <16 x i32> %t11, splat (i32 16)
   %t13 = bitcast <16 x i32> %t12 to <16 x float>
   %t14 = getelementptr i16, ptr %p1, i64 %i
   %t15 = load <16 x i16>, ptr %t14, align 2
+  ; cast
   %t16 = zext <16 x i16> %t15 to <16 x i32>
   %t17 = shl <16 x i32> %t16, splat (i32 16)
   %t18 = bitcast <16 x i32> %t17 to <16 x float>
+  ; add
   %t19 = fadd <16 x float> %t13, %t18
+  ; maximum
   %t20 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t19, <16 x float> splat (float 0x0000000000000000))
+  ; cast
   %t21 = bitcast <16 x float> %t20 to <16 x i32>
   %t22 = lshr <16 x i32> %t21, splat (i32 16)
   %t23 = and <16 x i32> %t22, splat (i32 1)
@@ -59,16 +64,21 @@ main:
   %t31 = add i64 %i, 16
   %t32 = getelementptr i16, ptr %t4, i64 %t31
   %t33 = load <16 x i16>, ptr %t32, align 2
+  ; cast
   %t34 = zext <16 x i16> %t33 to <16 x i32>
   %t35 = shl <16 x i32> %t34, splat (i32 16)
   %t36 = bitcast <16 x i32> %t35 to <16 x float>
   %t37 = getelementptr i16, ptr %p1, i64 %t31
   %t38 = load <16 x i16>, ptr %t37, align 2
+  ; cast
   %t39 = zext <16 x i16> %t38 to <16 x i32>
   %t40 = shl <16 x i32> %t39, splat (i32 16)
   %t41 = bitcast <16 x i32> %t40 to <16 x float>
+  ; add
   %t42 = fadd <16 x float> %t36, %t41
+  ; maximum
   %t43 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t42, <16 x float> splat (float 0x0000000000000000))
+  ; cast
   %t44 = bitcast <16 x float> %t43 to <16 x i32>
   %t45 = lshr <16 x i32> %t44, splat (i32 16)
   %t46 = and <16 x i32> %t45, splat (i32 1)
@@ -83,16 +93,21 @@ main:
   %t54 = add i64 %i, 32
   %t55 = getelementptr i16, ptr %t4, i64 %t54
   %t56 = load <16 x i16>, ptr %t55, align 2
+  ; cast
   %t57 = zext <16 x i16> %t56 to <16 x i32>
   %t58 = shl <16 x i32> %t57, splat (i32 16)
   %t59 = bitcast <16 x i32> %t58 to <16 x float>
   %t60 = getelementptr i16, ptr %p1, i64 %t54
   %t61 = load <16 x i16>, ptr %t60, align 2
+  ; cast
   %t62 = zext <16 x i16> %t61 to <16 x i32>
   %t63 = shl <16 x i32> %t62, splat (i32 16)
   %t64 = bitcast <16 x i32> %t63 to <16 x float>
+  ; add
   %t65 = fadd <16 x float> %t59, %t64
+  ; maximum
   %t66 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t65, <16 x float> splat (float 0x0000000000000000))
+  ; cast
   %t67 = bitcast <16 x float> %t66 to <16 x i32>
   %t68 = lshr <16 x i32> %t67, splat (i32 16)
   %t69 = and <16 x i32> %t68, splat (i32 1)
@@ -107,16 +122,21 @@ main:
   %t77 = add i64 %i, 48
   %t78 = getelementptr i16, ptr %t4, i64 %t77
   %t79 = load <16 x i16>, ptr %t78, align 2
+  ; cast
   %t80 = zext <16 x i16> %t79 to <16 x i32>
   %t81 = shl <16 x i32> %t80, splat (i32 16)
   %t82 = bitcast <16 x i32> %t81 to <16 x float>
   %t83 = getelementptr i16, ptr %p1, i64 %t77
   %t84 = load <16 x i16>, ptr %t83, align 2
+  ; cast
   %t85 = zext <16 x i16> %t84 to <16 x i32>
   %t86 = shl <16 x i32> %t85, splat (i32 16)
   %t87 = bitcast <16 x i32> %t86 to <16 x float>
+  ; add
   %t88 = fadd <16 x float> %t82, %t87
+  ; maximum
   %t89 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t88, <16 x float> splat (float 0x0000000000000000))
+  ; cast
   %t90 = bitcast <16 x float> %t89 to <16 x i32>
   %t91 = lshr <16 x i32> %t90, splat (i32 16)
   %t92 = and <16 x i32> %t91, splat (i32 1)
@@ -145,16 +165,21 @@ tail:
   %t106 = icmp ult <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>, %t105
   %t107 = getelementptr i16, ptr %t4, i64 %j
   %t108 = call <16 x i16> @llvm.masked.load.v16i16.p0(ptr %t107, i32 2, <16 x i1> %t106, <16 x i16> splat (i16 16256))
+  ; cast
   %t109 = zext <16 x i16> %t108 to <16 x i32>
   %t110 = shl <16 x i32> %t109, splat (i32 16)
   %t111 = bitcast <16 x i32> %t110 to <16 x float>
   %t112 = getelementptr i16, ptr %p1, i64 %j
   %t113 = call <16 x i16> @llvm.masked.load.v16i16.p0(ptr %t112, i32 2, <16 x i1> %t106, <16 x i16> splat (i16 16256))
+  ; cast
   %t114 = zext <16 x i16> %t113 to <16 x i32>
   %t115 = shl <16 x i32> %t114, splat (i32 16)
   %t116 = bitcast <16 x i32> %t115 to <16 x float>
+  ; add
   %t117 = fadd <16 x float> %t111, %t116
+  ; maximum
   %t118 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t117, <16 x float> splat (float 0x0000000000000000))
+  ; cast
   %t119 = bitcast <16 x float> %t118 to <16 x i32>
   %t120 = lshr <16 x i32> %t119, splat (i32 16)
   %t121 = and <16 x i32> %t120, splat (i32 1)

@@ -20,8 +20,11 @@ main:
   %i = phi i64 [ %begin, %start ], [ %i.next, %main ]
   %t4 = getelementptr float, ptr %p0, i64 %i
   %t5 = load <4 x float>, ptr %t4, align 4
+  ; mul
   %t6 = fmul <4 x float> %t5, splat (float 0x3FE0000000000000)
+  ; div
   %t7 = fdiv <4 x float> %t5, splat (float 0x3FF6A09AA0000000)
+  ; erf
   %t8 = extractelement <4 x float> %t7, i64 0
   %t9 = call float @erff(float %t8)
   %t10 = insertelement <4 x float> poison, float %t9, i64 0
@@ -34,7 +37,9 @@ main:
   %t17 = extractelement <4 x float> %t7, i64 3
   %t18 = call float @erff(float %t17)
   %t19 = insertelement <4 x float> %t16, float %t18, i64 3
+  ; add
   %t20 = fadd <4 x float> %t19, splat (float 0x3FF0000000000000)
+  ; mul
   %t21 = fmul <4 x float> %t6, %t20
   %t22 = getelementptr float, ptr %p1, i64 %i
   store <4 x float> %t21, ptr %t22, align 4
@@ -55,8 +60,11 @@ tail:
   %t29 = icmp ult <4 x i32> <i32 0, i32 1, i32 2, i32 3>, %t28
   %t30 = getelementptr float, ptr %p0, i64 %j
   %t31 = call <4 x float> @llvm.masked.load.v4f32.p0(ptr %t30, i32 4, <4 x i1> %t29, <4 x float> splat (float 1.0))
+  ; mul
   %t32 = fmul <4 x float> %t31, splat (float 0x3FE0000000000000)
+  ; div
   %t33 = fdiv <4 x float> %t31, splat (float 0x3FF6A09AA0000000)
+  ; erf
   %t34 = extractelement <4 x float> %t33, i64 0
   %t35 = call float @erff(float %t34)
   %t36 = insertelement <4 x float> poison, float %t35, i64 0
@@ -69,7 +77,9 @@ tail:
   %t43 = extractelement <4 x float> %t33, i64 3
   %t44 = call float @erff(float %t43)
   %t45 = insertelement <4 x float> %t42, float %t44, i64 3
+  ; add
   %t46 = fadd <4 x float> %t45, splat (float 0x3FF0000000000000)
+  ; mul
   %t47 = fmul <4 x float> %t32, %t46
   %t48 = getelementptr float, ptr %p1, i64 %j
   call void @llvm.masked.store.v4f32.p0(<4 x float> %t47, ptr %t48, i32 4, <4 x i1> %t29)

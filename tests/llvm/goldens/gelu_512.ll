@@ -64,10 +64,15 @@ main:
   %i = phi i64 [ %begin, %start ], [ %i.next, %main ]
   %t4 = getelementptr float, ptr %p0, i64 %i
   %t5 = load <16 x float>, ptr %t4, align 4
+  ; mul
   %t6 = fmul <16 x float> %t5, splat (float 0x3FE0000000000000)
+  ; div
   %t7 = fdiv <16 x float> %t5, splat (float 0x3FF6A09AA0000000)
+  ; erf
   %t8 = call <16 x float> @sinter.erf.v16f32(<16 x float> %t7)
+  ; add
   %t9 = fadd <16 x float> %t8, splat (float 0x3FF0000000000000)
+  ; mul
   %t10 = fmul <16 x float> %t6, %t9
   %t11 = getelementptr float, ptr %p1, i64 %i
   store <16 x float> %t10, ptr %t11, align 4
@@ -88,10 +93,15 @@ tail:
   %t18 = icmp ult <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>, %t17
   %t19 = getelementptr float, ptr %p0, i64 %j
   %t20 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %t19, i32 4, <16 x i1> %t18, <16 x float> splat (float 1.0))
+  ; mul
   %t21 = fmul <16 x float> %t20, splat (float 0x3FE0000000000000)
+  ; div
   %t22 = fdiv <16 x float> %t20, splat (float 0x3FF6A09AA0000000)
+  ; erf
   %t23 = call <16 x float> @sinter.erf.v16f32(<16 x float> %t22)
+  ; add
   %t24 = fadd <16 x float> %t23, splat (float 0x3FF0000000000000)
+  ; mul
   %t25 = fmul <16 x float> %t21, %t24
   %t26 = getelementptr float, ptr %p1, i64 %j
   call void @llvm.masked.store.v16f32.p0(<16 x float> %t25, ptr %t26, i32 4, <16 x i1> %t18)

@@ -23,6 +23,7 @@ main:
   %i = phi i64 [ %begin, %start ], [ %i.next, %main ]
   %t5 = getelementptr float, ptr %p0, i64 %i
   %t6 = load <16 x float>, ptr %t5, align 4
+  ; cast
   %t7 = trunc i64 %i to i32
   %t8 = insertelement <16 x i32> poison, i32 %t7, i64 0
   %t9 = shufflevector <16 x i32> %t8, <16 x i32> poison, <16 x i32> zeroinitializer
@@ -30,13 +31,18 @@ main:
   %t11 = urem <16 x i32> %t10, splat (i32 3)
   %t12 = getelementptr float, ptr %p1, <16 x i32> %t11
   %t13 = call <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr> %t12, i32 4, <16 x i1> splat (i1 true), <16 x float> splat (float 1.0))
+  ; cast
+  ; add
   %t14 = fadd <16 x float> %t6, %t13
+  ; maximum
   %t15 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t14, <16 x float> splat (float 0x0000000000000000))
+  ; cast
   %t16 = getelementptr float, ptr %p2, i64 %i
   store <16 x float> %t15, ptr %t16, align 4
   %t17 = add i64 %i, 16
   %t18 = getelementptr float, ptr %p0, i64 %t17
   %t19 = load <16 x float>, ptr %t18, align 4
+  ; cast
   %t20 = trunc i64 %t17 to i32
   %t21 = insertelement <16 x i32> poison, i32 %t20, i64 0
   %t22 = shufflevector <16 x i32> %t21, <16 x i32> poison, <16 x i32> zeroinitializer
@@ -44,13 +50,18 @@ main:
   %t24 = urem <16 x i32> %t23, splat (i32 3)
   %t25 = getelementptr float, ptr %p1, <16 x i32> %t24
   %t26 = call <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr> %t25, i32 4, <16 x i1> splat (i1 true), <16 x float> splat (float 1.0))
+  ; cast
+  ; add
   %t27 = fadd <16 x float> %t19, %t26
+  ; maximum
   %t28 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t27, <16 x float> splat (float 0x0000000000000000))
+  ; cast
   %t29 = getelementptr float, ptr %p2, i64 %t17
   store <16 x float> %t28, ptr %t29, align 4
   %t30 = add i64 %i, 32
   %t31 = getelementptr float, ptr %p0, i64 %t30
   %t32 = load <16 x float>, ptr %t31, align 4
+  ; cast
   %t33 = trunc i64 %t30 to i32
   %t34 = insertelement <16 x i32> poison, i32 %t33, i64 0
   %t35 = shufflevector <16 x i32> %t34, <16 x i32> poison, <16 x i32> zeroinitializer
@@ -58,13 +69,18 @@ main:
   %t37 = urem <16 x i32> %t36, splat (i32 3)
   %t38 = getelementptr float, ptr %p1, <16 x i32> %t37
   %t39 = call <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr> %t38, i32 4, <16 x i1> splat (i1 true), <16 x float> splat (float 1.0))
+  ; cast
+  ; add
   %t40 = fadd <16 x float> %t32, %t39
+  ; maximum
   %t41 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t40, <16 x float> splat (float 0x0000000000000000))
+  ; cast
   %t42 = getelementptr float, ptr %p2, i64 %t30
   store <16 x float> %t41, ptr %t42, align 4
   %t43 = add i64 %i, 48
   %t44 = getelementptr float, ptr %p0, i64 %t43
   %t45 = load <16 x float>, ptr %t44, align 4
+  ; cast
   %t46 = trunc i64 %t43 to i32
   %t47 = insertelement <16 x i32> poison, i32 %t46, i64 0
   %t48 = shufflevector <16 x i32> %t47, <16 x i32> poison, <16 x i32> zeroinitializer
@@ -72,8 +88,12 @@ main:
   %t50 = urem <16 x i32> %t49, splat (i32 3)
   %t51 = getelementptr float, ptr %p1, <16 x i32> %t50
   %t52 = call <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr> %t51, i32 4, <16 x i1> splat (i1 true), <16 x float> splat (float 1.0))
+  ; cast
+  ; add
   %t53 = fadd <16 x float> %t45, %t52
+  ; maximum
   %t54 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t53, <16 x float> splat (float 0x0000000000000000))
+  ; cast
   %t55 = getelementptr float, ptr %p2, i64 %t43
   store <16 x float> %t54, ptr %t55, align 4
   %i.next = add i64 %i, 64
@@ -93,6 +113,7 @@ tail:
   %t62 = icmp ult <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>, %t61
   %t63 = getelementptr float, ptr %p0, i64 %j
   %t64 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %t63, i32 4, <16 x i1> %t62, <16 x float> splat (float 1.0))
+  ; cast
   %t65 = trunc i64 %j to i32
   %t66 = insertelement <16 x i32> poison, i32 %t65, i64 0
   %t67 = shufflevector <16 x i32> %t66, <16 x i32> poison, <16 x i32> zeroinitializer
@@ -100,8 +121,12 @@ tail:
   %t69 = urem <16 x i32> %t68, splat (i32 3)
   %t70 = getelementptr float, ptr %p1, <16 x i32> %t69
   %t71 = call <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr> %t70, i32 4, <16 x i1> %t62, <16 x float> splat (float 1.0))
+  ; cast
+  ; add
   %t72 = fadd <16 x float> %t64, %t71
+  ; maximum
   %t73 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t72, <16 x float> splat (float 0x0000000000000000))
+  ; cast
   %t74 = getelementptr float, ptr %p2, i64 %j
   call void @llvm.masked.store.v16f32.p0(<16 x float> %t73, ptr %t74, i32 4, <16 x i1> %t62)
   %j.next = add i64 %j, 16

@@ -53,6 +53,7 @@ r:
   %t17 = getelementptr float, ptr %t11, i64 %t16
   %t18 = getelementptr float, ptr %t17, <8 x i64> <i64 0, i64 64, i64 128, i64 192, i64 256, i64 320, i64 384, i64 448>
   %t19 = call <8 x float> @llvm.masked.gather.v8f32.v8p0(<8 x ptr> %t18, i32 4, <8 x i1> splat (i1 true), <8 x float> splat (float 1.0))
+  ; add
   %t20 = fadd <8 x float> %t15, %t19
   %t21 = getelementptr float, ptr %t13, i64 %c
   store <8 x float> %t20, ptr %t21, align 4
@@ -81,6 +82,7 @@ main:
   %t27 = getelementptr float, ptr %t5, i64 %t26
   %t28 = getelementptr float, ptr %t27, <8 x i64> <i64 0, i64 64, i64 128, i64 192, i64 256, i64 320, i64 384, i64 448>
   %t29 = call <8 x float> @llvm.masked.gather.v8f32.v8p0(<8 x ptr> %t28, i32 4, <8 x i1> splat (i1 true), <8 x float> splat (float 1.0))
+  ; add
   %t30 = fadd <8 x float> %t25, %t29
   %t31 = getelementptr float, ptr %t7, i64 %i
   store <8 x float> %t30, ptr %t31, align 4
@@ -91,6 +93,7 @@ main:
   %t36 = getelementptr float, ptr %t5, i64 %t35
   %t37 = getelementptr float, ptr %t36, <8 x i64> <i64 0, i64 64, i64 128, i64 192, i64 256, i64 320, i64 384, i64 448>
   %t38 = call <8 x float> @llvm.masked.gather.v8f32.v8p0(<8 x ptr> %t37, i32 4, <8 x i1> splat (i1 true), <8 x float> splat (float 1.0))
+  ; add
   %t39 = fadd <8 x float> %t34, %t38
   %t40 = getelementptr float, ptr %t7, i64 %t32
   store <8 x float> %t39, ptr %t40, align 4
@@ -101,6 +104,7 @@ main:
   %t45 = getelementptr float, ptr %t5, i64 %t44
   %t46 = getelementptr float, ptr %t45, <8 x i64> <i64 0, i64 64, i64 128, i64 192, i64 256, i64 320, i64 384, i64 448>
   %t47 = call <8 x float> @llvm.masked.gather.v8f32.v8p0(<8 x ptr> %t46, i32 4, <8 x i1> splat (i1 true), <8 x float> splat (float 1.0))
+  ; add
   %t48 = fadd <8 x float> %t43, %t47
   %t49 = getelementptr float, ptr %t7, i64 %t41
   store <8 x float> %t48, ptr %t49, align 4
@@ -111,6 +115,7 @@ main:
   %t54 = getelementptr float, ptr %t5, i64 %t53
   %t55 = getelementptr float, ptr %t54, <8 x i64> <i64 0, i64 64, i64 128, i64 192, i64 256, i64 320, i64 384, i64 448>
   %t56 = call <8 x float> @llvm.masked.gather.v8f32.v8p0(<8 x ptr> %t55, i32 4, <8 x i1> splat (i1 true), <8 x float> splat (float 1.0))
+  ; add
   %t57 = fadd <8 x float> %t52, %t56
   %t58 = getelementptr float, ptr %t7, i64 %t50
   store <8 x float> %t57, ptr %t58, align 4
@@ -135,6 +140,7 @@ tail:
   %t69 = getelementptr float, ptr %t5, i64 %t68
   %t70 = getelementptr float, ptr %t69, <8 x i64> <i64 0, i64 64, i64 128, i64 192, i64 256, i64 320, i64 384, i64 448>
   %t71 = call <8 x float> @llvm.masked.gather.v8f32.v8p0(<8 x ptr> %t70, i32 4, <8 x i1> %t65, <8 x float> splat (float 1.0))
+  ; add
   %t72 = fadd <8 x float> %t67, %t71
   %t73 = getelementptr float, ptr %t7, i64 %j
   call void @llvm.masked.store.v8f32.p0(<8 x float> %t72, ptr %t73, i32 4, <8 x i1> %t65)
