@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -37,11 +38,11 @@ Memory* TensorLedger::memory(const at::Tensor& tensor) {
 Memory& TensorLedger::memory_or_add(const at::Tensor& tensor) {
   const auto [entry, added] =
       memories_.try_emplace(tensor.storage().unsafeGetStorageImpl(),
-                            Memory{tensor.storage().getWeakStorageImpl(), {}, false, false, false, false, 0});
+                            Memory{tensor.storage().getWeakStorageImpl(), {}, {}, false, false, false, false, 0});
   return entry->second;
 }
 
-Placement TensorLedger::place(const at::Tensor& tensor) const {
+Placement TensorLedger::place(const at::Tensor& tensor, std::span<const ir::ValueId> preferred) const {
   const Layout layout = Layout::of(tensor);
   const auto memory = memories_.find(layout.storage);
   if (memory == memories_.end()) return {};
@@ -52,13 +53,30 @@ Placement TensorLedger::place(const at::Tensor& tensor) const {
     const int64_t first = region.layout.begin_byte();
     const int64_t last = region.layout.end_byte();
     if (first <= begin && end <= last && region.layout.dtype == layout.dtype) {
-      return {Placement::Kind::inside, region.value, layout.offset - region.layout.offset};
-    }
-    if (placement.kind == Placement::Kind::fresh && begin < last && first < end) {
-      placement = {Placement::Kind::overlapping, region.value, 0};
+      const Placement here{Placement::Kind::inside, region.value, layout.offset - region.layout.offset, false};
+      if (std::find(preferred.begin(), preferred.end(), region.value) != preferred.end()) return here;
+      if (region.look) continue;
+      placement.ambiguous = placement.kind == Placement::Kind::inside;
+      if (!placement.ambiguous) placement = here;
+    } else if (placement.kind == Placement::Kind::fresh && begin < last && first < end) {
+      placement = {Placement::Kind::overlapping, region.value, 0, false};
     }
   }
   return placement;
+}
+
+std::optional<ir::ValueId> TensorLedger::find_view(const at::Tensor& tensor) const {
+  const Layout layout = Layout::of(tensor);
+  const auto memory = memories_.find(layout.storage);
+  if (memory == memories_.end()) return std::nullopt;
+  const auto& views = memory->second.views;
+  const auto view =
+      std::find_if(views.rbegin(), views.rend(), [&](const Region& candidate) { return candidate.layout == layout; });
+  return view == views.rend() ? std::nullopt : std::optional(view->value);
+}
+
+void TensorLedger::add_view(const at::Tensor& tensor, ir::ValueId value) {
+  memory_or_add(tensor).views.push_back({value, Layout::of(tensor)});
 }
 
 void TensorLedger::bind(const at::Tensor& tensor, ir::ValueId value) {
@@ -67,11 +85,12 @@ void TensorLedger::bind(const at::Tensor& tensor, ir::ValueId value) {
       Known{c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), value, Layout::of(tensor)});
 }
 
-void TensorLedger::add_region(const at::Tensor& tensor, ir::ValueId value) {
-  memory_or_add(tensor).regions.push_back({value, Layout::of(tensor)});
+void TensorLedger::add_region(const at::Tensor& tensor, ir::ValueId value, bool look) {
+  memory_or_add(tensor).regions.push_back({value, Layout::of(tensor), look});
 }
 
 void TensorLedger::forget_tensors(const c10::StorageImpl* storage) {
+  if (const auto memory = memories_.find(storage); memory != memories_.end()) memory->second.views.clear();
   std::erase_if(tensors_, [&](const auto& entry) { return entry.second.layout.storage == storage; });
 }
 

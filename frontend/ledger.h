@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -24,16 +25,19 @@ struct Layout {
   [[nodiscard]] int64_t end_byte() const;  ///< one past the last byte touched; begin_byte() when empty
 };
 
-/// A part of a storage that one value stands for; every other value over the same bytes is an alias of it.
+/// A part of a storage that one value stands for; views of that value are aliases of it. Inputs and state that share
+/// memory each have a region of their own: that they share it is no promise for the next call.
 struct Region {
   ir::ValueId value;
   Layout layout;
+  bool look = false;  ///< lies in the region of an input or state: base only for the views made of it
 };
 
 /// One storage a trace has met. The weak pointer keeps its address from being used again.
 struct Memory {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;
   std::vector<Region> regions;
+  std::vector<Region> views;   ///< made by operators: autograd may wrap such a result in another tensor object
   bool opaque = false;         ///< some tensors over it overlap in a way the IR cannot say: it must not be written
   bool left_device = false;    ///< CPU memory an operator filled from CUDA tensors, though it is no copy
   bool watched = false;        ///< the program may fill it behind the dispatcher's back
@@ -44,8 +48,9 @@ struct Memory {
 /// How a tensor lies to what is known of its storage.
 struct Placement {
   enum class Kind { fresh, inside, overlapping } kind = Kind::fresh;
-  ir::ValueId base;    ///< inside, overlapping: the value whose bytes it shares
-  int64_t offset = 0;  ///< inside: where it begins, in elements after base's first
+  ir::ValueId base;        ///< inside, overlapping: the value whose bytes it shares
+  int64_t offset = 0;      ///< inside: where it begins, in elements after base's first
+  bool ambiguous = false;  ///< inside: several values hold these bytes, none of them preferred
 };
 
 /// The tensors and storages a trace has met. Holds them weakly: neither memory nor what eager does changes, and as
@@ -58,12 +63,17 @@ class TensorLedger {
   [[nodiscard]] Memory* memory(const at::Tensor& tensor);
   /// The same, added when it was not met before.
   Memory& memory_or_add(const at::Tensor& tensor);
-  [[nodiscard]] Placement place(const at::Tensor& tensor) const;
+  /// `preferred` values are taken as base where several hold the tensor's bytes.
+  [[nodiscard]] Placement place(const at::Tensor& tensor, std::span<const ir::ValueId> preferred = {}) const;
+
+  /// The view an operator made over the same elements, by another tensor object.
+  [[nodiscard]] std::optional<ir::ValueId> find_view(const at::Tensor& tensor) const;
+  void add_view(const at::Tensor& tensor, ir::ValueId value);
 
   /// From here on the tensor is this value.
   void bind(const at::Tensor& tensor, ir::ValueId value);
   /// The value stands for the bytes of the tensor, to be aliased by others.
-  void add_region(const at::Tensor& tensor, ir::ValueId value);
+  void add_region(const at::Tensor& tensor, ir::ValueId value, bool look = false);
   /// Forgets which values tensors over a storage are; they are found again through its regions.
   void forget_tensors(const c10::StorageImpl* storage);
 

@@ -12,8 +12,6 @@
 namespace sinter::frontend {
 namespace {
 
-constexpr size_t kWatchedBytes = size_t{64} << 20;
-
 template <class Visit>
 void for_each_tensor(const c10::IValue& value, Visit&& visit) {
   if (value.isTensor()) {
@@ -158,6 +156,7 @@ ir::Arg Recorder::encode(const at::Tensor& tensor, bool overwritten, Pending& pe
          pending.module);
   }
   pending.reads_cuda = pending.reads_cuda || tensor.is_cuda();
+  pending.roots.push_back(root_of(value));
   const std::string& module = owner(value);
   if (pending.module.empty()) pending.module = module;
   pending.owned = pending.owned && !module.empty() && module == pending.module;
@@ -193,7 +192,7 @@ void Recorder::note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pendin
 void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {
   const OpFacts& facts = *pending.facts;
   const ir::ValueId value = resolve(tensor, true);
-  const ir::ValueId root = root_of(value);
+  const ir::ValueId root = origin_of(value);
   const ir::Node& producer = trace_.graph.producer(root);
   if (producer.as<ir::Input>()) {
     return fail({BreakCode::input_mutation,
@@ -259,7 +258,7 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
     place_result(tensors[i], values[i], known_before[i], pending);
     if (pending.owned) set_owner(values[i], pending.module);
   }
-  watch(pending, tensors);
+  watch_memory(pending, tensors);
   places_[node.index] = {std::move(pending.module), std::move(pending.frames)};
 }
 
@@ -283,15 +282,17 @@ bool Recorder::check_written(const Pending& pending, std::span<const at::Tensor>
 }
 
 void Recorder::place_result(const at::Tensor& tensor, ir::ValueId value, bool known_before, const Pending& pending) {
-  const Placement placement = ledger_.place(tensor);
+  const Placement placement = ledger_.place(tensor, pending.roots);
   ledger_.bind(tensor, value);
   if (placement.kind == Placement::Kind::inside) {
     trace_.graph.value(value).alias = ir::Alias{placement.base, placement.offset};
+    ledger_.add_view(tensor, value);
     return;
   }
   if (known_before && placement.kind == Placement::Kind::overlapping &&
       trace_.graph.type(placement.base).dtype != trace_.graph.type(value).dtype) {
     trace_.graph.value(value).alias = ir::Alias{placement.base, 0};
+    ledger_.add_view(tensor, value);
     return;
   }
   if (known_before) {
@@ -305,19 +306,17 @@ void Recorder::place_result(const at::Tensor& tensor, ir::ValueId value, bool kn
   ledger_.add_region(tensor, value);
 }
 
-void Recorder::watch(const Pending& pending, std::span<const at::Tensor> results) {
+void Recorder::watch_memory(const Pending& pending, std::span<const at::Tensor> results) {
   for (const Written& written : pending.written) {
-    if (!written.memory->watched) continue;
     written.memory->uninitialised = false;
-    if (const auto storage = written.memory->storage.lock()) written.memory->hash = hash_of(*storage);
+    if (written.memory->watched) watch(*written.memory);
   }
   if (!pending.facts->makes_cpu_memory) return;
   for (const at::Tensor& tensor : results) {
-    if (!tensor.device().is_cpu() || tensor.storage().nbytes() > kWatchedBytes) continue;
+    if (!tensor.device().is_cpu()) continue;
     Memory& memory = ledger_.memory_or_add(tensor);
-    memory.watched = true;
-    memory.uninitialised = pending.facts->uninitialised;
-    memory.hash = hash_of(*tensor.storage().unsafeGetStorageImpl());
+    watch(memory);
+    memory.uninitialised = memory.watched && pending.facts->uninitialised;
   }
 }
 

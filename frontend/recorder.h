@@ -40,6 +40,7 @@ class Recorder : public c10::DebugInfoBase {
     std::string module;  ///< owner of the parameters among the arguments
     bool owned = true;   ///< all tensor arguments belong to `module`
     bool reads_cuda = false;
+    std::vector<ir::ValueId> roots;  ///< of the tensor arguments: whose memory results may be views of
     Frames frames;
   };
 
@@ -65,6 +66,7 @@ class Recorder : public c10::DebugInfoBase {
     c10::weak_intrusive_ptr<c10::TensorImpl> tensor{c10::intrusive_ptr<c10::TensorImpl>()};
     c10::weak_intrusive_ptr<c10::StorageImpl> storage{c10::intrusive_ptr<c10::StorageImpl>()};
     Layout layout;
+    std::optional<ir::Alias> base;       ///< where it lies in an input or in state met before
     at::Tensor content;                  ///< a copy, made at first use, of a small CPU tensor without a name
     bool is_content = false;             ///< known to be content: its memory changed without an operator
     std::optional<GraphBreak> mutation;  ///< the write that breaks the graph should it be state
@@ -82,19 +84,24 @@ class Recorder : public c10::DebugInfoBase {
   void check_write(const at::Tensor& tensor, Pending& pending);
   bool check_written(const Pending& pending, std::span<const at::Tensor> results);
   void place_result(const at::Tensor& tensor, ir::ValueId value, bool known_before, const Pending& pending);
-  void watch(const Pending& pending, std::span<const at::Tensor> results);
+  void watch_memory(const Pending& pending, std::span<const at::Tensor> results);
 
   // recorder_leaves.cpp: tensors from nowhere
   void add_input(const at::Tensor& tensor, uint32_t index);
+  void add_own_region(const at::Tensor& tensor, ir::ValueId value, bool look);
   void index_names(std::span<const NamedTensor> names);
   ir::ValueId resolve(const at::Tensor& tensor, bool overwritten);
-  ir::ValueId alias_of(const at::Tensor& tensor, const Placement& placement);
-  ir::ValueId add_leaf(const at::Tensor& tensor, const Named* named);
+  std::optional<ir::ValueId> view_of(const at::Tensor& tensor, const Placement& placement);
+  ir::ValueId look_at(const at::Tensor& tensor, const Placement& placement);
+  ir::ValueId add_leaf(const at::Tensor& tensor, const Named* named, std::optional<ir::Alias> base = std::nullopt);
   bool add_named_over(const at::Tensor& tensor);
+  void watch(Memory& memory);
   void refresh_content(Memory& memory);
   void own_content(const at::Tensor& tensor);
   [[nodiscard]] Leaf* leaf_of(ir::ValueId root);
+  [[nodiscard]] bool outlives_call(ir::ValueId root) const;
   [[nodiscard]] ir::ValueId root_of(ir::ValueId value) const;
+  [[nodiscard]] ir::ValueId origin_of(ir::ValueId value);
   void set_owner(ir::ValueId value, const std::string& module);
   [[nodiscard]] const std::string& owner(ir::ValueId value) const;
   /// "input 0", "fc1.weight", "a closed-over tensor" or "an intermediate tensor".
@@ -105,6 +112,9 @@ class Recorder : public c10::DebugInfoBase {
   void finish_inputs();
   void finish_leaves(std::span<const at::Tensor> outputs);
   void finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs);
+  void finish_state(Leaf& leaf, const at::Tensor& tensor);
+  void finish_content(Leaf& leaf);
+  void finish_look(const Leaf& leaf);
   void finish_scopes();
   void choose_device();
   void order_leaves_first();
@@ -120,6 +130,7 @@ class Recorder : public c10::DebugInfoBase {
     Layout layout;
   };
   std::vector<Argument> inputs_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> wrapped_views_;  ///< taken for views of inputs or state
   std::vector<Leaf> leaves_;
   int64_t content_bytes_ = 0;
   std::vector<Named> names_;
@@ -135,6 +146,9 @@ class Recorder : public c10::DebugInfoBase {
 
 /// The break of an operator that reads a tensor with gradients; `what` names the tensor.
 [[nodiscard]] GraphBreak gradient_break(std::string what);
+
+/// Arguments of aten::as_strided that give this layout.
+[[nodiscard]] std::vector<ir::Arg> as_strided_args(ir::ValueId base, const Layout& layout);
 
 /// Why a tensor cannot stand in a graph ("a sparse tensor"); nothing when it can.
 [[nodiscard]] std::optional<std::string> unsupported_kind(const at::Tensor& tensor);

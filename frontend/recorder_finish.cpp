@@ -19,6 +19,11 @@ bool only_outputs_hold(const c10::StorageImpl& storage, size_t strong_references
   return strong_references <= holders.size();
 }
 
+bool is_among(std::span<const at::Tensor> tensors, const c10::TensorImpl* wanted) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl() == wanted; });
+}
+
 }  // namespace
 
 Trace Recorder::finish(std::span<const at::Tensor> outputs) {
@@ -73,6 +78,16 @@ void Recorder::finish_leaves(std::span<const at::Tensor> outputs) {
   for (Leaf& leaf : leaves_) {
     if (recording_) finish_leaf(leaf, outputs);
   }
+  const bool held = std::any_of(wrapped_views_.begin(), wrapped_views_.end(), [&](const auto& view) {
+    return !view.expired() && !is_among(outputs, view._unsafe_get_target());
+  });
+  if (!held || !recording_) return;
+  fail({BreakCode::unsupported_op,
+        {},
+        {},
+        "a closed-over tensor sees an input or state through another dtype",
+        "make the view inside the callable"},
+       {}, {});
 }
 
 /// The device of most values; the first one of those that tie.
@@ -93,29 +108,10 @@ void Recorder::choose_device() {
 }
 
 void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
-  const auto add_content = [&] {
-    trace_.graph.node(leaf.node).payload = ir::Constant{static_cast<uint32_t>(trace_.contents.size())};
-    trace_.contents.push_back({std::move(leaf.content)});
-  };
-  if (leaf.is_content) return add_content();
-  if (const auto tensor = leaf.tensor.lock()) {
-    if (leaf.mutation) return fail(*leaf.mutation, {}, {});
-    const std::string shown = leaf.name.empty() ? "a closed-over tensor" : leaf.name;
-    if (Layout::of(at::Tensor(tensor)) != leaf.layout) {
-      return fail({BreakCode::state_mutation,
-                   {},
-                   {},
-                   shown + " changed its storage or sizes during the call",
-                   "replace state outside the compiled callable"},
-                  {}, {});
-    }
-    const auto index = static_cast<uint32_t>(trace_.states.size());
-    std::string name = leaf.name.empty() ? fmt::format("closure.{}", index) : leaf.name;
-    trace_.graph.value(leaf.value).hint = name;
-    trace_.graph.node(leaf.node).payload = ir::State{index, name};
-    trace_.states.push_back({std::move(name), leaf.tensor});
-    return;
-  }
+  if (leaf.is_content) return finish_content(leaf);
+  const auto tensor = leaf.tensor.lock();
+  if (leaf.base && (!tensor || is_among(outputs, tensor.get()))) return finish_look(leaf);
+  if (tensor) return finish_state(leaf, at::Tensor(tensor));
   const size_t references = leaf.storage.use_count();
   if (const auto storage = leaf.storage.lock(); storage && !only_outputs_hold(*storage, references, outputs)) {
     return fail({BreakCode::unsupported_op,
@@ -125,13 +121,48 @@ void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
                  "use the tensor itself, or name it through the option `modules`"},
                 {}, {});
   }
-  if (leaf.content.defined()) return add_content();
+  if (leaf.content.defined()) return finish_content(leaf);
   fail({BreakCode::unsupported_op,
         {},
         {},
         "reads a temporary tensor that no operator made (from_blob)",
         "pass it as an input"},
        {}, {});
+}
+
+void Recorder::finish_state(Leaf& leaf, const at::Tensor& tensor) {
+  if (leaf.mutation) return fail(*leaf.mutation, {}, {});
+  if (Layout::of(tensor) != leaf.layout) {
+    return fail({BreakCode::state_mutation,
+                 {},
+                 {},
+                 description(leaf.value) + " changed its storage or sizes during the call",
+                 "replace state outside the compiled callable"},
+                {}, {});
+  }
+  const auto index = static_cast<uint32_t>(trace_.states.size());
+  std::string name = leaf.name.empty() ? fmt::format("closure.{}", index) : leaf.name;
+  trace_.graph.value(leaf.value).hint = name;
+  trace_.graph.node(leaf.node).payload = ir::State{index, name};
+  trace_.states.push_back({std::move(name), leaf.tensor});
+}
+
+void Recorder::finish_content(Leaf& leaf) {
+  trace_.graph.node(leaf.node).payload = ir::Constant{static_cast<uint32_t>(trace_.contents.size())};
+  trace_.contents.push_back({std::move(leaf.content)});
+}
+
+/// A temporary tensor over an input or state is a view of it.
+void Recorder::finish_look(const Leaf& leaf) {
+  ir::Graph& graph = trace_.graph;
+  graph.node(leaf.node).payload = ir::Call{"aten::as_strided", {}, {}, false, false};
+  graph.node(leaf.node).args = as_strided_args(leaf.base->base, leaf.layout);
+  graph.value(leaf.value).alias = leaf.base;
+  graph.value(leaf.value).hint = "as_strided";
+  for (uint32_t i = 0; i < graph.value_count(); ++i) {
+    auto& alias = graph.value({i}).alias;
+    if (alias && alias->base == leaf.value) alias = ir::Alias{leaf.base->base, leaf.base->offset + alias->offset};
+  }
 }
 
 void Recorder::finish_scopes() {

@@ -12,16 +12,19 @@ namespace {
 /// Contents kept by one capture, together.
 constexpr int64_t kContentBytes = int64_t{64} << 20;
 
+/// Larger memory is not looked at.
+constexpr size_t kWatchedBytes = size_t{64} << 20;
+
 const std::string kNobody;
 
-std::vector<ir::Arg> as_strided_args(ir::ValueId base, const at::Tensor& tensor) {
-  ir::ArgList sizes, strides;
-  for (const int64_t size : tensor.sizes()) sizes.push_back({size});
-  for (const int64_t stride : tensor.strides()) strides.push_back({stride});
-  return {{base}, {std::move(sizes)}, {std::move(strides)}, {tensor.storage_offset()}};
-}
-
 }  // namespace
+
+std::vector<ir::Arg> as_strided_args(ir::ValueId base, const Layout& layout) {
+  ir::ArgList sizes, strides;
+  for (const int64_t size : layout.sizes) sizes.push_back({size});
+  for (const int64_t stride : layout.strides) strides.push_back({stride});
+  return {{base}, {std::move(sizes)}, {std::move(strides)}, {layout.offset}};
+}
 
 std::optional<std::string> unsupported_kind(const at::Tensor& tensor) {
   if (tensor.is_nested()) return "a nested tensor";
@@ -84,15 +87,15 @@ void Recorder::add_input(const at::Tensor& tensor, uint32_t index) {
   const ir::ValueId value = trace_.graph.add1(ir::Input{index}, {}, type_of(tensor));
   trace_.graph.value(value).hint = fmt::format("x{}", index);
   inputs_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), Layout::of(tensor)});
-  const Placement placement = ledger_.place(tensor);
-  if (placement.kind == Placement::Kind::inside) {
-    trace_.graph.value(value).alias = ir::Alias{placement.base, placement.offset};
-  } else {
-    Memory& memory = ledger_.memory_or_add(tensor);
-    memory.opaque = memory.opaque || placement.kind == Placement::Kind::overlapping;
-    ledger_.add_region(tensor, value);
-  }
+  add_own_region(tensor, value, false);
   if (!ledger_.find(tensor)) ledger_.bind(tensor, value);
+}
+
+void Recorder::add_own_region(const at::Tensor& tensor, ir::ValueId value, bool look) {
+  const bool shared = ledger_.place(tensor).kind != Placement::Kind::fresh;
+  ledger_.add_region(tensor, value, look);
+  Memory& memory = *ledger_.memory(tensor);
+  memory.opaque = memory.opaque || shared;
 }
 
 ir::ValueId Recorder::resolve(const at::Tensor& tensor, bool overwritten) {
@@ -102,38 +105,51 @@ ir::ValueId Recorder::resolve(const at::Tensor& tensor, bool overwritten) {
     if (memory->watched && !all) refresh_content(*memory);
   }
   if (const auto known = ledger_.find(tensor)) return *known;
-  Placement placement = ledger_.place(tensor);
-  if (placement.kind != Placement::Kind::inside && add_named_over(tensor)) placement = ledger_.place(tensor);
+  const bool named = add_named_over(tensor);
   if (const auto known = ledger_.find(tensor)) return *known;
-  if (placement.kind == Placement::Kind::inside) return alias_of(tensor, placement);
-  if (placement.kind == Placement::Kind::overlapping) {
+  const Placement placement = ledger_.place(tensor);
+  if (const auto view = view_of(tensor, placement)) return *view;
+  if (placement.kind == Placement::Kind::overlapping || (placement.ambiguous && !named)) {
     fail({BreakCode::unsupported_op,
           {},
           {},
-          "a tensor sees known memory through another dtype or layout",
+          "a tensor sees known memory in a way no operator made",
           "make it with an operator (view, as_strided)"},
          scopes_.take(), {});
   }
-  return add_leaf(tensor, nullptr);
+  return placement.kind == Placement::Kind::inside ? look_at(tensor, placement) : add_leaf(tensor, nullptr);
+}
+
+/// The operator's result that autograd wrapped in this tensor object. Over inputs and state only what cannot be
+/// described otherwise counts: a tensor held by a closure may look the same.
+std::optional<ir::ValueId> Recorder::view_of(const at::Tensor& tensor, const Placement& placement) {
+  const auto view = ledger_.find_view(tensor);
+  if (!view) return std::nullopt;
+  if (outlives_call(root_of(*view))) {
+    if (placement.kind != Placement::Kind::overlapping) return std::nullopt;
+    wrapped_views_.emplace_back(tensor.getIntrusivePtr());
+  }
+  ledger_.bind(tensor, *view);
+  return view;
 }
 
 /// The value of a tensor that came to share known memory without an operator (x.data(), set_data).
-ir::ValueId Recorder::alias_of(const at::Tensor& tensor, const Placement& placement) {
+ir::ValueId Recorder::look_at(const at::Tensor& tensor, const Placement& placement) {
+  const ir::Alias alias{placement.base, placement.offset};
+  if (outlives_call(placement.base)) return add_leaf(tensor, nullptr, alias);
   ir::ValueId value = placement.base;
   ir::Type type = type_of(tensor);
   if (placement.offset != 0 || type != trace_.graph.type(value)) {
-    const std::string& module = owner(value);
     value = trace_.graph.add1(ir::Call{"aten::as_strided", {}, {}, false, false},
-                              as_strided_args(placement.base, tensor), std::move(type));
-    trace_.graph.value(value).alias = ir::Alias{placement.base, placement.offset};
+                              as_strided_args(placement.base, Layout::of(tensor)), std::move(type));
+    trace_.graph.value(value).alias = alias;
     trace_.graph.value(value).hint = "as_strided";
-    set_owner(value, module);
   }
   ledger_.bind(tensor, value);
   return value;
 }
 
-/// Adds the named tensors that share memory with this one.
+/// Adds this tensor where it has a name, else the named tensors that share memory with it.
 bool Recorder::add_named_over(const at::Tensor& tensor) {
   const auto by_identity = names_by_tensor_.find(tensor.unsafeGetTensorImpl());
   if (by_identity != names_by_tensor_.end()) {
@@ -157,21 +173,19 @@ bool Recorder::add_named_over(const at::Tensor& tensor) {
   return added;
 }
 
-ir::ValueId Recorder::add_leaf(const at::Tensor& tensor, const Named* named) {
-  const Placement placement = ledger_.place(tensor);
-  const ir::NodeId node = trace_.graph.add(ir::State{}, {}, {type_of(tensor)});
-  const ir::ValueId value = trace_.graph.node(node).results[0];
+ir::ValueId Recorder::add_leaf(const at::Tensor& tensor, const Named* named, std::optional<ir::Alias> base) {
   Leaf leaf;
-  leaf.node = node;
-  leaf.value = value;
+  leaf.node = trace_.graph.add(ir::State{}, {}, {type_of(tensor)});
+  leaf.value = trace_.graph.node(leaf.node).results[0];
   leaf.tensor = c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr());
   leaf.storage = tensor.storage().getWeakStorageImpl();
   leaf.layout = Layout::of(tensor);
-  Memory& memory = ledger_.memory_or_add(tensor);
+  leaf.base = base;
   if (named) {
     leaf.name = named->name;
-    trace_.graph.value(value).hint = named->name;
-    set_owner(value, named->module);
+    set_owner(leaf.value, named->module);
+  } else if (base) {
+    set_owner(leaf.value, std::string(owner(base->base)));
   } else if (tensor.device().is_cpu()) {
     const int64_t bytes = leaf.layout.end_byte() - leaf.layout.begin_byte();
     if (content_bytes_ + bytes <= kContentBytes) {
@@ -179,15 +193,19 @@ ir::ValueId Recorder::add_leaf(const at::Tensor& tensor, const Named* named) {
       leaf.content = copy_of(*leaf.layout.storage, leaf.layout);
     }
   }
-  if (placement.kind == Placement::Kind::inside) {
-    trace_.graph.value(value).alias = ir::Alias{placement.base, placement.offset};
-  } else {
-    memory.opaque = memory.opaque || placement.kind == Placement::Kind::overlapping;
-    ledger_.add_region(tensor, value);
-  }
-  ledger_.bind(tensor, value);
+  add_own_region(tensor, leaf.value, base.has_value());
+  if (leaf.content.defined()) watch(*ledger_.memory(tensor));
+  ledger_.bind(tensor, leaf.value);
   leaves_.push_back(std::move(leaf));
-  return value;
+  return leaves_.back().value;
+}
+
+/// Notes what the memory holds now, to see whether the program changes it without an operator.
+void Recorder::watch(Memory& memory) {
+  const auto storage = memory.storage.lock();
+  if (!storage || storage->nbytes() > kWatchedBytes) return;
+  memory.watched = true;
+  memory.hash = hash_of(*storage);
 }
 
 /// Where the program filled watched memory itself, what it holds now becomes a content value.
@@ -228,6 +246,12 @@ Recorder::Leaf* Recorder::leaf_of(ir::ValueId root) {
   return found == leaves_.end() ? nullptr : &*found;
 }
 
+/// True for inputs and state: others may hold tensors over their memory from call to call.
+bool Recorder::outlives_call(ir::ValueId root) const {
+  const ir::Node& producer = trace_.graph.producer(root);
+  return producer.as<ir::Input>() || producer.as<ir::State>();
+}
+
 ir::ValueId Recorder::root_of(ir::ValueId value) const {
   const auto& alias = trace_.graph.value(value).alias;
   return alias ? alias->base : value;
@@ -243,8 +267,15 @@ const std::string& Recorder::owner(ir::ValueId value) const {
   return value.index < owners_.size() ? owners_[value.index] : kNobody;
 }
 
+/// The input, state or call whose memory a value looks at.
+ir::ValueId Recorder::origin_of(ir::ValueId value) {
+  ir::ValueId origin = root_of(value);
+  for (const Leaf* leaf = leaf_of(origin); leaf && leaf->base; leaf = leaf_of(origin)) origin = leaf->base->base;
+  return origin;
+}
+
 std::string Recorder::description(ir::ValueId value) {
-  const ir::ValueId root = root_of(value);
+  const ir::ValueId root = origin_of(value);
   if (const auto* input = trace_.graph.producer(root).as<ir::Input>()) return fmt::format("input {}", input->index);
   const Leaf* leaf = leaf_of(root);
   if (!leaf) return "an intermediate tensor";

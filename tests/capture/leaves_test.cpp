@@ -26,6 +26,21 @@ TEST(State, is_found_behind_data) {
   EXPECT_TRUE(shows(trace, "# part"));
 }
 
+TEST(State, held_over_an_input_is_state_of_its_own) {
+  const at::Tensor x = torch::randn({3});
+  const at::Tensor cached = x.narrow(0, 0, 2);
+  const Trace trace = trace_of([&](const at::Tensor& v) { return v.sum() + cached; }, x);
+  ASSERT_TRUE(whole(trace));
+  ASSERT_EQ(trace.states.size(), 1);
+  EXPECT_EQ(trace.states[0].tensor.lock().get(), cached.unsafeGetTensorImpl());
+}
+
+TEST(Input, that_is_written_through_data_breaks) {
+  at::Tensor x = torch::zeros({3});
+  const Trace trace = trace_of([](const at::Tensor& v) { return v.data().add_(1); }, x);
+  EXPECT_TRUE(breaks(trace, BreakCode::input_mutation, "aten::add_.Scalar", "writes to input 0"));
+}
+
 TEST(State, without_a_name_behind_data_is_a_break) {
   const at::Tensor w = torch::randn({3});
   const Trace trace = trace_of([&](const at::Tensor& x) { return x * w.data(); }, small());
@@ -66,7 +81,7 @@ TEST(State, whose_storage_is_replaced_breaks) {
 TEST(Input, that_is_written_breaks) {
   at::Tensor x = torch::zeros({3});
   const Trace trace = trace_of([](const at::Tensor& v) { return v.add_(1); }, x);
-  EXPECT_TRUE(breaks(trace, BreakCode::input_mutation, "aten::add_.Tensor", "writes to input 0"));
+  EXPECT_TRUE(breaks(trace, BreakCode::input_mutation, "aten::add_.Scalar", "writes to input 0"));
   EXPECT_EQ(x[0].item<float>(), 1) << "the program runs on";
 }
 
@@ -119,6 +134,22 @@ TEST(Content, written_between_two_reads_is_two_contents) {
   EXPECT_TRUE(shows(trace, "aten.add.Tensor(%x0, %zeros, 1)"));
 }
 
+TEST(Content, of_foreign_memory_that_changes_is_two_contents) {
+  std::vector<float> data{4, 5, 6};
+  const Trace trace = trace_of(
+      [&](const at::Tensor& x) {
+        const at::Tensor blob = torch::from_blob(data.data(), {3});
+        const at::Tensor y = x + blob;
+        data[0] = 9;
+        return y * blob;
+      },
+      small());
+  ASSERT_TRUE(whole(trace));
+  ASSERT_EQ(trace.contents.size(), 2);
+  EXPECT_EQ(trace.contents[0].value[0].item<float>(), 4);
+  EXPECT_EQ(trace.contents[1].value[0].item<float>(), 9);
+}
+
 TEST(Content, of_an_untouched_factory_stays_an_operator) {
   const Trace trace = trace_of([](const at::Tensor& x) { return x + torch::arange(3); }, small());
   EXPECT_TRUE(trace.contents.empty()) << text_of(trace);
@@ -134,7 +165,7 @@ TEST(Content, that_an_operator_writes_is_copied_first) {
       small());
   ASSERT_TRUE(whole(trace));
   EXPECT_EQ(trace.contents[0].value[0].item<float>(), 1);
-  EXPECT_TRUE(shows(trace, "aten.mul_.Tensor(%clone, 2) mutates(0)"));
+  EXPECT_TRUE(shows(trace, "aten.mul_.Scalar(%clone, 2) mutates(0)"));
 }
 
 TEST(Content, of_a_number_put_by_index_is_kept) {
@@ -234,7 +265,7 @@ TEST(Difference, names_operator_argument_and_both_values) {
   const Trace second = run();
   const auto found = difference(first, second);
   ASSERT_TRUE(found);
-  EXPECT_NE(found->find("aten::add.Tensor"), std::string::npos) << *found;
+  EXPECT_NE(found->find("aten::add.Scalar"), std::string::npos) << *found;
   EXPECT_NE(found->find("was 1, is 2"), std::string::npos) << *found;
   EXPECT_NE(found->find("leaves_test.cpp"), std::string::npos) << *found;
 }

@@ -83,7 +83,7 @@ TEST_F(Models, operators_with_parameters_carry_their_module_and_all_carry_their_
   const Trace trace = capture_net(net, x).trace;
   EXPECT_TRUE(shows(trace, "# layer.1.bn1  models_test.cpp:"));
   EXPECT_TRUE(shows(trace, "# fc  models_test.cpp:"));
-  EXPECT_TRUE(shows(trace, "alias %native_batch_norm + 0  # models_test.cpp:"));
+  EXPECT_TRUE(shows(trace, "alias %native_batch_norm + 0  #   models_test.cpp:"));
 }
 
 TEST_F(Models, writes_in_place_are_aliases_of_the_first_value_of_their_storage) {
