@@ -70,7 +70,7 @@ void resolve(Driver& d, Resolver& r) {
   r(d.event_destroy, "cuEventDestroy");
   r(d.event_record, "cuEventRecord");
   r(d.event_synchronize, "cuEventSynchronize");
-  r(d.graph_instantiate, "cuGraphInstantiate");
+  r(d.graph_instantiate, "cuGraphInstantiateWithFlags");  // what the header calls cuGraphInstantiate
   r(d.graph_destroy, "cuGraphDestroy");
   r(d.graph_exec_destroy, "cuGraphExecDestroy");
   r(d.graph_launch, "cuGraphLaunch");
