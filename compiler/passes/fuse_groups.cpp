@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 21> simple_ops = {
     "cast", "add", "sub", "mul", "neg",  "abs",   "maximum", "minimum",     "where",      "eq",         "ne",
     "lt",   "le",  "gt",  "ge",  "relu", "rsqrt", "sqrt",    "logical_and", "logical_or", "logical_not"};
 constexpr int64_t dear_op = 10;
-/// A region whose results are broadcast into a larger one is computed again for every element; up to this cost.
+/// What is broadcast into a larger region is computed again for every element; up to this cost.
 constexpr int64_t most_repeated_cost = 24;
 
 int64_t cost(const Node& node) {
@@ -49,6 +49,7 @@ FuseGroups::FuseGroups(const Graph& graph, bool freeze)
     position_[id.index] = i;
     leader_[id.index] = id;
     members_[id.index] = {id};
+    reach_.push_back(i);
   }
   collect_edges();
   collect_dependencies();
@@ -122,6 +123,8 @@ bool FuseGroups::try_merge(const Edge& edge) {
   if (path_around(a, b) || !can_lower(graph_, joined, results)) return false;
   for (NodeId id : members_[b.index]) leader_[id.index] = a;
   members_[a.index] = std::move(joined);
+  const size_t last = position_[members_[a.index].back().index];
+  for (size_t p = position_[members_[a.index].front().index]; p < last; ++p) reach_[p] = std::max(reach_[p], last);
   members_[b.index].clear();
   frozen_[a.index] = frozen_[b.index];
   return true;
@@ -142,24 +145,31 @@ std::vector<ValueId> FuseGroups::outputs(const std::vector<NodeId>& members) con
 
 /// Values smaller than the loop nest are computed again for every point that reads them.
 bool FuseGroups::worth_computing_again(const std::vector<NodeId>& members, int64_t points) const {
-  int64_t total = 0;
-  bool smaller = false;
+  int64_t repeated = 0;
   for (NodeId id : members) {
-    total += cost(graph_.node(id));
-    smaller = smaller || graph_.type(graph_.node(id).results[0]).numel() < points;
+    if (graph_.type(graph_.node(id).results[0]).numel() < points) repeated += cost(graph_.node(id));
   }
-  return !smaller || total <= most_repeated_cost;
+  return repeated <= most_repeated_cost;
+}
+
+/// The position after which no path leads back to either region: edges lead to later nodes, and only a region that
+/// begins before a position and ends after it leads from after to before.
+size_t FuseGroups::no_return_after(NodeId from, NodeId to) const {
+  size_t limit = std::max(position_[members_[from.index].back().index], position_[members_[to.index].back().index]);
+  while (reach_[limit] > limit) limit = reach_[limit];
+  return limit;
 }
 
 /// True when a path leaves either region and enters the other through a node outside both.
 bool FuseGroups::path_around(NodeId from, NodeId to) const {
+  const size_t limit = no_return_after(from, to);
   std::unordered_set<NodeId> seen;
   std::vector<NodeId> stack;
   const auto push_consumers = [&](NodeId leader, bool first) {
     for (NodeId member : members_[leader.index]) {
       for (NodeId consumer : consumers_[member.index]) {
         const NodeId next = leader_[consumer.index];
-        if (first && (next == from || next == to)) continue;
+        if ((first && (next == from || next == to)) || position_[consumer.index] > limit) continue;
         if (seen.insert(next).second) stack.push_back(next);
       }
     }

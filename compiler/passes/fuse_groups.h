@@ -34,6 +34,7 @@ class FuseGroups {
   bool try_merge(const Edge& edge);
   bool worth_computing_again(const std::vector<ir::NodeId>& members, int64_t points) const;
   bool path_around(ir::NodeId from, ir::NodeId to) const;
+  size_t no_return_after(ir::NodeId from, ir::NodeId to) const;
 
   const ir::Graph& graph_;
   std::vector<ir::NodeId> leader_;                  ///< by node
@@ -43,6 +44,7 @@ class FuseGroups {
   std::vector<std::vector<ir::NodeId>> users_;      ///< by value: primitives that use it, views looked through
   std::vector<bool> frozen_;                        ///< by node
   std::vector<size_t> position_;                    ///< by node
+  std::vector<size_t> reach_;                       ///< by position: the last one of regions that begin there or before
   std::vector<Edge> edges_;
 };
 
