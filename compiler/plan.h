@@ -19,20 +19,20 @@ using BufferId = StrongId<BufferTag>;
 
 /// Where a buffer's memory comes from.
 enum class BufferKind : uint8_t {
-  input,      ///< tensor argument `index`
-  state,      ///< state slot `index`
-  content,    ///< content slot `index`: a CPU tensor the frontend keeps
-  arena,      ///< `offset` bytes into the call's arena
-  result,     ///< bound by the extern call that returns it
-  output,     ///< allocated fresh on every call and handed to the caller
-  view,       ///< the storage of `base`, `offset` elements after its first
-  in_place,   ///< takes over the memory of `base`, which is dead from here on; same bytes
-  frozen,     ///< computed once per entry by Plan::once and kept
+  input,     ///< tensor argument `index`
+  state,     ///< state slot `index`
+  content,   ///< content slot `index`: a CPU tensor the frontend keeps
+  arena,     ///< `offset` bytes into the call's arena
+  result,    ///< bound by the extern call that returns it
+  output,    ///< allocated fresh on every call and handed to the caller
+  view,      ///< the storage of `base`, `offset` elements after its first
+  in_place,  ///< takes over the memory of `base`, which is dead from here on; same bytes
+  frozen,    ///< computed once per entry by Plan::once and kept
 };
 
 struct Buffer {
   BufferKind kind = BufferKind::arena;
-  ir::Type type;      ///< static
+  ir::Type type;  ///< static
   uint32_t index = 0;
   int64_t offset = 0;
   BufferId base;
@@ -47,14 +47,14 @@ struct KernelArg {
 
 /// Text of one generated kernel, and how to launch it.
 struct KernelSource {
-  std::string name;         ///< symbol and readable name, "fused_add_relu"
-  std::string comment;      ///< opens the source file; no part of the key
-  std::string text;         ///< CUDA C++ or LLVM IR, without the comment
-  int64_t numel = 0;        ///< points of the loop nest
+  std::string name;                       ///< symbol and readable name, "fused_add_relu"
+  std::string comment;                    ///< opens the source file; no part of the key
+  std::string text;                       ///< CUDA C++ or LLVM IR, without the comment
+  int64_t numel = 0;                      ///< points of the loop nest
   std::array<uint32_t, 3> grid{1, 1, 1};  ///< CUDA
   std::array<uint32_t, 3> block{1, 1, 1};
-  int64_t granule = 1;      ///< CPU: ranges handed to the kernel start at multiples of this many points
-  int64_t bytes = 0;        ///< bytes one launch must move
+  int64_t granule = 1;               ///< CPU: ranges handed to the kernel start at multiples of this many points
+  int64_t bytes = 0;                 ///< bytes one launch must move
   std::vector<std::string> ops;      ///< IR ops, in order
   std::vector<std::string> modules;  ///< module paths
   std::vector<std::string> sources;  ///< source places
@@ -96,9 +96,9 @@ struct Plan {
   std::vector<Buffer> buffers;
   std::vector<KernelSource> kernels;  ///< equal texts once
   std::vector<ExternCall> calls;
-  std::vector<Step> once;             ///< run when the entry is built (freeze)
-  std::vector<Step> steps;            ///< run on every call
-  std::vector<BufferId> outputs;      ///< in the order of the callable's flattened results
+  std::vector<Step> once;         ///< run when the entry is built (freeze)
+  std::vector<Step> steps;        ///< run on every call
+  std::vector<BufferId> outputs;  ///< in the order of the callable's flattened results
   int64_t arena_bytes = 0;
 };
 

@@ -34,11 +34,11 @@ struct Constant {
 /// An ATen call. Args are those of the schema, in order, defaults included.
 /// In the captured stage it may mutate arguments; afterwards it is a pure extern call.
 struct Call {
-  std::string op;                  ///< "aten::add.Tensor"; printed "aten.add.Tensor"
-  std::vector<uint32_t> mutates;   ///< positions of args whose storage the call writes (captured stage only)
-  std::string functional;          ///< the pure overload with the same leading args ("aten::relu"), when there is one
-  bool random = false;             ///< draws from a generator: neither merged, removed nor reordered
-  bool impure = false;             ///< a custom op not declared pure, a collective: neither merged nor removed
+  std::string op;                 ///< "aten::add.Tensor"; printed "aten.add.Tensor"
+  std::vector<uint32_t> mutates;  ///< positions of args whose storage the call writes (captured stage only)
+  std::string functional;         ///< the pure overload with the same leading args ("aten::relu"), when there is one
+  bool random = false;            ///< draws from a generator: neither merged, removed nor reordered
+  bool impure = false;            ///< a custom op not declared pure, a collective: neither merged nor removed
 };
 /// A pointwise op of the op table. Args are values or scalars; values broadcast as in ATen; all value operands have
 /// the dtype the op's type rule asks for (casts are explicit nodes).
@@ -66,9 +66,13 @@ struct Node {
   ScopeId scope;
 
   template <class T>
-  [[nodiscard]] const T* as() const { return std::get_if<T>(&payload); }
+  [[nodiscard]] const T* as() const {
+    return std::get_if<T>(&payload);
+  }
   template <class T>
-  [[nodiscard]] T* as() { return std::get_if<T>(&payload); }
+  [[nodiscard]] T* as() {
+    return std::get_if<T>(&payload);
+  }
 };
 
 /// Captured stage: this value shares the storage of `base` (the first value seen in that storage), starting `offset`
@@ -97,7 +101,7 @@ struct Scope {
 class Graph {
  public:
   std::string name = "graph";
-  Device device;                ///< where most values live; types print no device when it is this one
+  Device device;  ///< where most values live; types print no device when it is this one
   std::vector<ValueId> outputs;
 
   /// Appends a node with results of the given types at the end of the order.

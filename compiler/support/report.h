@@ -11,7 +11,8 @@
 namespace sinter {
 
 struct PhaseTime {
-  std::string name;  ///< "capture", "pass functionalize", "codegen", "kernels", "load", "record", "verify", "eager first call"
+  std::string
+      name;  ///< "capture", "pass functionalize", "codegen", "kernels", "load", "record", "verify", "eager first call"
   double seconds = 0;
 };
 
@@ -20,13 +21,13 @@ struct KernelRecord {
   std::vector<std::string> ops;
   std::vector<std::string> modules;
   std::vector<std::string> sources;
-  int64_t launches = 0;       ///< per call
-  int64_t bytes = 0;          ///< one launch must move
-  int registers = -1;         ///< per thread; -1 unknown (CPU)
+  int64_t launches = 0;  ///< per call
+  int64_t bytes = 0;     ///< one launch must move
+  int registers = -1;    ///< per thread; -1 unknown (CPU)
   int spill_bytes = -1;
   int shared_bytes = -1;
-  double build_seconds = 0;   ///< 0 when shared
-  std::string origin;         ///< "built", "shared" (equal text already in this process)
+  double build_seconds = 0;  ///< 0 when shared
+  std::string origin;        ///< "built", "shared" (equal text already in this process)
 };
 
 struct ExternRecord {
@@ -50,29 +51,29 @@ struct Verification {
 
 struct MemoryRecord {
   int64_t arena_bytes = 0;
-  int64_t peak_bytes = -1;        ///< of one compiled call beyond what was allocated before it; -1 not measured
+  int64_t peak_bytes = -1;  ///< of one compiled call beyond what was allocated before it; -1 not measured
   int64_t eager_peak_bytes = -1;
 };
 
 /// One entry: one combination of guards.
 struct EntryReport {
-  std::string signature;            ///< "f16[1,3,224,224]"
-  std::string device;               ///< "cuda:0"
-  bool compiled = false;            ///< false: calls run as eager runs them; `breaks` says why
-  std::vector<GuardMiss> because;   ///< what missed in the nearest earlier entry
+  std::string signature;           ///< "f16[1,3,224,224]"
+  std::string device;              ///< "cuda:0"
+  bool compiled = false;           ///< false: calls run as eager runs them; `breaks` says why
+  std::vector<GuardMiss> because;  ///< what missed in the nearest earlier entry
   std::vector<PhaseTime> phases;
   std::vector<KernelRecord> kernels;
   std::vector<ExternRecord> externs;
   std::vector<GraphBreak> breaks;
   std::vector<std::string> guards;  ///< every guard in force, in words
   std::vector<Verification> verifications;
-  std::vector<std::string> notes;   ///< "launched directly: aten::multinomial cannot be recorded"
-  std::string internal_error;       ///< message and artifact of a kept InternalError
+  std::vector<std::string> notes;  ///< "launched directly: aten::multinomial cannot be recorded"
+  std::string internal_error;      ///< message and artifact of a kept InternalError
   MemoryRecord memory;
-  int64_t graphs = 0;               ///< CUDA Graphs replayed per call
-  int64_t captured_calls = 0;       ///< ATen calls of one eager call that do work (views left out)
-  int64_t replays = 0;              ///< calls answered by the executable
-  int64_t eager_calls = 0;          ///< calls that ran through ATen
+  int64_t graphs = 0;          ///< CUDA Graphs replayed per call
+  int64_t captured_calls = 0;  ///< ATen calls of one eager call that do work (views left out)
+  int64_t replays = 0;         ///< calls answered by the executable
+  int64_t eager_calls = 0;     ///< calls that ran through ATen
 
   void add_phase(const std::string& phase, double seconds);
 };
