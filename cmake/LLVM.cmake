@@ -1,6 +1,5 @@
 include_guard(GLOBAL)
-# LLVM 19, static, for the CPU back end: target sinter_llvm. Only runtime/llvm_jit.cpp sees its headers. What links the
-# final library adds sinter_llvm_hidden, which keeps LLVM's symbols inside and drops what nothing reaches.
+# LLVM 19, static, for the CPU back end: target sinter_llvm. Only runtime/llvm_jit.cpp sees its headers.
 find_package(LLVM 19.1 CONFIG REQUIRED)
 llvm_map_components_to_libnames(llvm_libraries orcjit x86codegen x86asmparser irreader passes)
 
@@ -9,6 +8,3 @@ target_include_directories(sinter_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 separate_arguments(llvm_definitions UNIX_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_options(sinter_llvm INTERFACE ${llvm_definitions})
 target_link_libraries(sinter_llvm INTERFACE ${llvm_libraries} ${CMAKE_DL_LIBS})
-
-add_library(sinter_llvm_hidden INTERFACE)
-target_link_options(sinter_llvm_hidden INTERFACE -Wl,--gc-sections -Wl,--exclude-libs,ALL)
