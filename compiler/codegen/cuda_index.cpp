@@ -40,6 +40,34 @@ std::string IndexText::at(const ir::Index& index, const std::vector<std::string>
   return text;
 }
 
+std::vector<std::string> IndexText::tiled_dims_of(const std::string& vector, std::span<const int64_t> extents,
+                                                  int64_t width, const Tile& tile) const {
+  // Digits of the vector's number, lowest first: rows, vectors, groups of rows, then the loops with what is left.
+  int64_t below = 1;
+  const auto digit = [&](int64_t base) {
+    const std::string text = below == 1 ? vector : fmt::format("{} / {}", vector, number(below));
+    below *= base;
+    return fmt::format("{} % {}", text, number(base));
+  };
+  const std::string row = digit(tile.rows);
+  const std::string column = digit(tile.vectors);
+  const std::string group = digit(tile.groups);
+  std::vector<std::string> dims(extents.size());
+  for (size_t d = extents.size(); d-- > 0;) {
+    const bool inner = d + 1 == extents.size();
+    const int64_t step = inner ? tile.vectors : d == tile.dim ? tile.rows * tile.groups : 1;
+    const std::string rest = digit(extents[d] / (inner ? width : 1) / step);
+    if (inner) {
+      dims[d] = fmt::format("({} * {} + {}) * {}", rest, number(step), column, number(width));
+    } else if (d == tile.dim) {
+      dims[d] = fmt::format("{} * {} + {} * {} + {}", rest, number(step), group, number(tile.rows), row);
+    } else {
+      dims[d] = rest;
+    }
+  }
+  return dims;
+}
+
 std::vector<std::string> IndexText::dims_of(const std::string& point, std::span<const int64_t> extents) const {
   std::vector<std::string> dims(extents.size());
   int64_t inside = 1;

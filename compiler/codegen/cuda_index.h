@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/cuda_schedule.h"
 #include "compiler/ir/index.h"
 
 namespace sinter::codegen {
@@ -22,6 +23,9 @@ class IndexText {
   [[nodiscard]] std::string at(const ir::Index& index, const std::vector<std::string>& dims) const;
   /// Text for each dim's position from the text of the point's number in the nest.
   [[nodiscard]] std::vector<std::string> dims_of(const std::string& point, std::span<const int64_t> extents) const;
+  /// The same from the number of a vector of `width` points, where vectors are dealt in tiles.
+  [[nodiscard]] std::vector<std::string> tiled_dims_of(const std::string& vector, std::span<const int64_t> extents,
+                                                       int64_t width, const Tile& tile) const;
 
  private:
   [[nodiscard]] std::string sum(const ir::Affine& affine, const std::vector<std::string>& dims) const;

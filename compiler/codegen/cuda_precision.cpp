@@ -14,7 +14,6 @@ using kernel::Slot;
 constexpr auto half_texts = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"div", "half_divide({0}, {1})"},
     {"erf", "half_erf({0})"},
-    {"erfc", "half_erfc({0})"},
     {"exp", "half_exp({0})"},
     {"sqrt", "half_sqrt({0})"},
     {"tanh", "half_tanh({0})"},

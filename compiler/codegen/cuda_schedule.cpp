@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 
 #include "compiler/codegen/cuda_lanes.h"
 
@@ -14,7 +15,7 @@ using kernel::Param;
 
 constexpr int64_t access_bytes = 16;  ///< the widest access of one thread
 constexpr int64_t max_unroll = 4;
-constexpr uint32_t threads_per_block = 256;
+constexpr uint32_t threads_per_block = 128;
 
 /// One access to memory: which parameter and where.
 struct Reference {
@@ -140,19 +141,62 @@ void choose_width(const Kernel& kernel, const DeviceInfo& device, Schedule& plan
   }
 }
 
-/// Vectors a thread keeps in flight: enough bytes to hide memory latency, while the device still has blocks to share.
-int64_t choose_unroll(const Kernel& kernel, const DeviceInfo& device, const Schedule& plan) {
-  int64_t bytes = 0;
+/// The largest power of two, at most `bound`, that divides the number.
+int64_t power_of_two_in(int64_t number, int64_t bound) {
+  int64_t power = 1;
+  while (power * 2 <= bound && number % (power * 2) == 0) power *= 2;
+  return power;
+}
+
+/// The outer loop along which a load reads neighbours; nothing when it has none.
+std::optional<size_t> neighbour_loop(const Kernel& kernel, const ir::Index& index) {
+  if (!index.is_affine()) return std::nullopt;
+  for (size_t d = 0; d + 1 < kernel.extents.size(); ++d) {
+    if (index.affine.strides[d] == 1) return d;
+  }
+  return std::nullopt;
+}
+
+/// A tile for the widest load that steps over memory lane by lane but reads neighbours along another loop.
+Tile choose_tile(const Kernel& kernel, const Schedule& plan) {
+  constexpr int64_t sector = 32;
+  constexpr int64_t line = 128;
+  Tile tile;
+  int64_t widest = 0;
   for (size_t slot = 0; slot < kernel.body.size(); ++slot) {
     const auto* load = memory_load(kernel, kernel.body[slot]);
-    if (load != nullptr && plan.loads[slot].kind != LaneAccess::Kind::uniform) {
-      bytes += plan.width * ir::bytes_of(kernel.params[load->param].dtype);
-    }
+    if (load == nullptr || load->index.affine.strides.empty() || load->index.affine.strides.back() < 2) continue;
+    const int64_t size = ir::bytes_of(kernel.params[load->param].dtype);
+    const auto dim = neighbour_loop(kernel, load->index);
+    if (!dim || size <= widest || plan.linear) continue;
+    widest = size;
+    tile.dim = *dim;
+    tile.rows = power_of_two_in(kernel.extents[*dim], sector / size);
+    tile.vectors = power_of_two_in(kernel.extents.back() / plan.width, sector / tile.rows);
+    tile.groups = power_of_two_in(kernel.extents[*dim] / tile.rows, line / sector);
   }
-  if (plan.width == 1) bytes *= 2;
+  return tile.used() ? tile : Tile{};
+}
+
+/// Bytes that one vector of the widest streaming access takes.
+int64_t streamed_bytes(const Kernel& kernel, const Schedule& plan) {
+  int64_t bytes = 0;
+  for (const auto& store : kernel.stores) bytes = std::max(bytes, ir::bytes_of(kernel.params[store.param].dtype));
+  for (size_t slot = 0; slot < kernel.body.size(); ++slot) {
+    const auto* load = memory_load(kernel, kernel.body[slot]);
+    const bool repeats = load == nullptr || (plan.width > 1 && plan.loads[slot].kind == LaneAccess::Kind::uniform);
+    if (!repeats) bytes = std::max(bytes, ir::bytes_of(kernel.params[load->param].dtype));
+  }
+  return bytes * plan.width;
+}
+
+/// Vectors a thread keeps in flight. One 16-byte access a thread reaches the memory's full speed (measured on H200,
+/// where more is slower); narrower ones are doubled up while the device still has blocks to share.
+int64_t choose_unroll(const Kernel& kernel, const DeviceInfo& device, const Schedule& plan) {
+  const int64_t bytes = streamed_bytes(kernel, plan);
   const int64_t enough_blocks = std::max<int64_t>(1, int64_t{device.multiprocessors} * 16);
   int64_t unroll = 1;
-  while (unroll * 2 <= max_unroll && unroll * bytes < 32 &&
+  while (unroll * 2 <= max_unroll && unroll * bytes < access_bytes &&
          plan.vectors >= unroll * 2 * threads_per_block * enough_blocks) {
     unroll *= 2;
   }
@@ -173,6 +217,7 @@ Schedule schedule(const Kernel& kernel, const DeviceInfo& device) {
   const int64_t numel = kernel.numel();
   if (numel == 0) return plan;
   choose_width(kernel, device, plan);
+  plan.tile = choose_tile(kernel, plan);
   plan.vectors = numel / plan.width;
   plan.tail = numel % plan.width;
   plan.unroll = choose_unroll(kernel, device, plan);

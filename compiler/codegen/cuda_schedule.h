@@ -22,6 +22,17 @@ struct LaneAccess {
   int64_t chunk = 1;
 };
 
+/// Neighbouring threads of a kernel that reads across rows: `rows` of them take neighbours along loop `dim`, so that
+/// they share a 32-byte sector of what is read there, and only then come `vectors` along the innermost loop, which fill
+/// a sector of what is written; then `groups` more of the rows, to the end of a 128-byte line.
+struct Tile {
+  size_t dim = 0;
+  int64_t rows = 1;
+  int64_t vectors = 1;
+  int64_t groups = 1;
+  [[nodiscard]] bool used() const { return rows > 1; }
+};
+
 /// How the points of the nest are dealt to threads. A thread takes `unroll` vectors of `width` neighbouring points,
 /// `block` vectors apart; the `tail` points after the last full vector are taken one a thread.
 struct Schedule {
@@ -31,6 +42,7 @@ struct Schedule {
   int64_t tail = 0;
   bool linear = false;  ///< vectors are neighbours in the whole nest, not in the innermost loop: lanes may cross rows
   bool wide = false;    ///< indices need 64 bits
+  Tile tile;            ///< order of the vectors; row-major where unused
   uint32_t block = 256;
   uint32_t grid = 1;
   std::vector<LaneAccess> loads;   ///< by slot; meaningful where the slot is a load

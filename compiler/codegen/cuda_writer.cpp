@@ -113,8 +113,7 @@ class Writer {
   void single() {
     if (plan_.vectors == 0) return;
     if (guarded()) line("if (first >= {}) return;", index_.number(plan_.vectors));
-    point("first");
-    positions();
+    points_of("first");
     declare_and_load("", true);
     compute_and_store("");
   }
@@ -129,8 +128,7 @@ class Writer {
       open("for (unsigned u = 0; u < {}u; ++u) {{", plan_.unroll);
       line("const {} vec = first + u * {}u;", index_.type(), plan_.block);
       if (guarded()) open("if (vec < {}) {{", index_.number(plan_.vectors));
-      point("vec");
-      positions();
+      points_of("vec");
       if (loading) {
         declare_and_load("[u]", false);
       } else {
@@ -141,12 +139,16 @@ class Writer {
     }
   }
 
-  void point(std::string_view vector) {
-    if (plan_.width == 1) {
-      line("const {} p = {};", index_.type(), vector);
-    } else {
-      line("const {} p = {} * {};", index_.type(), vector, index_.number(plan_.width));
+  /// Where the vector with this number begins: its first point `p`, or with tiles its position in every loop.
+  void points_of(const std::string& vector) {
+    if (plan_.tile.used()) {
+      dims_ = index_.tiled_dims_of(vector, kernel_.extents, plan_.width, plan_.tile);
+      name_dims('i', dims_);
+      return;
     }
+    const std::string scale = plan_.width == 1 ? "" : fmt::format(" * {}", index_.number(plan_.width));
+    line("const {} p = {}{};", index_.type(), vector, scale);
+    positions();
   }
 
   /// The point's position in every loop, where an access needs it.
@@ -166,10 +168,13 @@ class Writer {
     }
   }
 
+  /// True when the point's number alone addresses the access.
+  bool by_point(const ir::Index& index) const { return !plan_.tile.used() && is_linear(index, kernel_.extents); }
+
   /// True when the predicate holds for a live access that the point's number alone does not address.
   template <class Predicate>
   bool any_index(Predicate&& holds) const {
-    const auto asks = [&](const ir::Index& index) { return !is_linear(index, kernel_.extents) && holds(index); };
+    const auto asks = [&](const ir::Index& index) { return !by_point(index) && holds(index); };
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
       if (is_memory_load(slot) && asks(load(slot).index)) return true;
     }
@@ -199,7 +204,7 @@ class Writer {
 
   /// The address text of the vector's first element.
   std::string address(const ir::Index& index, const std::vector<std::string>& dims) const {
-    if (is_linear(index, kernel_.extents) && dims == dims_) {
+    if (by_point(index) && dims == dims_) {
       return index.affine.offset == 0 ? "p" : fmt::format("p + {}", index_.number(index.affine.offset));
     }
     return index_.at(index, dims);

@@ -68,7 +68,7 @@ std::vector<Buffer> filled_params(const Case& test, uint64_t seed) {
   for (size_t p = 0; p < sizes.size(); ++p) {
     params.emplace_back(test.kernel.params[p].dtype, sizes[p]);
     if (test.kernel.params[p].role != Param::Role::output) {
-      fill(params.back(), random, {.domain = test.domain, .operand = p});
+      fill(params.back(), random, {.domain = test.domain, .operand = p, .special = test.special});
     }
   }
   return params;

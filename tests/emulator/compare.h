@@ -26,6 +26,7 @@ struct Case {
   kernel::Kernel kernel;
   Tolerance tolerance;
   ir::Domain domain = ir::Domain::all_reals;
+  bool special = true;  ///< infinities, NaN and extremes among the values
 };
 
 /// A device small enough that the kernels of tests use full vectors, several a thread.

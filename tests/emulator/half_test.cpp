@@ -38,7 +38,6 @@ Slot sigmoid_of(KernelBuilder& b, Slot x) {
 const std::vector<Function>& functions() {
   static const std::vector<Function> all{
       {"erf", [](KernelBuilder& b, Slot x) { return unary(b, "erf", x); }, [](double x) { return std::erf(x); }},
-      {"erfc", [](KernelBuilder& b, Slot x) { return unary(b, "erfc", x); }, [](double x) { return std::erfc(x); }},
       {"exp", [](KernelBuilder& b, Slot x) { return unary(b, "exp", x); }, [](double x) { return std::exp(x); }},
       {"sqrt", [](KernelBuilder& b, Slot x) { return unary(b, "sqrt", x); }, [](double x) { return std::sqrt(x); }},
       {"tanh", [](KernelBuilder& b, Slot x) { return unary(b, "tanh", x); }, [](double x) { return std::tanh(x); }},

@@ -31,9 +31,12 @@ Kernel negated(DType dtype, std::vector<int64_t> extents, std::vector<int64_t> s
 
 TEST(Layouts, every_length_of_tail_is_written_and_nothing_behind_it) {
   std::vector<Case> cases;
-  for (int64_t numel = 1; numel <= 40; ++numel)
-    cases.push_back(named("gelu " + std::to_string(numel), gelu(numel), {100}));
-  for (const int64_t numel : {2047, 2048, 4099}) cases.push_back(named("gelu", gelu(numel), {100}));
+  for (const DType dtype : {DType::f64, DType::f32, DType::i16, DType::i8}) {
+    for (int64_t numel = 1; numel <= 36; ++numel) {
+      cases.push_back(named("neg " + std::to_string(numel), negated(dtype, {numel}, {1})));
+    }
+    for (const int64_t numel : {2047, 2048, 4099}) cases.push_back(named("neg", negated(dtype, {numel}, {1})));
+  }
   EXPECT_EQ(compare_all(cases), "");
 }
 
@@ -52,6 +55,34 @@ TEST(Layouts, a_transposed_operand_is_read_across_rows) {
   for (const int64_t rows : {1, 7, 64}) {
     for (const int64_t columns : {1, 5, 64, 68}) cases.push_back(named("transposed", transposed_add(rows, columns)));
   }
+  EXPECT_EQ(compare_all(cases), "");
+}
+
+TEST(Layouts, threads_in_tiles_reach_every_point_once) {
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::f64, DType::f32, DType::i16, DType::i8}) {
+    for (const int64_t rows : {2, 8, 12, 32, 64, 96}) {
+      KernelBuilder b("fused_permute", {3, rows, 40});
+      const Slot x = b.input(dtype, {rows * 40, 1, rows});
+      const Slot y = b.input(dtype, {rows * 40, 40, 1});
+      b.output(dtype, b.op("add", {x, y}, dtype), {rows * 40, 40, 1});
+      b.output(dtype, b.op("neg", {y}, dtype), {40, 120, 1});
+      cases.push_back(named("permute", b.kernel()));
+    }
+  }
+  EXPECT_TRUE(contains(text_of(cases.back().kernel), "first % 32u"));
+  EXPECT_EQ(compare_all(cases), "");
+}
+
+TEST(Layouts, narrow_accesses_are_batched) {
+  std::vector<Case> cases;
+  for (const int64_t rows : {31, 32}) {
+    KernelBuilder b("fused_transpose", {33, rows});
+    const Slot x = b.input(DType::f32, {rows * 2, 2});
+    b.output(DType::f32, b.op("neg", {x}, DType::f32), {1, 33});
+    cases.push_back(named("transpose", b.kernel()));
+  }
+  EXPECT_TRUE(contains(text_of(cases.front().kernel), "x0[u]"));
   EXPECT_EQ(compare_all(cases), "");
 }
 
