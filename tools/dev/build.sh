@@ -1,5 +1,8 @@
 # Configuring, building, testing, running.
 
+# Checkouts in different folders share what the compiler cache holds.
+export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=true
+
 configure() { # PRESET
   [ -f "build/$1/build.ninja" ] && grep -q "SINTER_LIBTORCH:PATH=$SINTER_LIBTORCH\$" "build/$1/CMakeCache.txt" && return
   cmake --preset "$1" -DSINTER_LIBTORCH="$SINTER_LIBTORCH" >/dev/null
