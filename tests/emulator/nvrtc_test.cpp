@@ -10,9 +10,19 @@ namespace {
 
 class EveryText : public testing::TestWithParam<ir::DType> {};
 
-TEST_P(EveryText, compiles_for_sm_80_and_sm_90) {
+/// The contiguous kernel of every op, and every layout of some ops: what a layout adds does not depend on the op.
+std::vector<KernelSource> sources_of(ir::DType dtype) {
   std::vector<KernelSource> sources;
-  for (const Case& test : op_cases(GetParam())) sources.push_back(codegen::generate_cuda(test.kernel, test_device()));
+  const auto cases = op_cases(dtype);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const bool wanted = cases[i].name.ends_with("contiguous") || i / layouts_per_op % 8 == 0;
+    if (wanted) sources.push_back(codegen::generate_cuda(cases[i].kernel, test_device()));
+  }
+  return sources;
+}
+
+TEST_P(EveryText, compiles_for_sm_80_and_sm_90) {
+  const auto sources = sources_of(GetParam());
   const auto nvrtc = Nvrtc::open();
   if (!nvrtc) GTEST_SKIP() << sources.size() << " kernels not compiled: no NVRTC under SINTER_LIBTORCH";
   for (const char* architecture : {"sm_80", "sm_90"}) EXPECT_EQ(nvrtc->compile(sources, architecture), "");

@@ -27,8 +27,8 @@ struct Layout {
   std::vector<OperandStrides> outputs;
 };
 
-const std::vector<Layout>& layouts() {
-  static const std::vector<Layout> all{
+const std::array<Layout, layouts_per_op>& layouts() {
+  static const std::array<Layout, layouts_per_op> all{{
       {"contiguous", {1103}, {{{{1}, {1}, {1}}}}},
       {"mixed",
        {5, 12, 8},
@@ -38,7 +38,7 @@ const std::vector<Layout>& layouts() {
       {"short rows", {6, 9, 7}, {{{{63, 7, 1}, {0, 1, 0}, {9, 1, 0}}}}},
       {"one element", {}, {{{{}, {}, {}}}}},
       {"empty", {0}, {{{{1}, {1}, {1}}}}},
-  };
+  }};
   return all;
 }
 
