@@ -75,6 +75,19 @@ bool closes_over_argument(const Entry& entry, const Captured& again, const detai
   return false;
 }
 
+/// ATen calls that do work: all but those that only look at memory of another tensor.
+int64_t working_calls(const ir::Graph& graph) {
+  const auto works = [&graph](ir::NodeId id) {
+    const ir::Node& node = graph.node(id);
+    const auto* call = node.as<ir::Call>();
+    if (call == nullptr) return false;
+    const auto fresh = [&graph](ir::ValueId value) { return !graph.value(value).alias; };
+    return !call->mutates.empty() || node.results.empty() ||
+           std::any_of(node.results.begin(), node.results.end(), fresh);
+  };
+  return std::count_if(graph.order().begin(), graph.order().end(), works);
+}
+
 /// A name the IR's text form takes: letters, digits, underscores.
 std::string identifier(std::string text) {
   std::replace_if(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
@@ -97,7 +110,8 @@ GraphBreak compile_failed(const InternalError& error) {
 
 }  // namespace
 
-Captured Builder::capture_program(const detail::Flat& arguments, const detail::Program& program) const {
+Captured Builder::capture_program(const detail::Flat& arguments, const detail::Program& program) {
+  failed_at_.clear();
   const auto names = named_tensors(modules_);
   Captured captured;
   std::vector<at::Tensor> inputs;
@@ -111,7 +125,7 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
     for (const auto* tensor : result.tensors) tensors.push_back(*tensor);
     return tensors;
   };
-  captured.trace = capture(run, inputs, names, &captured.results);
+  captured.trace = capture(run, inputs, names, &captured.results, &failed_at_);
   return captured;
 }
 
@@ -127,7 +141,7 @@ void prepare_compiler(const detail::Flat& arguments) {
 }  // namespace
 
 std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes& modes, const detail::Program& program,
-                                      std::vector<GuardMiss> because) const {
+                                      std::vector<GuardMiss> because) {
   auto entry = std::make_shared<Entry>(Guards(arguments, modes, modules_));
   auto& record = entry->record();
   record.because = std::move(because);
@@ -152,6 +166,7 @@ void Builder::finish(Entry& entry, Captured captured, const detail::Flat& argume
   auto& record = entry.record();
   record.add_phase("capture", captured.trace.seconds);
   record.device = ir::to_string(captured.trace.graph.device);
+  record.captured_calls = working_calls(captured.trace.graph);
   auto reason = break_of(captured, grad_mode);
   if (!reason || reason->code == BreakCode::needs_gradient) {
     entry.guards().add_states(captured.trace.states, captured.results);
@@ -220,7 +235,7 @@ std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& 
 }
 
 std::shared_ptr<Entry> Builder::verify(Entry& entry, int64_t call, Fit fit, const detail::Flat& arguments,
-                                       const Modes& modes, const detail::Program& program) const {
+                                       const Modes& modes, const detail::Program& program) {
   auto again = capture_program(arguments, program);
   entry.count_eager();
   const PhaseTime phase{"verify", again.trace.seconds};

@@ -28,16 +28,19 @@ class Builder {
   /// whose report holds the reason. Under Options::fullgraph a call that is known to break beforehand is not run.
   /// Exceptions of the program pass through. Throws InternalError under Options::strict when compiling fails.
   [[nodiscard]] std::shared_ptr<Entry> build(const detail::Flat& arguments, const Modes& modes,
-                                             const detail::Program& program, std::vector<GuardMiss> because) const;
+                                             const detail::Program& program, std::vector<GuardMiss> because);
 
   /// Runs the program again and compares it with the entry's capture. Equal: arguments that lie elsewhere are free from
   /// here on. Different because an argument is also a tensor that the program closes over: the other case gets an
   /// entry of its own, returned, if the arguments had moved. Different otherwise: the entry turns eager.
   [[nodiscard]] std::shared_ptr<Entry> verify(Entry& entry, int64_t call, Fit fit, const detail::Flat& arguments,
-                                              const Modes& modes, const detail::Program& program) const;
+                                              const Modes& modes, const detail::Program& program);
+
+  /// Where the program threw when it ran last: module path and source place; empty when it did not.
+  [[nodiscard]] const std::string& failed_at() const { return failed_at_; }
 
  private:
-  [[nodiscard]] Captured capture_program(const detail::Flat& arguments, const detail::Program& program) const;
+  [[nodiscard]] Captured capture_program(const detail::Flat& arguments, const detail::Program& program);
   void finish(Entry& entry, Captured captured, const detail::Flat& arguments, bool grad_mode) const;
   void compile(Entry& entry, Captured captured, const detail::Flat& arguments) const;
   [[nodiscard]] std::optional<std::string> difference_of(Entry& entry, const Captured& again,
@@ -46,6 +49,7 @@ class Builder {
   const Options& options_;
   const std::vector<NamedModule>& modules_;
   std::string function_;
+  std::string failed_at_;
 };
 
 }  // namespace sinter::frontend

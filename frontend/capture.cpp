@@ -31,7 +31,12 @@ void record_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   if (!recorder || !recorder->recording()) return run_below(op, below, stack);
   if (recorder->opens(op, below)) return op.redispatchBoxed(below, stack);
   auto pending = recorder->before(op, torch::jit::last(*stack, op.schema().arguments().size()));
-  run_below(op, below, stack);
+  try {
+    run_below(op, below, stack);
+  } catch (...) {
+    if (pending) recorder->note_failure(*pending);
+    throw;
+  }
   if (pending) recorder->after(std::move(*pending), torch::jit::last(*stack, op.schema().returns().size()));
 }
 
@@ -54,18 +59,21 @@ TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::make
 bool capturing() { return current_recorder() != nullptr; }
 
 Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span<const at::Tensor> inputs,
-              std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs) {
+              std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs, std::string* failed_at) {
   const auto start = std::chrono::steady_clock::now();
   if (Recorder* outer = current_recorder()) {
     outer->stop({BreakCode::unsupported_op, {}, {}, "a capture starts inside a capture", "compile one of the two"});
   }
   const auto recorder = std::make_shared<Recorder>(inputs, names);
   std::vector<at::Tensor> results;
-  {
+  try {
     const WithoutAutocastCache no_cache;
     const c10::DebugInfoGuard carry(kRecorderSlot, recorder);
     const c10::impl::IncludeDispatchKeyGuard include(kCaptureKey);
     results = program();
+  } catch (...) {
+    if (failed_at) *failed_at = recorder->failed_at();
+    throw;
   }
   Trace trace = recorder->finish(results);
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

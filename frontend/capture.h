@@ -44,13 +44,15 @@ struct Trace {
 };
 
 /// Runs `program` for real, recording every ATen call below autograd, and returns the trace; what the program returned
-/// goes to `*outputs` (flattened, in order). Exceptions of the program pass through, with nothing left behind. `inputs`
-/// are the flattened tensor arguments. A break ends the recording, never the program. Autocast's cache of cast weights
-/// is off meanwhile, so that two captures see the same casts. A capture within a capture ends the outer one with an
+/// goes to `*outputs` (flattened, in order). Exceptions of the program pass through, with nothing left behind but, in
+/// `*failed_at`, the module path and source place of the operator that threw, where it was one. `inputs` are the
+/// flattened tensor arguments. A break ends the recording, never the program. Autocast's cache of cast weights is off
+/// meanwhile, so that two captures see the same casts. A capture within a capture ends the outer one with an
 /// unsupported op: call the program directly where `capturing()`.
 /// Thread-safe: each call has its own recorder, found through thread-local state LibTorch carries to its threads.
 [[nodiscard]] Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span<const at::Tensor> inputs,
-                            std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs);
+                            std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs,
+                            std::string* failed_at = nullptr);
 
 /// True while the calling thread (or the thread whose LibTorch state it carries) records a trace.
 [[nodiscard]] bool capturing();

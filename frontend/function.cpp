@@ -95,7 +95,13 @@ bool Function::verify(const Found& found, int64_t call, const Flat& arguments, c
   const std::unique_lock lock(building_, std::try_to_lock);
   if (!lock || !found.entry->compiled()) return false;
   if (found.fit == frontend::Fit::moved && is_full()) return false;
-  auto other = builder_.verify(*found.entry, call, found.fit, arguments, modes, program);
+  std::shared_ptr<Entry> other;
+  try {
+    other = builder_.verify(*found.entry, call, found.fit, arguments, modes, program);
+  } catch (...) {
+    note_failure();
+    throw;
+  }
   if (other != nullptr) {
     refuse_break(*other);
     add(std::move(other));
@@ -143,11 +149,22 @@ bool Function::miss(const Flat& arguments, const frontend::Modes& modes, const P
     auto misses = entry->guards().misses(arguments, modes);
     if (nearest.empty() || misses.size() < nearest.size()) nearest = std::move(misses);
   }
-  const auto entry = builder_.build(arguments, modes, program, std::move(nearest));
+  std::shared_ptr<Entry> entry;
+  try {
+    entry = builder_.build(arguments, modes, program, std::move(nearest));
+  } catch (...) {
+    note_failure();
+    throw;
+  }
   entry->count_eager();
   add(entry);
   refuse_break(*entry);
   return false;
+}
+
+void Function::note_failure() {
+  const std::lock_guard lock(notes_);
+  if (!builder_.failed_at().empty()) failed_at_ = builder_.failed_at();
 }
 
 bool Function::is_full() const {
@@ -224,12 +241,13 @@ bool Function::run_uncounted(const std::string& note, const Program& program) {
 }
 
 Report Function::report() const {
-  Report report{.function = name_, .mode = name(options_.mode), .entries = {}, .notes = {}};
+  Report report{.function = name_, .mode = name(options_.mode), .entries = {}, .failed_at = {}, .notes = {}};
   if (options_.mode == Mode::MaxAutotune) {
     report.notes.emplace_back("max-autotune does what reduce-overhead does in this version");
   }
   const auto entries = entries_.load(std::memory_order_acquire);
   const std::lock_guard lock(notes_);
+  report.failed_at = failed_at_;
   report.entries = retired_;
   for (const auto& entry : *entries) report.entries.push_back(entry->report());
   report.entries.insert(report.entries.end(), unsupported_.begin(), unsupported_.end());

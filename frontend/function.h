@@ -45,6 +45,7 @@ class Function {
   bool run_eagerly(Entry& entry, const Program& program) const;
   bool run_unsupported(const std::string& what, const Program& program);
   bool run_uncounted(const std::string& note, const Program& program);
+  void note_failure();
   [[nodiscard]] bool is_full() const;
   void add(std::shared_ptr<Entry> entry);
   void refuse_break(const Entry& entry) const;
@@ -52,13 +53,14 @@ class Function {
   const Options options_;
   const std::vector<frontend::NamedModule> modules_;
   const std::string name_;
-  const frontend::Builder builder_;
+  frontend::Builder builder_;  ///< used under `building_`
 
   std::atomic<std::shared_ptr<const Entries>> entries_;
   std::mutex building_;       ///< held by whoever captures, compiles or changes the list
   mutable std::mutex notes_;  ///< of what follows
   std::vector<EntryReport> retired_;
   std::vector<std::string> note_texts_;
+  std::string failed_at_;
   std::vector<EntryReport> unsupported_;
 };
 

@@ -109,6 +109,11 @@ GraphBreak Recorder::located(GraphBreak reason, const Frames& frames, const std:
   return reason;
 }
 
+void Recorder::note_failure(const Pending& pending) {
+  const std::lock_guard lock(mutex_);
+  failed_at_ = located({}, pending.frames, pending.module).where;
+}
+
 std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   const std::lock_guard lock(mutex_);
   Pending pending;

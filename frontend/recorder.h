@@ -52,6 +52,10 @@ class Recorder : public c10::DebugInfoBase {
   [[nodiscard]] std::optional<Pending> before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
   /// Records the results of a call.
   void after(Pending pending, c10::ArrayRef<c10::IValue> results);
+  /// Remembers where an operator threw.
+  void note_failure(const Pending& pending);
+  /// Module path and source place of the operator that threw last; empty when none did.
+  [[nodiscard]] const std::string& failed_at() const { return failed_at_; }
   /// Ends recording; the first break is kept. `where` is filled from the calling thread's stack.
   void stop(GraphBreak reason);
   /// The trace, once the program has returned these tensors. Call once.
@@ -122,6 +126,7 @@ class Recorder : public c10::DebugInfoBase {
   std::mutex mutex_;
   std::atomic<bool> recording_{true};
   Trace trace_;
+  std::string failed_at_;
   OpFactsCache facts_;
   TensorLedger ledger_;
   Scopes scopes_;

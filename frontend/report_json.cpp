@@ -50,18 +50,28 @@ static void to_json(json& out, const MemoryRecord& memory) {
 }
 
 static void to_json(json& out, const EntryReport& entry) {
-  out = {{"signature", entry.signature}, {"device", entry.device},
-         {"compiled", entry.compiled},   {"because", entry.because},
-         {"phases", entry.phases},       {"kernels", entry.kernels},
-         {"externs", entry.externs},     {"breaks", entry.breaks},
-         {"guards", entry.guards},       {"verifications", entry.verifications},
-         {"notes", entry.notes},         {"internal_error", entry.internal_error},
-         {"memory", entry.memory},       {"graphs", entry.graphs},
-         {"replays", entry.replays},     {"eager_calls", entry.eager_calls}};
+  out = {{"signature", entry.signature},
+         {"device", entry.device},
+         {"compiled", entry.compiled},
+         {"because", entry.because},
+         {"phases", entry.phases},
+         {"kernels", entry.kernels},
+         {"externs", entry.externs},
+         {"breaks", entry.breaks},
+         {"guards", entry.guards},
+         {"verifications", entry.verifications},
+         {"notes", entry.notes},
+         {"internal_error", entry.internal_error},
+         {"memory", entry.memory},
+         {"graphs", entry.graphs},
+         {"captured_calls", entry.captured_calls},
+         {"replays", entry.replays},
+         {"eager_calls", entry.eager_calls}};
 }
 
 std::string Report::json() const {
-  const nlohmann::json out = {{"function", function}, {"mode", mode}, {"entries", entries}, {"notes", notes}};
+  const nlohmann::json out = {
+      {"function", function}, {"mode", mode}, {"entries", entries}, {"failed_at", failed_at}, {"notes", notes}};
   return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

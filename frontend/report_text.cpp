@@ -169,6 +169,7 @@ std::string Report::text() const {
       fmt::format("{}  {}  {}, {}\n", function, mode, plural(static_cast<int64_t>(entries.size()), "entry", "entries"),
                   plural(breaks, "break", "breaks"));
   for (const auto& note : notes) text += fmt::format("note  {}\n", note);
+  if (!failed_at.empty()) text += fmt::format("threw  {}\n", failed_at);
   for (size_t i = 0; i < entries.size(); ++i) text += entry_text(entries[i], i + 1);
   return text;
 }

@@ -83,6 +83,7 @@ struct Report {
   std::string function;
   std::string mode;
   std::vector<EntryReport> entries;
+  std::string failed_at;  ///< module path and place of the operator that threw last out of the callable; or empty
   std::vector<std::string> notes;
 
   [[nodiscard]] std::string text() const;

@@ -56,12 +56,13 @@ std::vector<std::string> child_arguments(const TargetOptions& target, const std:
   return arguments;
 }
 
-/// Runs one measurement in a fresh process; nothing when it failed, which the child has explained.
+/// Runs one measurement in a fresh process; nothing when it failed. Throws AlreadySaid when it was asked for something
+/// that cannot be, which the child has explained.
 std::optional<Json> measure(const TargetOptions& target, const std::string& mode, const std::string& kind,
                             double budget) {
   const TemporaryFile file;
   const int code = run_self(child_arguments(target, mode, kind, budget, file.path()));
-  if (code == 2) throw UserError(fmt::format("model '{}' cannot be measured as asked", target.model));
+  if (code == 2) throw AlreadySaid();
   if (code != 0) return std::nullopt;
   return Json::parse(file.read());
 }
@@ -155,6 +156,8 @@ Json environment(at::Device device) {
 
 /// Measures every model and mode; returns the document and, in `text`, the table and the reports.
 int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& targets, bool with_reports) {
+  check_writable(options.json);
+  check_writable(options.text);
   Json document = {
       {"sinter", "0.1.0"}, {"environment", environment(parse_device(options.target.device))}, {"rows", Json::array()}};
   std::string text = header;

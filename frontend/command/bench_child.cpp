@@ -1,4 +1,5 @@
 #include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <memory>
@@ -45,13 +46,18 @@ Json accuracy_json(const bench::Accuracy& accuracy) {
 }
 
 /// Eager alone in its process: what its first call costs.
-Json eager_cold(const Target& target) {
+Json eager_cold(const TargetOptions& options, const Target& target) {
   Inputs inputs;
   for (const bench::InputSpec& spec : target.specs) inputs.push_back(bench::draw(spec, target.device));
-  return {{"eager_cold_s", bench::seconds_of(target.device, [&] { (void)target.model.forward(inputs); })}};
+  try {
+    return {{"eager_cold_s", bench::seconds_of(target.device, [&] { (void)target.model.forward(inputs); })}};
+  } catch (const c10::Error&) {
+    (void)call(sinter::compile(target.model.forward, compile_options(options, target)), inputs);  // says where
+    throw;
+  }
 }
 
-bench::Accuracy check(const Target& target, const Compiled& compiled, const Inputs& inputs) {
+bench::Accuracy check(const Target& target, const Forward& compiled, const Inputs& inputs) {
   const bench::Model float64 = bench::in_float64(*target.row, target.model);
   if (float64.module) float64.module->to(target.device);
   Inputs wide;
@@ -118,7 +124,7 @@ Json compiled_row(const TargetOptions& options, const Target& target, double bud
 int bench_child(const TargetOptions& options, const std::string& kind, double budget, const std::string& file) {
   const at::NoGradGuard no_grad;
   const Target target = make_target(options);
-  Json row = kind == "eager" ? eager_cold(target) : compiled_row(options, target, budget);
+  Json row = kind == "eager" ? eager_cold(options, target) : compiled_row(options, target, budget);
   row["shape"] = target.shape();
   row["dtype"] = target.dtype();
   row["device"] = target.device.str();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,9 @@
 /// The subcommands of the `sinter` program. Each returns the exit code: 0, or 1 for a check that failed. Misuse is a
 /// UserError, which main turns into exit code 2.
 namespace sinter::command {
+
+/// Misuse that a child process has already written to standard error.
+class AlreadySaid : public std::exception {};
 
 struct RunOptions {
   TargetOptions target;

@@ -15,7 +15,8 @@ namespace {
 void add_target(CLI::App& app, TargetOptions& target, bool model_required) {
   auto* model = app.add_option("model", target.model, "name of a built-in model (sinter models)");
   if (model_required) model->required();
-  app.add_option("--input", target.inputs, "an input, e.g. f16[1,3,224,224] or i64[1,128]<30000; once for each");
+  app.add_option("--input", target.inputs, "an input, e.g. f16[1,3,224,224] or i64[1,128]<30000; once for each")
+      ->allow_extra_args(false);
   app.add_option("--device", target.device, "cpu, cuda or cuda:1 (a GPU if there is one)");
   app.add_option("--dtype", target.dtype, "convert the model and its float inputs: f32, f16, bf16, f64");
   app.add_option("--numerics", target.numerics, "fast or eager: where half values are rounded");
@@ -46,17 +47,20 @@ class Program {
     demo_app->add_option("--report", bench_.text, "the report file (sinter-demo.txt)");
     auto* dump_app = app_.add_subcommand("dump", "print the IR, kernels and plan of a model");
     add_target(*dump_app, dump_.target, true);
-    dump_app->add_option("--what", dump_.items, "items of SINTER_DUMP, e.g. after:fuse cuda plan, or help")
+    dump_app->add_option("--what", dump_.items, "items of SINTER_DUMP, e.g. after:fuse,cuda,plan, or help")
+        ->allow_extra_args(false)
+        ->delimiter(',')
         ->default_val(std::vector<std::string>{"after:fuse"});
     auto* opt_app = app_.add_subcommand("opt", "run passes over a graph in text form");
     opt_app->add_option("file", opt_.file, "graph file, or - for standard input")->default_val("-");
-    opt_app->add_option("--pass", opt_.passes, "passes to run, in order");
+    opt_app->add_option("--pass", opt_.passes, "a pass to run; once for each, in order")->allow_extra_args(false);
     opt_app->add_flag("--list", opt_.list, "list the passes");
     app_.add_subcommand("models", "list the built-in models");
     add_child(*app_.add_subcommand("bench-child", "one measurement of bench, in its own process")->group(""));
   }
 
   int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] != '-') check_command(argv[1]);
     try {
       app_.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -74,9 +78,19 @@ class Program {
   }
 
  private:
+  void check_command(const std::string& name) const {
+    std::string known;
+    for (const CLI::App* command : app_.get_subcommands({})) {
+      if (command->get_name() == name) return;
+      if (!command->get_group().empty()) known += (known.empty() ? "" : ", ") + command->get_name();
+    }
+    throw UserError(fmt::format("command '{}' is unknown. Known: {}", name, known));
+  }
+
   void add_bench(CLI::App& app) {
     add_target(app, bench_.target, false);
-    app.add_option("--mode", bench_.modes, "default and reduce-overhead unless named");
+    app.add_option("--mode", bench_.modes, "default and reduce-overhead unless named; once for each")
+        ->allow_extra_args(false);
     app.add_option("--json", bench_.json, "write rows as JSON to this file");
     app.add_option("--report", bench_.text, "write the table and the reports to this file");
     app.add_option("--budget", bench_.budget, "seconds of timing per measure")->check(CLI::PositiveNumber);
@@ -109,6 +123,8 @@ int main(int argc, char** argv) {
   using sinter::command::first_line;
   try {
     return sinter::command::Program().main(argc, argv);
+  } catch (const sinter::command::AlreadySaid&) {
+    return 2;
   } catch (const sinter::UserError& error) {
     fmt::print(stderr, "sinter: {}\n", first_line(error.what()));
     return 2;

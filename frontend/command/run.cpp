@@ -17,22 +17,23 @@ struct Outcome {
 
 /// Eager, float64 and compiled results of the same inputs, `calls` times; keeps the least accurate call.
 Outcome compile_and_check(const RunOptions& options) {
+  check_writable(options.json);
   const at::NoGradGuard no_grad;
   const Target target = make_target(options.target);
   const bench::Model float64 = bench::in_float64(*target.row, target.model);
   if (float64.module) float64.module->to(target.device);
   auto compiled = sinter::compile(target.model.forward, compile_options(options.target, target));
   Outcome outcome;
-  for (int64_t call = 0; call < options.calls; ++call) {
+  for (int64_t i = 0; i < options.calls; ++i) {
     Inputs inputs;
     Inputs wide;
     for (const bench::InputSpec& spec : target.specs) {
       inputs.push_back(bench::draw(spec, target.device));
       wide.push_back(inputs.back().is_floating_point() ? inputs.back().to(at::kDouble) : inputs.back());
     }
-    const at::Tensor result = compiled(inputs);
+    const at::Tensor result = call(compiled, inputs);
     const bench::Accuracy accuracy = bench::compare(result, target.model.forward(inputs), float64.forward(wide));
-    if (call == 0 || !accuracy.ok || accuracy.max_error > outcome.worst.max_error) outcome.worst = accuracy;
+    if (i == 0 || !accuracy.ok || accuracy.max_error > outcome.worst.max_error) outcome.worst = accuracy;
     if (!accuracy.ok) break;
   }
   outcome.report = compiled.report();

@@ -2,11 +2,13 @@
 
 #include <ATen/Context.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -36,6 +38,12 @@ std::vector<bench::InputSpec> parse_inputs(const TargetOptions& options, const b
     specs.push_back(std::move(spec));
   }
   return specs;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+UserError cannot_write(const std::string& path) {
+  return UserError(fmt::format("{}: cannot be written: {}. Name another file", path, std::strerror(errno)));
 }
 
 }  // namespace
@@ -105,15 +113,35 @@ Options compile_options(const TargetOptions& options, const Target& target) {
   return result;
 }
 
+at::Tensor call(const sinter::Compiled<Forward>& compiled, const Inputs& inputs) {
+  try {
+    return compiled(inputs);
+  } catch (const c10::Error& error) {
+    const Report report = compiled.report();
+    const std::string& where = report.failed_at.empty() ? report.function : report.failed_at;
+    throw UserError(
+        fmt::format("{}: the model refused its input: {}", where, first_line(error.what_without_backtrace())));
+  }
+}
+
+void check_writable(const std::string& path) {
+  if (path.empty() || path == "-") return;
+  const bool was_there = std::filesystem::exists(path);
+  errno = 0;
+  if (!std::ofstream(path, std::ios::app)) throw cannot_write(path);
+  if (!was_there) std::filesystem::remove(path);
+}
+
 void write_file(const std::string& path, const std::string& text) {
   if (path == "-") {
     std::cout << text << "\n";
     return;
   }
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
-  if (!file) throw UserError(fmt::format("{}: cannot be written: {}. Name another file", path, std::strerror(errno)));
+  if (!file) throw cannot_write(path);
 }
 
 }  // namespace sinter::command

@@ -38,18 +38,26 @@ struct Target {
 
 /// Inputs of one call.
 using Inputs = std::vector<at::Tensor>;
-using Compiled = std::function<at::Tensor(const Inputs&)>;
+using Forward = std::function<at::Tensor(const Inputs&)>;
 
 /// Builds the model and checks every option. Throws UserError.
 [[nodiscard]] Target make_target(const TargetOptions& options);
 
 [[nodiscard]] Options compile_options(const TargetOptions& options, const Target& target);
 
+/// One call of a compiled model. Throws UserError with the module path and the first line of LibTorch's message when
+/// the model refuses its inputs.
+[[nodiscard]] at::Tensor call(const sinter::Compiled<Forward>& compiled, const Inputs& inputs);
+
 /// "default", "reduce-overhead" or "max-autotune". Throws UserError on anything else.
 [[nodiscard]] Mode parse_mode(const std::string& text);
 
 /// The named device, or the first GPU, or the CPU. Throws UserError for a GPU that is not there.
 [[nodiscard]] at::Device parse_device(const std::string& text);
+
+/// Throws UserError saying why `path` cannot be written, before work is done that would end there. Leaves a file that
+/// is there as it is. Empty and "-" (standard output) always can.
+void check_writable(const std::string& path);
 
 /// Writes `text`, or throws UserError saying why it cannot be written. "-" is standard output.
 void write_file(const std::string& path, const std::string& text);
