@@ -29,8 +29,9 @@ bool find(void* library, const char* name, F*& function) {
 }  // namespace
 
 std::optional<Nvrtc> Nvrtc::open() {
-  const char* root = std::getenv("SINTER_LIBTORCH");
-  if (root == nullptr || *root == '\0') return std::nullopt;
+  const char* now = std::getenv("SINTER_LIBTORCH");
+  const std::string root = now != nullptr ? now : SINTER_LIBTORCH_FOLDER;
+  if (root.empty()) return std::nullopt;
   void* library = nullptr;
   for (const char* folder : {"/nvidia/cu13/lib", "/../nvidia/cu13/lib"}) {
     if (library == nullptr) library = dlopen(fmt::format("{}{}/libnvrtc.so.13", root, folder).c_str(), RTLD_NOW);

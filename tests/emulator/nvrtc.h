@@ -9,7 +9,8 @@
 
 namespace sinter::test {
 
-/// NVRTC opened at run time from the LibTorch folder that SINTER_LIBTORCH names. Needs no GPU.
+/// NVRTC opened at run time from the LibTorch folder that SINTER_LIBTORCH names, now or when the tests were configured.
+/// Needs no GPU.
 class Nvrtc {
  public:
   /// Nothing where the library is not found.
