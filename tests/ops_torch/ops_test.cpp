@@ -1,0 +1,182 @@
+#include <ATen/Context.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Logging.h>
+
+#include <span>
+
+#include "compare.h"
+
+namespace sinter::test {
+namespace {
+
+/// The table's ops through the public API, against eager, for one device and dtype.
+class Ops : public ::testing::TestWithParam<std::pair<c10::DeviceType, at::ScalarType>> {
+ protected:
+  void SetUp() override {
+    if (device().is_cuda() && !at::globalContext().hasCUDA()) GTEST_SKIP() << "needs a GPU";
+  }
+
+  /// Thousands of calls throw here; nobody reads where.
+  static void SetUpTestSuite() {
+    c10::SetStackTraceFetcher(std::function<std::string()>([] { return std::string(); }));
+  }
+
+  static c10::Device device() {
+    return {GetParam().first, GetParam().first == at::kCPU ? c10::DeviceIndex(-1) : c10::DeviceIndex(0)};
+  }
+  static at::ScalarType dtype() { return GetParam().second; }
+
+ private:
+  c10::NoGradGuard no_grad_;
+};
+
+const std::vector<Call>& calls() {
+  static const std::vector<Call> all = all_calls();
+  return all;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+template <class F>
+std::string message_of(F&& run) {
+  try {
+    run();
+  } catch (const c10::Error& error) {
+    return first_line(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return first_line(error.what());
+  }
+  return {};
+}
+
+/// The operands in double, for a reference; floats only.
+std::vector<at::Tensor> widened(std::vector<at::Tensor> operands) {
+  for (auto& operand : operands) {
+    if (at::isFloatingType(operand.scalar_type())) operand = operand.to(at::kDouble);
+  }
+  return operands;
+}
+
+std::optional<at::Tensor> exact(const Call& call, const std::vector<at::Tensor>& wide) {
+  try {
+    return call(wide).to(at::kDouble);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+/// Calls that eager answers, with the answers.
+struct Batch {
+  std::vector<Call> calls;
+  std::vector<at::Tensor> results;
+};
+
+Batch answered(std::span<const Call> all, const std::vector<at::Tensor>& operands) {
+  Batch batch;
+  for (const auto& call : all) {
+    try {
+      auto result = call(operands);
+      batch.results.push_back(std::move(result));
+      batch.calls.push_back(call);
+    } catch (const std::exception&) {
+      continue;  // what eager refuses is the other test's
+    }
+  }
+  return batch;
+}
+
+std::vector<at::Tensor> call_all(const std::vector<Call>& batch, const std::vector<at::Tensor>& operands) {
+  std::vector<at::Tensor> results;
+  for (const auto& call : batch) results.push_back(call(operands));
+  return results;
+}
+
+/// Rows that every call of this dtype becomes a kernel of; the others refuse some calls, or throw for some values.
+bool has_kernel(const ir::OpRow& row, at::ScalarType dtype) {
+  if (row.is_native() && row.name != "div") return true;
+  const bool is_float = at::isFloatingType(dtype);
+  const bool is_half = at::isReducedFloatingType(dtype);
+  if (row.domain == ir::Domain::nonzero_second && (!is_float || is_half)) return false;
+  if (row.name == "div" || row.name == "div_rounded" || (row.name == "aten_pow" && !is_float)) return false;
+  const auto refuses = [&row](std::string_view guard) {
+    return row.decomposition().expression.find(guard) != std::string_view::npos;
+  };
+  if (dtype == at::kBool && refuses("boolean: refuse")) return false;
+  return !(is_half && refuses("half: refuse"));
+}
+
+void check(const Batch& batch, const std::vector<at::Tensor>& operands) {
+  if (batch.calls.empty()) return;
+  auto fast = compile([&batch](const std::vector<at::Tensor>& inputs) { return call_all(batch.calls, inputs); },
+                      {.verify = Verify::off, .fullgraph = true, .strict = true});
+  static_cast<void>(fast(operands));
+  const auto results = fast(operands);
+  const auto report = fast.report();
+  ASSERT_EQ(report.entries.size(), 1);
+  ASSERT_TRUE(report.entries[0].compiled && report.entries[0].replays == 1) << report;
+  for (const auto& record : report.entries[0].externs) {
+    const auto row = ir::find_aten(record.op);
+    const bool left = row && has_kernel(ir::row(*row), operands[0].scalar_type());
+    EXPECT_FALSE(left) << record.op << " was left a call";
+  }
+  const auto wide = widened(operands);
+  for (size_t i = 0; i < batch.calls.size(); ++i) {
+    const auto& call = batch.calls[i];
+    const auto found = difference(call, results[i], batch.results[i], exact(call, wide), operands);
+    if (found) ADD_FAILURE() << call.label << ": " << *found;
+  }
+}
+
+/// All calls on contiguous operands; elsewhere one call of each overload.
+std::vector<Call> calls_for(Layout layout) {
+  std::vector<Call> some;
+  for (const auto& call : calls()) {
+    if (layout == Layout::contiguous || (call.first_choice && !call.in_place)) some.push_back(call);
+  }
+  return some;
+}
+
+/// Calls compiled together: few enough to be quick, many enough to share what a compilation costs.
+constexpr size_t batch_size = 48;
+
+TEST_P(Ops, of_the_table_give_what_eager_gives_in_every_layout) {
+  for (const auto layout : layouts) {
+    SCOPED_TRACE(name(layout));
+    const auto inputs = operands(dtype(), layout, device());
+    const auto all = calls_for(layout);
+    for (size_t from = 0; from < all.size(); from += batch_size) {
+      const auto some = std::span(all).subspan(from, std::min(batch_size, all.size() - from));
+      check(answered(some, inputs), inputs);
+    }
+  }
+}
+
+TEST_P(Ops, of_the_table_throw_what_eager_throws) {
+  const auto inputs = operands(dtype(), Layout::contiguous, device());
+  for (const auto& call : calls()) {
+    const auto eager = message_of([&] { static_cast<void>(call(inputs)); });
+    if (eager.empty()) continue;
+    auto fast = compile([&call](const std::vector<at::Tensor>& operands) { return call(operands); });
+    for (int turn = 0; turn < 2; ++turn)
+      EXPECT_EQ(message_of([&] { static_cast<void>(fast(inputs)); }), eager) << call.label;
+  }
+}
+
+constexpr std::array dtypes{at::kFloat, at::kHalf,  at::kBFloat16, at::kDouble, at::kLong,
+                            at::kInt,   at::kShort, at::kChar,     at::kByte,   at::kBool};
+
+std::vector<std::pair<c10::DeviceType, at::ScalarType>> on(c10::DeviceType device) {
+  std::vector<std::pair<c10::DeviceType, at::ScalarType>> all;
+  for (const auto dtype : dtypes) all.emplace_back(device, dtype);
+  return all;
+}
+
+std::string dtype_name(const ::testing::TestParamInfo<std::pair<c10::DeviceType, at::ScalarType>>& info) {
+  return c10::toString(info.param.second);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Ops, ::testing::ValuesIn(on(at::kCPU)), dtype_name);
+INSTANTIATE_TEST_SUITE_P(Gpu, Ops, ::testing::ValuesIn(on(at::kCUDA)), dtype_name);
+
+}  // namespace
+}  // namespace sinter::test
