@@ -1,0 +1,125 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/command/program.h"
+
+namespace sinter::test {
+namespace {
+
+using nlohmann::json;
+
+/// Exit code 0, nothing on standard error, all of `parts` on standard output.
+void expect_output(const std::vector<std::string>& arguments, const std::vector<std::string>& parts) {
+  const Ran ran = sinter(arguments);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  for (const std::string& part : parts) EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
+}
+
+TEST(Commands, help_names_every_command) {
+  expect_output({"--help"}, {"run", "bench", "explain", "dump", "opt", "models"});
+}
+
+TEST(Commands, models_lists_names_and_inputs) {
+  expect_output({"models"}, {"gelu ", "gelu_mlp", "resnet50", "f32[1,3,224,224]"});
+}
+
+TEST(Commands, run_checks_and_prints_the_report) {
+  expect_output({"run", "gelu", "--device", "cpu", "--input", "f32[64,3]"},
+                {"gelu  default  1 entry, 0 breaks", "f32[64,3]", "fused_div_erf_add_mul_mul", "check passed"});
+}
+
+TEST(Commands, run_converts_the_model_and_replaces_the_batch) {
+  expect_output({"run", "gelu_mlp", "--device", "cpu", "--dtype", "bf16", "--batch", "3", "--mode", "reduce-overhead"},
+                {"gelu_mlp  reduce-overhead", "bf16[3,768]", "check passed"});
+}
+
+TEST(Commands, run_writes_its_report_as_json) {
+  const Folder folder;
+  const std::string path = folder.path("report.json");
+  expect_output({"run", "gelu", "--device", "cpu", "--input", "f32[64]", "--json", path}, {"check passed"});
+  const json report = json::parse(text_of(path));
+  EXPECT_EQ(report.at("function"), "gelu");
+  ASSERT_EQ(report.at("entries").size(), 1U);
+  EXPECT_EQ(report.at("entries").at(0).at("kernels").at(0).at("launches"), 1);
+  EXPECT_EQ(report.at("entries").at(0).at("captured_calls"), 5) << "div, erf, add and two muls";
+}
+
+TEST(Commands, explain_lists_kernels_calls_and_guards) {
+  expect_output({"explain", "gelu_mlp", "--device", "cpu", "--input", "f32[2,768]"},
+                {"compiled", "kernel fused_", "extern aten::addmm x2", "guard  state gelu_mlp.fc1.weight", "check passed"});
+}
+
+TEST(Commands, dump_prints_a_graph_that_opt_reads) {
+  const Ran dumped = sinter({"dump", "gelu", "--device", "cpu", "--input", "f32[64]", "--what", "after:fuse"});
+  EXPECT_EQ(dumped.code, 0);
+  ASSERT_NE(dumped.err.find("graph @gelu"), std::string::npos) << dumped.err;
+  const Folder folder;
+  const std::string path = folder.file("gelu.ir", dumped.err.substr(dumped.err.find("graph @gelu")));
+  expect_output({"opt", path}, {"fused @fused_div_erf_add_mul_mul"});
+}
+
+TEST(Commands, dump_takes_several_items_and_help) {
+  const Ran dumped =
+      sinter({"dump", "--what", "llvm,plan", "--what", "after:dce", "gelu", "--device", "cpu", "--input", "f32[64]"});
+  EXPECT_EQ(dumped.code, 0) << dumped.err;
+  for (const char* part : {"define", "after:dce", "gelu plan"}) {
+    EXPECT_NE(dumped.err.find(part), std::string::npos) << part << "\n" << dumped.err;
+  }
+  expect_output({"dump", "gelu", "--what", "help"}, {"after:PASS"});
+}
+
+TEST(Commands, opt_runs_one_pass_on_a_file) {
+  const Folder folder;
+  const std::string path = folder.file(
+      "chain.ir", "graph @g on cpu (%x: f32[4]) -> (%y) {\n  %a = mul %x, 2.0 : f32[4]\n  %y = exp %a : f32[4]\n}\n");
+  expect_output({"opt", "--pass", "fuse", path}, {"graph @g on cpu", "fused @fused_mul_exp(%x)", "yield"});
+  expect_output({"opt", "--pass", "dce", "--pass", "fuse", path}, {"fused @fused_mul_exp(%x)"});
+  expect_output({"opt", path}, {"= mul %x, 2.0", "= exp %a"});
+}
+
+TEST(Commands, opt_lists_the_passes_in_order) {
+  expect_output({"opt", "--list"}, {"functionalize", "decompose", "fuse"});
+}
+
+TEST(Commands, bench_writes_every_documented_column) {
+  const Folder folder;
+  const std::string path = folder.path("rows.json");
+  expect_output({"bench", "gelu", "--device", "cpu", "--input", "f32[1024]", "--budget", "0.02", "--json", path},
+                {"steady ms", "(wrong!)", "default", "reduce-overhead"});
+  const json document = json::parse(text_of(path));
+  EXPECT_TRUE(document.at("environment").contains("torch"));
+  ASSERT_EQ(document.at("rows").size(), 2U);
+  for (const json& row : document.at("rows")) {
+    for (const char* column : {"model",
+                               "device",
+                               "dtype",
+                               "shape",
+                               "mode",
+                               "eager_ms",
+                               "steady_ms",
+                               "latency_ms",
+                               "cold_s",
+                               "verify_s",
+                               "eager_cold_s",
+                               "phases",
+                               "peak_bytes",
+                               "eager_peak_bytes",
+                               "kernels",
+                               "eager_kernels",
+                               "break_even_calls",
+                               "max_error",
+                               "rms_error",
+                               "breaks"}) {
+      EXPECT_TRUE(row.contains(column)) << column;
+    }
+    EXPECT_EQ(row.at("kernels"), 1);
+    EXPECT_EQ(row.at("eager_kernels"), 5);
+    EXPECT_EQ(row.at("breaks"), 0);
+    EXPECT_GT(row.at("steady_ms").get<double>(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace sinter::test

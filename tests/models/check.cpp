@@ -1,0 +1,87 @@
+#include "tests/models/check.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/randn.h>
+
+#include <ostream>
+
+#include "bench/measure/accuracy.h"
+
+namespace sinter::test {
+namespace {
+
+bench::Model make(const bench::ModelRow& row, at::Device device, at::ScalarType dtype) {
+  at::manual_seed(7);
+  bench::Model model = row.make();
+  if (model.module) model.module->to(device, dtype);
+  return model;
+}
+
+}  // namespace
+
+Subject::Subject(const std::string& name, at::Device on, at::ScalarType type)
+    : row(bench::find_model(name)), model(make(row, on, type)), device(on), dtype(type) {}
+
+Inputs Subject::draw(const std::vector<int64_t>& sizes, uint64_t seed) const {
+  at::manual_seed(seed);
+  return {at::randn(sizes, at::kFloat).to(device, dtype)};
+}
+
+Compiled<Forward> Subject::compile(Options options) const {
+  options.name = row.name;
+  if (model.module) options.modules = {{options.name, model.module}};
+  return sinter::compile(model.forward, std::move(options));
+}
+
+at::Tensor Subject::exact(const Inputs& inputs) const {
+  const bench::Model twin = bench::in_float64(row, model);
+  if (twin.module) twin.module->to(device);
+  return twin.forward({inputs.at(0).to(at::kDouble)});
+}
+
+::testing::AssertionResult Subject::agrees(const Compiled<Forward>& fast, const Inputs& inputs) const {
+  const at::Tensor compiled = fast(inputs);
+  const at::Tensor eager = model.forward(inputs);
+  if (compiled.strides() != eager.strides() || compiled.device() != eager.device()) {
+    return ::testing::AssertionFailure() << "other strides or another device";
+  }
+  const bench::Accuracy accuracy = bench::compare(compiled, eager, exact(inputs));
+  if (accuracy.ok) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "largest error " << accuracy.max_error << ", allowed " << accuracy.max_allowed
+                                       << "; rms " << accuracy.rms_error << ", allowed " << accuracy.rms_allowed << "\n"
+                                       << fast.report();
+}
+
+void PrintTo(const Work& work, std::ostream* out) {
+  *out << work.launches << " launches of " << work.kernels << " kernels, " << work.calls << " library calls";
+}
+
+Work work_of(const EntryReport& entry) {
+  Work work;
+  for (const KernelRecord& kernel : entry.kernels) {
+    work.launches += kernel.launches;
+    work.kernels += kernel.launches > 0 ? 1 : 0;
+  }
+  for (const ExternRecord& call : entry.externs) work.calls += call.calls;
+  return work;
+}
+
+void expect_compiled(const Subject& subject, const std::vector<int64_t>& sizes, Mode mode, const Work& work) {
+  const auto fast = subject.compile({.mode = mode});
+  for (uint64_t call = 1; call <= 3; ++call) {
+    ASSERT_TRUE(subject.agrees(fast, subject.draw(sizes, call))) << "call " << call;
+  }
+  const Report report = fast.report();
+  ASSERT_EQ(report.entries.size(), 1U) << report;
+  const EntryReport& entry = report.entries.front();
+  EXPECT_TRUE(entry.compiled) << report;
+  EXPECT_TRUE(entry.breaks.empty()) << report;
+  EXPECT_EQ(entry.internal_error, "");
+  EXPECT_EQ(entry.replays, 1) << "the first call captures, the second one verifies\n" << report;
+  ASSERT_EQ(entry.verifications.size(), 1U) << report;
+  EXPECT_EQ(entry.verifications.front().call, 2);
+  EXPECT_TRUE(entry.verifications.front().equal);
+  EXPECT_EQ(work_of(entry), work) << report;
+}
+
+}  // namespace sinter::test
