@@ -5,6 +5,7 @@
 
 #include "compiler/generate.h"
 #include "compiler/ir/print.h"
+#include "compiler/passes/eager_peak.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/passes/plan_memory.h"
 #include "compiler/plan_print.h"
@@ -38,7 +39,7 @@ void record_externs(const Plan& plan, EntryReport& report) {
 
 Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report) {
   const Dump& dump = Dump::environment();
-  const passes::PassContext context{options.device, options.numerics, options.freeze};
+  const passes::PassContext context{options.device, options.numerics, options.freeze, passes::eager_peak_bytes(graph)};
   if (dump.wants("after:capture")) dump.write("after:capture", graph.name, ir::print(graph));
 
   passes::run_pipeline(graph, context, [&](const passes::PipelineRow& row, const ir::Graph& after, double seconds) {

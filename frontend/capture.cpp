@@ -5,6 +5,9 @@
 #include <torch/library.h>
 
 #include <chrono>
+#include <exception>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "frontend/recorder.h"
@@ -25,19 +28,37 @@ void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::
   op.redispatchBoxed(below, stack);
 }
 
+/// Runs a step of the recorder. Its failure is no error of the program: it ends the recording.
+template <class Step>
+void guarded(Recorder& recorder, const c10::OperatorHandle& op, const Step& step) {
+  try {
+    step();
+  } catch (const std::exception& error) {
+    recorder.stop({BreakCode::unsupported_op,
+                   op.schema().name(),
+                   {},
+                   std::string("recording it failed: ") + error.what(),
+                   "this is a bug in Sinter"});
+  }
+}
+
 void record_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kCaptureKey);
   Recorder* recorder = current_recorder();
   if (!recorder || !recorder->recording()) return run_below(op, below, stack);
   if (recorder->opens(op, below)) return op.redispatchBoxed(below, stack);
-  auto pending = recorder->before(op, torch::jit::last(*stack, op.schema().arguments().size()));
+  std::optional<Recorder::Pending> pending;
+  guarded(*recorder, op,
+          [&] { pending = recorder->before(op, torch::jit::last(*stack, op.schema().arguments().size())); });
   try {
     run_below(op, below, stack);
   } catch (...) {
     if (pending) recorder->note_failure(*pending);
     throw;
   }
-  if (pending) recorder->after(std::move(*pending), torch::jit::last(*stack, op.schema().returns().size()));
+  if (!pending) return;
+  guarded(*recorder, op,
+          [&] { recorder->after(std::move(*pending), torch::jit::last(*stack, op.schema().returns().size())); });
 }
 
 /// Switches autocast's cache of cast weights off, and back to what it was.

@@ -97,11 +97,15 @@ class PlaceTable {
       programs.push_back(std::move(program));
     }
     if (wanted.empty()) return;
-    const auto read = torch::unwind::symbolize(wanted, torch::unwind::Mode::fast);
-    const auto exported = torch::unwind::symbolize(wanted, torch::unwind::Mode::dladdr);  // stripped programs
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      const bool named = !read[i].funcname.empty() && read[i].funcname != "??";
-      places_[wanted[i]] = place_of(named ? read[i] : exported[i], programs[i]);
+    try {
+      const auto read = torch::unwind::symbolize(wanted, torch::unwind::Mode::fast);
+      const auto exported = torch::unwind::symbolize(wanted, torch::unwind::Mode::dladdr);  // stripped programs
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        const bool named = !read[i].funcname.empty() && read[i].funcname != "??";
+        places_[wanted[i]] = place_of(named ? read[i] : exported[i], programs[i]);
+      }
+    } catch (const std::exception&) {
+      // A program whose symbols cannot be read has places without names.
     }
   }
 

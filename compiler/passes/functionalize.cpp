@@ -43,14 +43,14 @@ class Functionalizer {
     ValueId made_from;
   };
 
-  ValueId root(ValueId value) const {
+  /// Where a value lies: what a call looked at or wrote to. Inputs and state stand for themselves: where they overlap,
+  /// nothing is written here.
+  Alias place(ValueId value) const {
     const auto& alias = old_.value(value).alias;
-    return alias ? alias->base : value;
+    return alias && old_.producer(value).as<Call>() ? *alias : Alias{value, 0};
   }
-  int64_t offset(ValueId value) const {
-    const auto& alias = old_.value(value).alias;
-    return alias ? alias->offset : 0;
-  }
+  ValueId root(ValueId value) const { return place(value).base; }
+  int64_t offset(ValueId value) const { return place(value).offset; }
 
   /// The value whose memory a value of the new graph has: aliases kept on calls never chain.
   ValueId memory_of(ValueId value) {
@@ -117,7 +117,7 @@ void Functionalizer::visit(NodeId id) {
   const NodeId copied = rewrite_.copy(id);
   for (size_t i = 0; i < node.results.size(); ++i) {
     const ValueId result = rewrite_.next().node(copied).results[i];
-    rewrite_.next().value(result).alias.reset();  // inputs that overlap are never written here
+    rewrite_.next().value(result).alias.reset();
     current_[node.results[i].index] = result;
   }
 }

@@ -14,6 +14,7 @@ struct PassContext {
   DeviceInfo device;
   Numerics numerics = Numerics::fast;
   bool freeze = false;
+  int64_t eager_peak_bytes = 0;  ///< memory a plan may use without asking for more than eager does; 0: unknown
 };
 
 /// What a pass did.

@@ -27,8 +27,8 @@ struct PlannedMemory {
 /// made of them (then they are fresh `output` buffers) or they can take over the memory of an argument that dies
 /// there. Results of calls are released after their last use. An output keeps eager's aliasing: a view of an input is
 /// a view of that input's memory, and two views of one value share it. Where an arena, which is there for the whole
-/// call, would raise the peak above what single buffers need, temporaries are allocated one by one instead. With
-/// `freeze`, what depends on state alone goes to Plan::once.
+/// call, would raise the peak above eager's and above what single buffers need, temporaries are allocated one by one.
+/// With `freeze`, what depends on state alone goes to Plan::once.
 [[nodiscard]] PlannedMemory plan_memory(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace sinter::passes

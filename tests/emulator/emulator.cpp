@@ -53,9 +53,9 @@ void* build(const std::filesystem::path& directory, const std::string& text, siz
   const std::string path = stem.string();
   std::ofstream(path + ".cpp") << text;
   const std::string command = fmt::format(
-      "g++ -std=c++17 -O1 -w -fPIC -shared -fwrapv -fno-strict-aliasing -ffp-contract=off -fsanitize=address "
+      "{1} -std=c++17 -O1 -w -fPIC -shared -fwrapv -fno-strict-aliasing -ffp-contract=off -fsanitize=address "
       "{0}.cpp -o {0}.so > {0}.log 2>&1",
-      path);
+      path, SINTER_COMPILER);
   if (system(command.c_str()) != 0) {
     throw std::runtime_error(fmt::format("emulator: {}.cpp does not compile\n{}", path, read(path + ".log")));
   }
