@@ -1,5 +1,5 @@
-// Functions for values that end in f16 or bf16 stores: over all f16 their error is below a fortieth of half an ulp of the
-// result. What is written in PTX has a twin in plain C++ for the emulator.
+// Functions for values that end in f16 or bf16 stores: over all f16 their error is below a fortieth of half an ulp of
+// the result. What is written in PTX has a twin in plain C++ for the emulator.
 
 // 2^x.
 static __device__ __forceinline__ float approx_exp2(float x) {
@@ -43,9 +43,7 @@ static __device__ __forceinline__ float half_sqrt(float x) {
 #endif
 }
 
-static __device__ __forceinline__ float half_exp(float x) {
-  return approx_exp2(x * 1.44269504f);
-}
+static __device__ __forceinline__ float half_exp(float x) { return approx_exp2(x * 1.44269504f); }
 
 // erfc(z) for z >= 0 as 2^p(z): p fits log2(erfc) to 3.3e-6 on [0, 4.1], where erfc leaves f32's reach of 1, and falls
 // ever after.
