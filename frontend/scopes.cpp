@@ -70,9 +70,12 @@ string_view without_return_type(string_view name) {
 Place place_of(const torch::unwind::Frame& frame, const std::string& program) {
   if (frame.funcname.empty() || frame.funcname == "??") return {};
   const std::string name = demangled(frame.funcname);
-  if (starts_with_any(without_return_type(name), kForeignNamespaces)) return {};
   const bool has_line = frame.filename != program;
-  return {short_function_name(name), has_line ? fmt::format("{}:{}", file_name(frame.filename), frame.lineno) : ""};
+  const std::string line = has_line ? fmt::format("{}:{}", file_name(frame.filename), frame.lineno) : "";
+  if (!starts_with_any(without_return_type(name), kForeignNamespaces)) return {short_function_name(name), line};
+  // Code of the program that was inlined into a library's template: the line is the program's, the name is not.
+  const bool inlined = has_line && frame.filename.find("/include/") == std::string::npos;
+  return inlined ? Place{line, line} : Place{};
 }
 
 /// What addresses of this process mean. That does not change while the program runs, and reading the symbols of a
