@@ -16,13 +16,15 @@ dev_build() {
 
 dev_test() {
   dev_build
-  # Core tests once more under the address and undefined-behaviour sanitizers, unless the caller chose tests.
-  if [ $# -eq 0 ]; then
-    configure sanitize
-    cmake --build --preset sanitize
-    ctest --preset sanitize -j 2
-  fi
   ctest --preset release -j 2 "$@"
+}
+
+# Core tests once more under the address and undefined-behaviour sanitizers.
+dev_sanitize() {
+  dev_setup
+  configure sanitize
+  cmake --build --preset sanitize
+  ctest --preset sanitize -j 2
 }
 
 dev_demo() {
