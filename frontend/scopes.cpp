@@ -66,11 +66,19 @@ string_view without_return_type(string_view name) {
   return name.substr(start);
 }
 
+/// True for a file of LibTorch or the C++ library: code of theirs that the compiler put into a function of the program.
+bool is_foreign_header(string_view path) {
+  constexpr std::array<string_view, 5> folders{"/torch/", "/ATen/", "/c10/", "/caffe2/", "/include/c++/"};
+  const bool header = path.find("/include/") != string_view::npos || path.ends_with(".h");
+  return header && std::any_of(folders.begin(), folders.end(),
+                               [&](string_view folder) { return path.find(folder) != string_view::npos; });
+}
+
 /// The place of one address. The library's own name as the file stands for "no line known".
 Place place_of(const torch::unwind::Frame& frame, const std::string& program) {
   if (frame.funcname.empty() || frame.funcname == "??") return {};
   const std::string name = demangled(frame.funcname);
-  const bool has_line = frame.filename != program;
+  const bool has_line = frame.filename != program && !is_foreign_header(frame.filename);
   const std::string line = has_line ? fmt::format("{}:{}", file_name(frame.filename), frame.lineno) : "";
   if (!starts_with_any(without_return_type(name), kForeignNamespaces)) return {short_function_name(name), line};
   // Code of the program that was inlined into a library's template: the line is the program's, the name is not.

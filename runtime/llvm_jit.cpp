@@ -58,7 +58,13 @@ class ProcessFunctions : public orc::DefinitionGenerator {
 };
 
 [[noreturn]] void fail(const std::string& message, const KernelSource& source) {
-  throw InternalError("llvm", message, save_artifact(source.name, "ll", source.comment + source.text));
+  std::string log;  // as comments, so that the file stays LLVM IR
+  for (size_t start = 0; start < message.size();) {
+    const size_t end = std::min(message.find('\n', start), message.size());
+    log += "; " + message.substr(start, end - start) + "\n";
+    start = end + 1;
+  }
+  throw InternalError("llvm", message, save_artifact(source.name, "ll", source.comment + source.text + log));
 }
 
 template <class T>

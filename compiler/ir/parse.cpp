@@ -298,12 +298,13 @@ class GraphReader {
 
   Arg scalar(std::string_view text, size_t place) {
     const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
-    const char* end = digits.data() + digits.size();
+    const char* begin = digits.begin();
+    const char* end = digits.end();
     int64_t integer = 0;
-    const auto as_integer = std::from_chars(digits.data(), end, integer);
+    const auto as_integer = std::from_chars(begin, end, integer);
     if (as_integer.ec == std::errc() && as_integer.ptr == end) return {integer};
     double number = 0;
-    const auto as_double = std::from_chars(digits.data(), end, number);
+    const auto as_double = std::from_chars(begin, end, number);
     const bool fits = as_double.ec == std::errc() && as_double.ptr == end &&
                       digits.find_first_not_of("-0123456789") != std::string_view::npos;
     if (!fits) cursor_.fail_at(place, fmt::format("'{}' is no number, or too large", text));

@@ -53,6 +53,8 @@ std::vector<std::string> child_arguments(const TargetOptions& target, const std:
   if (!target.dtype.empty()) arguments.insert(arguments.end(), {"--dtype", target.dtype});
   if (target.batch > 0) arguments.insert(arguments.end(), {"--batch", fmt::format("{}", target.batch)});
   if (target.freeze) arguments.emplace_back("--freeze");
+  if (target.strict) arguments.emplace_back("--strict");
+  if (target.fullgraph) arguments.emplace_back("--fullgraph");
   return arguments;
 }
 

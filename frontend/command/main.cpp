@@ -8,7 +8,8 @@
 #include "compiler/support/errors.h"
 #include "frontend/command/commands.h"
 
-/// The `sinter` program: options in, one of the commands, exit code out. 0 done, 1 a check failed, 2 misuse.
+/// The `sinter` program: options in, one of the commands, exit code out. 0 done, 1 a check failed (with --strict:
+/// Sinter itself did), 2 misuse.
 namespace sinter::command {
 namespace {
 
@@ -23,6 +24,8 @@ void add_target(CLI::App& app, TargetOptions& target, bool model_required) {
   app.add_option("--batch", target.batch, "replace dim 0 of every input")->check(CLI::NonNegativeNumber);
   app.add_option("--seed", target.seed, "of weights and inputs");
   app.add_flag("--freeze", target.freeze, "compute what depends on state alone once");
+  app.add_flag("--strict", target.strict, "stop at an internal error instead of running through ATen");
+  app.add_flag("--fullgraph", target.fullgraph, "stop at a graph break instead of running as eager runs");
 }
 
 /// The command line, and what was chosen.
@@ -128,6 +131,10 @@ int main(int argc, char** argv) {
   } catch (const sinter::UserError& error) {
     fmt::print(stderr, "sinter: {}\n", first_line(error.what()));
     return 2;
+  } catch (const sinter::InternalError& error) {
+    const std::string saved = error.artifact().empty() ? "" : fmt::format(" (saved: {})", error.artifact());
+    fmt::print(stderr, "sinter: internal error: {}{}\n", first_line(error.what()), saved);
+    return 1;
   } catch (const c10::Error& error) {
     fmt::print(stderr, "sinter: the model refused its input: {}\n", first_line(error.what_without_backtrace()));
     return 2;

@@ -11,7 +11,10 @@
 
 #include "compiler/ir/parse.h"
 #include "compiler/ir/print.h"
+#include "compiler/ir/verify.h"
 #include "compiler/passes/pipeline.h"
+#include "compiler/passes/plan_memory.h"
+#include "compiler/plan_print.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
 #include "frontend/command/commands.h"
@@ -31,7 +34,11 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
+constexpr std::string_view last_pass = "plan_memory";  ///< turns the graph into a plan, so nothing follows it
+constexpr std::string_view why_last = "last: it gives every value of the final graph its memory, and prints the plan";
+
 bool is_pass(std::string_view name) {
+  if (name == last_pass) return true;
   const auto rows = passes::pipeline();
   return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
 }
@@ -42,7 +49,25 @@ void check_pass(const std::string& name) {
   for (const passes::PipelineRow& row : passes::pipeline()) {
     if (known.find(row.name) == std::string::npos) known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  throw UserError(fmt::format("pass '{}' is unknown. Known: {}", name, known));
+  throw UserError(fmt::format("pass '{}' is unknown. Known: {}, {}", name, known, last_pass));
+}
+
+void check_passes(const std::vector<std::string>& names) {
+  for (const std::string& name : names) check_pass(name);
+  const auto planned = std::find(names.begin(), names.end(), last_pass);
+  if (planned != names.end() && planned + 1 != names.end()) {
+    throw UserError(fmt::format("--pass {} makes a plan of the graph: name it last", last_pass));
+  }
+}
+
+/// The plan of a graph that was fused, on the CPU unless the graph is a GPU's. Throws UserError on a graph that was
+/// not.
+Plan plan_of(const ir::Graph& graph) {
+  const auto problems = ir::verify(graph, ir::Stage::fused);
+  if (!problems.empty()) {
+    throw UserError(fmt::format("{} takes a fused graph ({}): run --pass fuse first", last_pass, problems.front()));
+  }
+  return passes::plan_memory(graph, {}).plan;
 }
 
 /// An item of SINTER_DUMP; what follows "after:" is a stage or a pass.
@@ -59,12 +84,16 @@ void check_item(const std::string& item) {
 int opt(const OptOptions& options) {
   if (options.list) {
     for (const passes::PipelineRow& row : passes::pipeline()) fmt::print("{:<16} {}\n", row.name, row.why);
+    fmt::print("{:<16} {}\n", last_pass, why_last);
     return 0;
   }
-  for (const std::string& pass : options.passes) check_pass(pass);
+  check_passes(options.passes);
   ir::Graph graph = ir::parse(read_file(options.file), options.file == "-" ? "standard input" : options.file);
-  for (const std::string& pass : options.passes) passes::run_pass(pass, graph, {});
-  fmt::print("{}", ir::print(graph));
+  const bool plan = !options.passes.empty() && options.passes.back() == last_pass;
+  for (const std::string& pass : options.passes) {
+    if (pass != last_pass) passes::run_pass(pass, graph, {});
+  }
+  fmt::print("{}", plan ? print(plan_of(graph)) : ir::print(graph));
   return 0;
 }
 

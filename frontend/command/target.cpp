@@ -108,6 +108,8 @@ Options compile_options(const TargetOptions& options, const Target& target) {
   result.mode = parse_mode(options.mode);
   result.numerics = options.numerics == "eager" ? Numerics::eager : Numerics::fast;
   result.freeze = options.freeze;
+  result.strict = options.strict;
+  result.fullgraph = options.fullgraph;
   result.name = options.model;
   if (target.model.module) result.modules = {{options.model, target.model.module}};
   return result;

@@ -23,6 +23,8 @@ struct TargetOptions {
   int64_t batch = 0;  ///< replaces dim 0 of every input; 0: as they are
   uint64_t seed = 0;
   bool freeze = false;
+  bool strict = false;     ///< an InternalError ends the program instead of running eagerly
+  bool fullgraph = false;  ///< a graph break ends the program instead of running eagerly
 };
 
 /// A model on its device with the inputs it will be called with.

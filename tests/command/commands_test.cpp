@@ -80,6 +80,18 @@ TEST(Commands, opt_runs_one_pass_on_a_file) {
   expect_output({"opt", path}, {"= mul %x, 2.0", "= exp %a"});
 }
 
+TEST(Commands, opt_plans_the_memory_of_a_fused_graph) {
+  const Folder folder;
+  const std::string path =
+      folder.file("exp.ir", "graph @g on cpu (%x: f32[4]) -> (%y) {\n  %y = call aten.exp(%x) : f32[4]\n}\n");
+  expect_output(
+      {"opt", path, "--pass", "functionalize", "--pass", "decompose", "--pass", "fuse", "--pass", "plan_memory"},
+      {"output", "launch"});
+  const Ran ran = sinter({"opt", path, "--pass", "plan_memory", "--pass", "fuse"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_NE(ran.err.find("name it last"), std::string::npos) << ran.err;
+}
+
 TEST(Commands, opt_lists_the_passes_in_order) {
   expect_output({"opt", "--list"}, {"functionalize", "decompose", "fuse"});
 }

@@ -23,7 +23,7 @@ std::string program_path() {
 
 }  // namespace
 
-Ran sinter(const std::vector<std::string>& arguments) {
+Ran sinter(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
   const Folder folder;
   const std::string out = folder.path("out");
   const std::string err = folder.path("err");
@@ -38,8 +38,13 @@ Ran sinter(const std::vector<std::string>& arguments) {
   std::vector<char*> argv{program.data()};
   for (std::string& argument : owned) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  std::vector<std::string> settings = environment;
+  std::vector<char*> envp;
+  for (std::string& setting : settings) envp.push_back(setting.data());
+  for (char** inherited = environ; *inherited != nullptr; ++inherited) envp.push_back(*inherited);
+  envp.push_back(nullptr);
   pid_t child = 0;
-  const int failed = posix_spawn(&child, program.c_str(), &files, nullptr, argv.data(), environ);
+  const int failed = posix_spawn(&child, program.c_str(), &files, nullptr, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) throw std::runtime_error(program + " cannot be started");
   int status = 0;

@@ -13,8 +13,9 @@ struct Ran {
   std::string err;
 };
 
-/// Runs the `sinter` program that was built with the tests, its output caught.
-[[nodiscard]] Ran sinter(const std::vector<std::string>& arguments);
+/// Runs the `sinter` program that was built with the tests, its output caught. `environment` holds settings
+/// ("SINTER_FAULT=lost_op") that are added to this process's own.
+[[nodiscard]] Ran sinter(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
 
 /// A new folder that is removed with the object.
 class Folder {
