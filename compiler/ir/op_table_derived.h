@@ -46,7 +46,8 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
             "unsigned: int_quotient({0}, {1});"
             "int_quotient({0}, {1}) - where(wrong_side(int_modulo({0}, {1}), {1}), 1, 0)", nonzero_second),
     derived("div_rounded", {"aten::div.Tensor_mode", "aten::div.Scalar_mode"}, 2, same,
-            "boolean: refuse; {2}='trunc': div_trunc({0}, {1}); {2}='floor': floor_divide({0}, {1})", nonzero_second),
+            "boolean: refuse; {2}='trunc': div_trunc({0}, {1}); {2}='floor': floor_divide({0}, {1});"
+            "floating, {2}=none: {0} / {1}", nonzero_second),
     derived("aten_fmod", {"aten::fmod"}, 2, same, "floating: fmod({0}, {1}); int_modulo({0}, {1})", nonzero_second),
     derived("python_modulo", {}, 2, same, "where(wrong_side({0}, {1}), {0} + {1}, {0})", nonzero_second),
     derived("remainder", {"aten::remainder"}, 2, same, "python_modulo(aten_fmod({0}, {1}), {1})", nonzero_second),

@@ -29,6 +29,10 @@ std::string_view base_name(std::string_view op) {
 std::string pure_form(const ir::Call& call) {
   if (!call.functional.empty()) return call.functional;
   const std::string_view base = base_name(call.op);
+  constexpr std::string_view in_place_operator = "aten::__i";  // Python's x <<= y, "aten::__ilshift__"
+  if (base.starts_with(in_place_operator) && ir::find_aten(base)) {
+    return "aten::__" + call.op.substr(in_place_operator.size());
+  }
   if (!base.ends_with('_') || base.ends_with("__") || !ir::find_aten(base)) return {};
   return std::string(base.substr(0, base.size() - 1)) + call.op.substr(base.size());
 }

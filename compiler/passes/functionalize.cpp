@@ -24,6 +24,18 @@ std::vector<Arg> to_args(const std::vector<Dim>& dims) {
   return list;
 }
 
+/// ATen's GPU kernels for shifts and clamps compute `narrow.op_(wide)` on integers in the narrow dtype, its CPU kernels
+/// in the promoted one; which do so is not written down anywhere, so that all of them stay calls.
+bool computes_in_narrow_dtype(const Graph& graph, const Node& node, ValueId target) {
+  const Type& type = graph.type(target);
+  if (graph.device.kind != Device::Kind::cuda || is_float(type.dtype)) return false;
+  return std::any_of(node.args.begin(), node.args.end(), [&](const Arg& arg) {
+    if (arg.value() == nullptr) return false;
+    const Type& operand = graph.type(*arg.value());
+    return !operand.sizes.empty() && !is_float(operand.dtype) && bytes_of(operand.dtype) > bytes_of(type.dtype);
+  });
+}
+
 class Functionalizer {
  public:
   explicit Functionalizer(const Graph& old) : old_(old), rewrite_(old), current_(old.value_count()) { find_foreign(); }
@@ -220,7 +232,7 @@ std::optional<ValueId> Functionalizer::pure_value(const Node& node, ValueId targ
   if (base == "aten::zero_") return pure_cast(node, target, Arg{int64_t{0}});
 
   const std::string pure = pure_form(call);
-  if (pure.empty()) return std::nullopt;
+  if (pure.empty() || computes_in_narrow_dtype(old_, node, target)) return std::nullopt;
   std::vector<Arg> args;
   const bool in_place = call.mutates[0] == 0;
   for (size_t i = 0; i < node.args.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "compiler/passes/memory_planner.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "compiler/passes/element_access.h"
 #include "compiler/passes/frozen.h"
@@ -296,9 +297,7 @@ bool MemoryPlanner::take_over(ValueId value, const Node& node, size_t output, st
 void MemoryPlanner::release_dead() {
   for (Memory& memory : memories_) {
     if (memory.last != position_) continue;
-    for (auto buffer = memory.bound.rbegin(); buffer != memory.bound.rend(); ++buffer) {
-      steps_->push_back(Release{*buffer});
-    }
+    for (const BufferId buffer : std::views::reverse(memory.bound)) steps_->push_back(Release{buffer});
     memory.bound.clear();
     memory.owned = false;
     live_bytes_ -= memory.bytes;

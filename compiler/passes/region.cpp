@@ -20,7 +20,7 @@ class ReadWalk {
       : graph_(graph), members_(members.begin(), members.end()), extents_(std::move(extents)) {}
 
   /// `map` gives the index of each dim of the value in terms of the loop nest.
-  bool visit(ValueId value, std::vector<Index> map) {
+  bool visit(ValueId value, const std::vector<Index>& map) {
     auto& seen = visited_[value];
     if (std::find(seen.begin(), seen.end(), map) != seen.end()) return true;
     seen.push_back(map);

@@ -3,6 +3,8 @@
 #include <ATen/ops/nonzero.h>
 
 #include <array>
+#include <cmath>
+#include <limits>
 #include <sstream>
 
 namespace sinter::test {
@@ -27,7 +29,15 @@ Tolerance tolerance(at::ScalarType dtype) {
 }
 
 /// Which values among its operands an exception holds for.
-enum class Where : uint8_t { infinite, huge, tiny, huge_or_tiny };
+enum class Where : uint8_t {
+  zero,
+  integer_zero,  ///< where the result is an integer
+  infinite,
+  near_limit,  ///< at least a quarter of the result dtype's largest number: a sum may overflow
+  huge,        ///< at least a quarter of its square root: a product may overflow
+  tiny,        ///< the inverse of a huge one
+  huge_or_tiny,
+};
 
 /// Elements where a compiled op may differ from eager, with the reason.
 struct Exception {
@@ -39,37 +49,60 @@ struct Exception {
 constexpr std::array exceptions{
     Exception{"aten::gelu", Where::infinite, "eager's gelu(inf) is NaN on the CPU, where the limit is inf"},
     Exception{"aten::pow", Where::infinite, "eager's pow(-inf, 0.5) is inf for halves and NaN for other floats"},
+    Exception{"aten::pow", Where::zero, "eager's pow(-0, -0.5) is inf for f16 and -inf for other floats"},
     Exception{"aten::acosh", Where::huge, "SLEEF squares the argument, which overflows; eager calls libm"},
     Exception{"aten::asinh", Where::huge, "SLEEF squares the argument, which overflows; eager calls libm"},
-    Exception{"aten::add", Where::huge, "alpha times the operand overflows where eager fuses the sum"},
-    Exception{"aten::sub", Where::huge, "alpha times the operand overflows where eager fuses the sum"},
-    Exception{"aten::rsub", Where::huge, "alpha times the operand overflows where eager fuses the sum"},
+    Exception{"aten::add", Where::near_limit, "alpha times the operand overflows where eager fuses the sum"},
+    Exception{"aten::sub", Where::near_limit, "alpha times the operand overflows where eager fuses the sum"},
+    Exception{"aten::rsub", Where::near_limit, "alpha times the operand overflows where eager fuses the sum"},
     Exception{"aten::addcmul", Where::huge, "the product overflows; eager multiplies in another order"},
     Exception{"aten::addcdiv", Where::huge_or_tiny, "the quotient overflows; eager multiplies in another order"},
-    Exception{"aten::lerp", Where::huge, "the difference overflows; eager rounds it differently or fuses it"},
+    Exception{"aten::lerp", Where::near_limit, "the difference overflows; eager rounds it differently or fuses it"},
     Exception{"aten::floor_divide", Where::huge_or_tiny, "SLEEF's fmod is NaN where the quotient overflows"},
     Exception{"aten::div", Where::huge_or_tiny, "SLEEF's fmod is NaN where the quotient overflows"},
     Exception{"aten::fmod", Where::huge_or_tiny, "SLEEF's fmod is NaN where the quotient overflows"},
     Exception{"aten::remainder", Where::huge_or_tiny, "SLEEF's fmod is NaN where the quotient overflows"},
+    Exception{"aten::remainder", Where::integer_zero, "x modulo 0 is undefined on the GPU, and throws on the CPU"},
     Exception{"aten::special_xlog1py", Where::tiny, "SLEEF's log1p of a denormal is zero, and inf * 0 is NaN"},
 };
+
+/// The largest number of the dtype in which a result's arithmetic is done; halves are done in float.
+double largest(at::ScalarType result, Where where) {
+  if (result == at::kDouble) return std::numeric_limits<double>::max();
+  const bool rounds_half = result == at::kHalf && where == Where::near_limit;
+  return rounds_half ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
+}
+
+at::Tensor holds(Where where, const at::Tensor& size, at::ScalarType result) {
+  const double limit = largest(result, where);
+  const double root = std::sqrt(limit) / 4;
+  switch (where) {
+    case Where::integer_zero:
+    case Where::zero:
+      return size.eq(0);
+    case Where::infinite:
+      return size.isinf();
+    case Where::near_limit:
+      return size.ge(limit / 4);
+    case Where::huge:
+      return size.ge(root);
+    case Where::tiny:
+      return size.le(1 / root).logical_and(size.gt(0));
+    case Where::huge_or_tiny:
+      return size.ge(root).logical_or(size.le(1 / root).logical_and(size.gt(0)));
+  }
+  return {};
+}
 
 /// Elements for which one of the call's operands is such a value.
 at::Tensor holds(Where where, const Call& call, const at::Tensor& eager, const std::vector<at::Tensor>& operands) {
   auto found = at::zeros(eager.sizes(), eager.options().dtype(at::kBool));
+  if (at::isFloatingType(eager.scalar_type()) == (where == Where::integer_zero)) return found;
   for (const auto& arg : call.args) {
     const auto* operand = std::get_if<Operand>(&arg);
     if (operand == nullptr) continue;
-    const auto& tensor = operands[static_cast<size_t>(*operand)];
-    if (!at::isFloatingType(tensor.scalar_type())) continue;
-    const bool half = tensor.scalar_type() == at::kHalf;
-    const bool wide = tensor.scalar_type() == at::kDouble;
-    const auto size = tensor.to(at::kDouble).abs();
-    const auto huge = size.ge(half ? 1e3 : wide ? 1e150 : 1e18);
-    const auto tiny = size.le(half ? 1e-4 : wide ? 1e-300 : 1e-37).logical_and(size.gt(0));
-    if (where == Where::infinite) found.logical_or_(size.isinf());
-    if (where == Where::huge || where == Where::huge_or_tiny) found.logical_or_(huge);
-    if (where == Where::tiny || where == Where::huge_or_tiny) found.logical_or_(tiny);
+    const auto size = operands[static_cast<size_t>(*operand)].to(at::kDouble).abs();
+    found.logical_or_(holds(where, size, eager.scalar_type()));
   }
   return found;
 }
