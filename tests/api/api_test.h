@@ -84,4 +84,14 @@ inline ::testing::AssertionResult unbroken(const Report& report) {
   return ::testing::AssertionSuccess();
 }
 
+/// A tensor of more than 2^31 bytes that is zero but around the places where 32-bit arithmetic would go wrong.
+inline at::Tensor beyond_32_bits(const at::Device& device) {
+  constexpr int64_t limit = int64_t{1} << 31;
+  auto x = at::zeros({limit + 1027}, at::TensorOptions(device).dtype(at::kChar));
+  for (const int64_t place : {int64_t{0}, limit - 512, limit, limit + 1000}) {
+    x.slice(0, place, place + 27).copy_(at::arange(1, 28, x.options()));
+  }
+  return x;
+}
+
 }  // namespace sinter::test

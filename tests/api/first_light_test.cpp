@@ -104,5 +104,14 @@ TEST_F(FirstLight, random_ops_draw_from_libtorchs_generator) {
   EXPECT_TRUE(at::equal(fast(x), first));
 }
 
+TEST_F(FirstLight, more_than_two_to_the_31_elements) {
+  const auto f = [](const at::Tensor& x) { return x * 3 + x; };
+  auto fast = compile(f, {.verify = Verify::off});
+  const auto x = beyond_32_bits(at::kCPU);
+  const auto eager = fast(x);
+  ASSERT_TRUE(at::equal(fast(x), eager));
+  EXPECT_EQ(fast.report().entries.at(0).replays, 1);
+}
+
 }  // namespace
 }  // namespace sinter::test

@@ -105,5 +105,19 @@ TEST_F(Gpu, threads_may_share_a_recorded_graph) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST_F(Gpu, more_than_two_to_the_31_elements_in_every_layout_and_mode) {
+  const auto flat = beyond_32_bits(at::kCUDA);
+  const auto wide = flat.slice(0, 0, flat.numel() / 3 * 3).view({3, -1});
+  const auto f = [](const at::Tensor& x) { return (x * 3 + x).contiguous(); };
+  for (const auto mode : {Mode::Default, Mode::ReduceOverhead}) {
+    for (const auto& x : {flat, wide.t(), wide.slice(1, 1), wide.slice(1, 0, 1).expand({3, flat.numel() / 3})}) {
+      auto fast = compile(f, {.mode = mode, .verify = Verify::off});
+      const auto eager = fast(x);
+      for (int call = 0; call < 3; ++call) ASSERT_TRUE(at::equal(fast(x), eager)) << x.sizes() << x.strides();
+      EXPECT_EQ(fast.report().entries.at(0).replays, 3);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sinter::test
