@@ -19,14 +19,14 @@ struct GeluMlpImpl : torch::nn::Module {
 
 }  // namespace
 
-Model make_gelu() {
+Model make_gelu(const Settings& /*settings*/) {
   return {nullptr, [](const std::vector<at::Tensor>& inputs) {
             const at::Tensor& x = inputs.at(0);
             return x * 0.5 * (1 + torch::erf(x / 1.41421));
           }};
 }
 
-Model make_gelu_mlp() {
+Model make_gelu_mlp(const Settings& /*settings*/) {
   auto module = std::make_shared<GeluMlpImpl>();
   module->eval();
   return {module, [module](const std::vector<at::Tensor>& inputs) { return module->forward(inputs.at(0)); }};

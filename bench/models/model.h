@@ -12,10 +12,18 @@
 
 namespace sinter::bench {
 
+/// A number that a model's builder takes by name, such as depth=2.
+struct Setting {
+  std::string name;
+  double value = 0;
+};
+using Settings = std::vector<Setting>;
+
 /// A program the command can run by name: a module (or none) and a function over its tensor inputs.
 struct Model {
   std::shared_ptr<torch::nn::Module> module;  ///< null for a plain function
   std::function<at::Tensor(const std::vector<at::Tensor>&)> forward;
+  Settings settings = {};  ///< what it was built with
 };
 
 /// One built-in model.
@@ -23,13 +31,21 @@ struct ModelRow {
   std::string_view name;
   std::string_view summary;
   std::vector<std::string> inputs;  ///< input specifications at batch 1, "f32[1,3,224,224]"; dim 0 is the batch
-  Model (*make)();                  ///< float32 on the CPU, freshly initialised from LibTorch's generator, in eval mode
+  Model (*make)(const Settings&);   ///< takes every setting of the row; build() calls it
+  Settings settings = {};           ///< what can be set, and to what it is set otherwise
 };
 
 [[nodiscard]] std::span<const ModelRow> models();
 
 /// The row of that name. Throws UserError listing the known names.
 [[nodiscard]] const ModelRow& find_model(std::string_view name);
+
+/// "depth=2" as a setting. Throws UserError where there is no name or no number.
+[[nodiscard]] Setting parse_setting(std::string_view text);
+
+/// The model of that row, float32 on the CPU, freshly initialised from LibTorch's generator, in eval mode. Throws
+/// UserError for a setting that the row does not have.
+[[nodiscard]] Model build(const ModelRow& row, const Settings& changed = {});
 
 /// A second instance with the same parameters and buffers as `model`, converted to float64.
 [[nodiscard]] Model in_float64(const ModelRow& row, const Model& model);

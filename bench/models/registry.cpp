@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <string>
 
 #include "bench/models/model.h"
@@ -8,10 +10,16 @@
 namespace sinter::bench {
 
 std::span<const ModelRow> models() {
-  static const std::array<ModelRow, 3> rows{{
+  static const std::array<ModelRow, 5> rows{{
       {"gelu", "x * 0.5 * (1 + erf(x / 1.41421)) over one tensor", {"f32[4096,4096]"}, make_gelu},
       {"gelu_mlp", "linear 768-3072, GELU, linear 3072-768", {"f32[128,768]"}, make_gelu_mlp},
       {"resnet50", "ResNet-50 with torchvision's parameter names", {"f32[1,3,224,224]"}, make_resnet50},
+      {"vgg16", "VGG-16 with torchvision's parameter names", {"f32[1,3,224,224]"}, make_vgg16, {{"hidden", 4096}}},
+      {"vit_b16",
+       "ViT-B/16 with torchvision's parameter names",
+       {"f32[1,3,224,224]"},
+       make_vit_b16,
+       {{"depth", 12}, {"image_size", 224}, {"patch_dropout", 0}}},
   }};
   return rows;
 }
@@ -25,8 +33,37 @@ const ModelRow& find_model(std::string_view name) {
   throw UserError("model '" + std::string(name) + "' is unknown. Known: " + known);
 }
 
+Setting parse_setting(std::string_view text) {
+  const size_t equals = text.find('=');
+  Setting setting{.name = std::string(text.substr(0, equals))};
+  const char* end = text.data() + text.size();
+  const char* number = equals == std::string_view::npos ? end : text.data() + equals + 1;
+  const auto parsed = std::from_chars(number, end, setting.value);
+  if (setting.name.empty() || parsed.ec != std::errc() || parsed.ptr != end) {
+    throw UserError("setting '" + std::string(text) + "' is not a name and a number. Example: depth=2");
+  }
+  return setting;
+}
+
+Model build(const ModelRow& row, const Settings& changed) {
+  Settings settings = row.settings;
+  for (const Setting& change : changed) {
+    const auto known = std::ranges::find(settings, change.name, &Setting::name);
+    if (known == settings.end()) {
+      std::string names;
+      for (const Setting& setting : row.settings) names += (names.empty() ? "" : ", ") + setting.name;
+      throw UserError("model '" + std::string(row.name) + "' has no setting '" + change.name +
+                      "'. Known: " + (names.empty() ? "none" : names));
+    }
+    known->value = change.value;
+  }
+  Model model = row.make(settings);
+  model.settings = std::move(settings);
+  return model;
+}
+
 Model in_float64(const ModelRow& row, const Model& model) {
-  Model twin = row.make();
+  Model twin = build(row, model.settings);
   if (!model.module) return twin;
   torch::NoGradGuard no_grad;
   auto copy = [](const auto& from, auto to) {

@@ -99,7 +99,7 @@ struct ResNet50Impl : torch::nn::Module {
 
 }  // namespace
 
-Model make_resnet50() {
+Model make_resnet50(const Settings& /*settings*/) {
   auto module = std::make_shared<ResNet50Impl>();
   module->eval();
   return {module, [module](const std::vector<at::Tensor>& inputs) { return module->forward(inputs.at(0)); }};

@@ -49,6 +49,7 @@ std::vector<std::string> child_arguments(const TargetOptions& target, const std:
                                      "--out",       file,           "--seed",   fmt::format("{}", target.seed),
                                      "--numerics",  target.numerics};
   for (const std::string& input : target.inputs) arguments.insert(arguments.end(), {"--input", input});
+  for (const std::string& setting : target.settings) arguments.insert(arguments.end(), {"--set", setting});
   if (!target.device.empty()) arguments.insert(arguments.end(), {"--device", target.device});
   if (!target.dtype.empty()) arguments.insert(arguments.end(), {"--dtype", target.dtype});
   if (target.batch > 0) arguments.insert(arguments.end(), {"--batch", fmt::format("{}", target.batch)});

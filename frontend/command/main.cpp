@@ -18,6 +18,8 @@ void add_target(CLI::App& app, TargetOptions& target, bool model_required) {
   if (model_required) model->required();
   app.add_option("--input", target.inputs, "an input, e.g. f16[1,3,224,224] or i64[1,128]<30000; once for each")
       ->allow_extra_args(false);
+  app.add_option("--set", target.settings, "a setting of the model, e.g. depth=2 (sinter models); once for each")
+      ->allow_extra_args(false);
   app.add_option("--device", target.device, "cpu, cuda or cuda:1 (a GPU if there is one)");
   app.add_option("--dtype", target.dtype, "convert the model and its float inputs: f32, f16, bf16, f64");
   app.add_option("--numerics", target.numerics, "fast or eager: where half values are rounded");

@@ -79,7 +79,9 @@ int explain(const RunOptions& options) {
 
 int list_models() {
   for (const bench::ModelRow& row : bench::models()) {
-    fmt::print("{:<12} {:<28} {}\n", row.name, fmt::join(row.inputs, " "), row.summary);
+    std::string settings;
+    for (const bench::Setting& setting : row.settings) settings += fmt::format("  {}={}", setting.name, setting.value);
+    fmt::print("{:<12} {:<28} {}{}\n", row.name, fmt::join(row.inputs, " "), row.summary, settings);
   }
   return 0;
 }

@@ -84,7 +84,9 @@ Target make_target(const TargetOptions& options) {
   target.device = parse_device(options.device);
   target.specs = parse_inputs(options, *target.row);
   at::manual_seed(options.seed);
-  target.model = target.row->make();
+  bench::Settings settings;
+  for (const std::string& text : options.settings) settings.push_back(bench::parse_setting(text));
+  target.model = bench::build(*target.row, settings);
 
   ir::DType dtype = target.specs.front().dtype;
   if (!options.dtype.empty()) {

@@ -15,9 +15,10 @@ namespace sinter::command {
 /// What the options shared by run, bench, explain and dump say.
 struct TargetOptions {
   std::string model;
-  std::vector<std::string> inputs;  ///< empty: the model's own
-  std::string device;               ///< "cpu", "cuda", "cuda:1"; empty: cuda if there is one
-  std::string dtype;                ///< converts the model and its float inputs; empty: as they are
+  std::vector<std::string> inputs;    ///< empty: the model's own
+  std::vector<std::string> settings;  ///< of the model's builder, "depth=2"
+  std::string device;                 ///< "cpu", "cuda", "cuda:1"; empty: cuda if there is one
+  std::string dtype;                  ///< converts the model and its float inputs; empty: as they are
   std::string mode = "default";
   std::string numerics = "fast";
   int64_t batch = 0;  ///< replaces dim 0 of every input; 0: as they are

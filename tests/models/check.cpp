@@ -6,24 +6,31 @@
 #include <ostream>
 
 #include "bench/measure/accuracy.h"
+#include "bench/measure/inputs.h"
 
 namespace sinter::test {
 namespace {
 
-bench::Model make(const bench::ModelRow& row, at::Device device, at::ScalarType dtype) {
+bench::Model make(const bench::ModelRow& row, const bench::Settings& settings, at::Device device,
+                  at::ScalarType dtype) {
   at::manual_seed(7);
-  bench::Model model = row.make();
+  bench::Model model = bench::build(row, settings);
   if (model.module) model.module->to(device, dtype);
   return model;
 }
 
 }  // namespace
 
-Subject::Subject(const std::string& name, at::Device on, at::ScalarType type)
-    : row(bench::find_model(name)), model(make(row, on, type)), device(on), dtype(type) {}
+Subject::Subject(const std::string& name, at::Device on, at::ScalarType type, const bench::Settings& settings)
+    : row(bench::find_model(name)), model(make(row, settings, on, type)), device(on), dtype(type) {}
 
 Inputs Subject::draw(const std::vector<int64_t>& sizes, uint64_t seed) const {
   at::manual_seed(seed);
+  bench::InputSpec spec = bench::parse_input(row.inputs.at(0), 1);
+  if (!ir::is_float(spec.dtype)) {
+    spec.sizes = sizes;
+    return {bench::draw(spec, device)};
+  }
   return {at::randn(sizes, at::kFloat).to(device, dtype)};
 }
 
@@ -36,7 +43,8 @@ Compiled<Forward> Subject::compile(Options options) const {
 at::Tensor Subject::exact(const Inputs& inputs) const {
   const bench::Model twin = bench::in_float64(row, model);
   if (twin.module) twin.module->to(device);
-  return twin.forward({inputs.at(0).to(at::kDouble)});
+  const at::Tensor& input = inputs.at(0);
+  return twin.forward({input.is_floating_point() ? input.to(at::kDouble) : input});
 }
 
 ::testing::AssertionResult Subject::agrees(const Compiled<Forward>& fast, const Inputs& inputs) const {

@@ -16,9 +16,9 @@ using Forward = std::function<at::Tensor(const Inputs&)>;
 
 /// A built-in model on a device, with the same parameters in every run, and its twin in float64.
 struct Subject {
-  Subject(const std::string& name, at::Device device, at::ScalarType dtype);
+  Subject(const std::string& name, at::Device device, at::ScalarType dtype, const bench::Settings& settings = {});
 
-  /// Standard normal values, the same for every subject and seed.
+  /// Standard normal values, or integers where the model takes some; the same for every subject and seed.
   [[nodiscard]] Inputs draw(const std::vector<int64_t>& sizes, uint64_t seed = 1) const;
   [[nodiscard]] Compiled<Forward> compile(Options options) const;
   /// Compiled against eager on one input: the same metadata, and no further from float64 than bench::compare allows.

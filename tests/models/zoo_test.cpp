@@ -1,0 +1,42 @@
+#include <ATen/core/grad_mode.h>
+
+#include "tests/models/check.h"
+
+namespace sinter::test {
+namespace {
+
+/// A model, reduced so that it runs in a moment, and what one call of it starts on the CPU.
+struct Case {
+  std::string model;
+  bench::Settings settings;
+  std::vector<int64_t> sizes;
+  int64_t launches;
+  int64_t calls;
+};
+void PrintTo(const Case& subject, std::ostream* out) { *out << subject.model; }
+
+class Zoo : public ::testing::TestWithParam<Case> {
+ private:
+  at::NoGradGuard no_grad_;
+};
+
+TEST_P(Zoo, gives_eagers_results_with_known_work_in_both_modes) {
+  const Case& expected = GetParam();
+  const Subject subject(expected.model, at::kCPU, at::kFloat, expected.settings);
+  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
+    const auto fast = subject.compile({.mode = mode});
+    (void)fast(subject.draw(expected.sizes));
+    const Work work = work_of(fast.report().entries.at(0));
+    EXPECT_EQ(work.launches, expected.launches) << fast.report();
+    EXPECT_EQ(work.calls, expected.calls) << fast.report();
+    expect_compiled(subject, expected.sizes, mode, work);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Small, Zoo,
+                         ::testing::Values(Case{"vgg16", {{"hidden", 64}}, {1, 3, 64, 64}, 15, 22},
+                                           Case{"vit_b16", {{"depth", 2}, {"image_size", 64}}, {1, 3, 64, 64}, 7, 18}),
+                         [](const auto& parameter) { return parameter.param.model; });
+
+}  // namespace
+}  // namespace sinter::test
