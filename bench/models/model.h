@@ -47,6 +47,10 @@ struct ModelRow {
 /// UserError for a setting that the row does not have.
 [[nodiscard]] Model build(const ModelRow& row, const Settings& changed = {});
 
+/// Converts the floating-point parameters and buffers, as Python's Module.to does; LibTorch's converts integers as
+/// well, and an index would no longer be one.
+void convert(torch::nn::Module& module, at::ScalarType dtype);
+
 /// A second instance with the same parameters and buffers as `model`, converted to float64.
 [[nodiscard]] Model in_float64(const ModelRow& row, const Model& model);
 

@@ -2,6 +2,7 @@
 #include <array>
 #include <charconv>
 #include <string>
+#include <utility>
 
 #include "bench/models/model.h"
 #include "bench/models/zoo.h"
@@ -10,7 +11,7 @@
 namespace sinter::bench {
 
 std::span<const ModelRow> models() {
-  static const std::array<ModelRow, 5> rows{{
+  static const std::array<ModelRow, 11> rows{{
       {"gelu", "x * 0.5 * (1 + erf(x / 1.41421)) over one tensor", {"f32[4096,4096]"}, make_gelu},
       {"gelu_mlp", "linear 768-3072, GELU, linear 3072-768", {"f32[128,768]"}, make_gelu_mlp},
       {"resnet50", "ResNet-50 with torchvision's parameter names", {"f32[1,3,224,224]"}, make_resnet50},
@@ -20,6 +21,16 @@ std::span<const ModelRow> models() {
        {"f32[1,3,224,224]"},
        make_vit_b16,
        {{"depth", 12}, {"image_size", 224}, {"patch_dropout", 0}}},
+      {"swin_t", "Swin-T with torchvision's parameter names", {"f32[1,3,224,224]"}, make_swin_t, {{"depth", 6}}},
+      {"swin_b", "Swin-B with torchvision's parameter names", {"f32[1,3,224,224]"}, make_swin_b, {{"depth", 18}}},
+      {"convnext_l",
+       "ConvNeXt-L with torchvision's parameter names",
+       {"f32[1,3,224,224]"},
+       make_convnext_l,
+       {{"depth", 27}, {"width", 192}}},
+      {"lstm", "LSTM 256-512 and a linear layer", {"f32[1,64,256]"}, make_lstm, {{"layers", 2}}},
+      {"gpt", "a small GPT-2 with a KV cache", {"i64[1,64]<8192"}, make_gpt, {{"depth", 6}, {"steps", 4}}},
+      {"moe", "a mixture-of-experts layer, two choices a token", {"f32[1,256,512]"}, make_moe, {{"experts", 8}}},
   }};
   return rows;
 }
@@ -62,6 +73,15 @@ Model build(const ModelRow& row, const Settings& changed) {
   return model;
 }
 
+void convert(torch::nn::Module& module, at::ScalarType dtype) {
+  std::vector<std::pair<at::Tensor, at::Tensor>> kept;
+  for (const at::Tensor& buffer : module.buffers()) {
+    if (!buffer.is_floating_point()) kept.emplace_back(buffer, buffer.detach());
+  }
+  module.to(dtype);
+  for (auto& [buffer, values] : kept) buffer.set_data(values);
+}
+
 Model in_float64(const ModelRow& row, const Model& model) {
   Model twin = build(row, model.settings);
   if (!model.module) return twin;
@@ -71,7 +91,7 @@ Model in_float64(const ModelRow& row, const Model& model) {
   };
   copy(model.module->named_parameters(), twin.module->named_parameters());
   copy(model.module->named_buffers(), twin.module->named_buffers());
-  twin.module->to(torch::kFloat64);
+  convert(*twin.module, at::kDouble);
   twin.module->train(model.module->is_training());
   return twin;
 }

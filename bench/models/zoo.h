@@ -27,5 +27,20 @@ Model make_vgg16(const Settings& settings);
 /// [batch, 3, image_size, image_size] -> [batch, 1000]. Dosovitskiy et al., An Image is Worth 16x16 Words. Settings:
 /// `depth` encoder layers; `patch_dropout`, the part of the patches that training drops (timm's PatchDropout).
 Model make_vit_b16(const Settings& settings);
+/// [batch, 3, height, width] -> [batch, 1000]. Liu et al., A ConvNet for the 2020s. Settings: `width` of the first
+/// stage; `depth` blocks of the third one.
+Model make_convnext_l(const Settings& settings);
+/// [batch, 3, height, width] -> [batch, 1000]. Liu et al., Swin Transformer, tiny and base. Setting: `depth` blocks of
+/// the third stage.
+Model make_swin_t(const Settings& settings);
+Model make_swin_b(const Settings& settings);
+/// [batch, tokens, 256] -> the same: LSTM layers with 512 hidden units, then a linear one. Setting: `layers`.
+Model make_lstm(const Settings& settings);
+/// i64[batch, tokens], 0 <= token < 8192, -> [batch, tokens, 8192]: GPT-2's blocks. All but the last `steps` tokens go
+/// at once, those one by one through a cache of keys and values. Settings: `depth` blocks; `steps` < tokens.
+Model make_gpt(const Settings& settings);
+/// [batch, tokens, 512] -> the same: each token goes to two of the experts, of which each takes a bounded number of
+/// tokens. Fedus et al., Switch Transformers, with two choices. Setting: `experts` >= 2.
+Model make_moe(const Settings& settings);
 
 }  // namespace sinter::bench

@@ -97,7 +97,7 @@ Target make_target(const TargetOptions& options) {
   }
   if (target.model.module) {
     target.model.module->to(target.device);
-    if (ir::is_float(dtype)) target.model.module->to(*frontend::scalar_type_of(dtype));
+    if (ir::is_float(dtype)) bench::convert(*target.model.module, *frontend::scalar_type_of(dtype));
   }
   return target;
 }

@@ -15,7 +15,9 @@ bench::Model make(const bench::ModelRow& row, const bench::Settings& settings, a
                   at::ScalarType dtype) {
   at::manual_seed(7);
   bench::Model model = bench::build(row, settings);
-  if (model.module) model.module->to(device, dtype);
+  if (!model.module) return model;
+  model.module->to(device);
+  bench::convert(*model.module, dtype);
   return model;
 }
 

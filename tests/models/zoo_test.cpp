@@ -33,9 +33,18 @@ TEST_P(Zoo, gives_eagers_results_with_known_work_in_both_modes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Small, Zoo,
-                         ::testing::Values(Case{"vgg16", {{"hidden", 64}}, {1, 3, 64, 64}, 15, 22},
-                                           Case{"vit_b16", {{"depth", 2}, {"image_size", 64}}, {1, 3, 64, 64}, 7, 18}),
+const Case cases[] = {
+    {"vgg16", {{"hidden", 64}}, {1, 3, 64, 64}, 15, 22},
+    {"vit_b16", {{"depth", 2}, {"image_size", 64}}, {1, 3, 64, 64}, 7, 18},
+    {"swin_t", {{"depth", 2}}, {1, 3, 64, 64}, 86, 127},
+    {"swin_b", {{"depth", 2}}, {1, 3, 64, 64}, 86, 127},
+    {"convnext_l", {{"depth", 2}, {"width", 32}}, {1, 3, 64, 64}, 22, 55},
+    {"lstm", {{"layers", 2}}, {1, 8, 256}, 2, 3},
+    {"gpt", {{"depth", 2}, {"steps", 2}}, {1, 8}, 27, 66},
+    {"moe", {{"experts", 4}}, {1, 16, 512}, 7, 15},
+};
+
+INSTANTIATE_TEST_SUITE_P(Small, Zoo, ::testing::ValuesIn(cases),
                          [](const auto& parameter) { return parameter.param.model; });
 
 }  // namespace
