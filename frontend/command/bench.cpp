@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "bench/compare/join.h"
 #include "bench/measure/inputs.h"
 #include "compiler/support/errors.h"
 #include "frontend/command/commands.h"
@@ -157,10 +158,31 @@ Json environment(at::Device device) {
   return info;
 }
 
-/// Measures every model and mode; returns the document and, in `text`, the table and the reports.
+/// The rows of peers' files, read before anything is measured.
+std::vector<bench::Results> read_peers(const BenchOptions& options) {
+  std::vector<bench::Results> results;
+  for (const std::string& file : options.peers) {
+    for (bench::Results& one : bench::read_peer(file)) results.push_back(std::move(one));
+  }
+  return results;
+}
+
+/// Joins `own` with what peers measured, prints the table and writes the files that were asked for.
+void show_joined(const BenchOptions& options, std::vector<bench::Results> own, const std::vector<bench::Results>& peers,
+                 const std::string& reports) {
+  own.insert(own.end(), peers.begin(), peers.end());
+  const bench::Comparison comparison = bench::join(std::move(own));
+  const std::string text = bench::to_text(comparison);
+  fmt::print("{}", text);
+  if (!options.json.empty()) write_file(options.json, bench::to_json(comparison).dump(1));
+  if (!options.text.empty()) write_file(options.text, text + reports);
+}
+
+/// Measures every model and mode, prints rows as they come and writes the files that were asked for.
 int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& targets, bool with_reports) {
   check_writable(options.json);
   check_writable(options.text);
+  const std::vector<bench::Results> peers = read_peers(options);
   Json document = {
       {"sinter", "0.1.0"}, {"environment", environment(parse_device(options.target.device))}, {"rows", Json::array()}};
   std::string text = header;
@@ -187,6 +209,10 @@ int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& t
     }
   }
   if (with_reports) fmt::print("{}", reports);
+  if (!peers.empty() && !document["rows"].empty()) {
+    show_joined(options, bench::parse_results(document, "this run"), peers, reports);
+    return code;
+  }
   if (!options.json.empty()) write_file(options.json, document.dump(1));
   if (!options.text.empty()) write_file(options.text, text + reports);
   return code;
@@ -195,10 +221,20 @@ int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& t
 }  // namespace
 
 int bench(const BenchOptions& options) {
+  if (!options.from.empty()) return compare(options);
   for (const std::string& mode : options.modes) (void)parse_mode(mode);
   if (options.target.model.empty()) return measure_all(options, standard_set(options.target), false);
   (void)bench::find_model(options.target.model);
   return measure_all(options, {options.target}, true);
+}
+
+int compare(const BenchOptions& options) {
+  std::vector<bench::Results> own = bench::read_results(options.from);
+  const std::vector<bench::Results> peers = read_peers(options);
+  check_writable(options.json);
+  check_writable(options.text);
+  show_joined(options, std::move(own), peers, "");
+  return 0;
 }
 
 int demo(const BenchOptions& options) {

@@ -45,11 +45,16 @@ struct BenchOptions {
   TargetOptions target;  ///< model empty: the standard set for the device
   std::vector<std::string> modes{"default", "reduce-overhead"};
   std::string json;
-  std::string text;     ///< the table and reports, also to this file
-  double budget = 1.0;  ///< seconds of timing per measure
+  std::string text;                ///< the table and reports, also to this file
+  std::string from;                ///< own rows come from this file: nothing is measured
+  std::vector<std::string> peers;  ///< files of rows that others measured, joined with the own rows
+  double budget = 1.0;             ///< seconds of timing per measure
 };
 /// Measures models and modes, each in a fresh process, and prints one row each.
 int bench(const BenchOptions& options);
+
+/// Joins rows that files hold: options.from and options.peers. Prints and writes what bench would.
+int compare(const BenchOptions& options);
 
 /// GELU MLP and ResNet-50 in both modes, with a report file.
 int demo(const BenchOptions& options);

@@ -134,5 +134,36 @@ TEST(Commands, bench_writes_every_documented_column) {
   }
 }
 
+/// A row that a peer might have measured of the GELU that the tests run.
+std::string peer_rows(const std::string& shape) {
+  return json{{"environment", {{"torch", "0.0.1"}}},
+              {"rows",
+               {{{"model", "gelu"},
+                 {"device", "cpu"},
+                 {"dtype", "f32"},
+                 {"shape", shape},
+                 {"mode", "rival default"},
+                 {"peer", "rival"},
+                 {"eager_ms", 1.0},
+                 {"steady_ms", 0.25},
+                 {"cold_s", 2.0}}}}}
+      .dump();
+}
+
+TEST(Commands, bench_joins_its_rows_with_peers) {
+  const Folder folder;
+  const std::string path = folder.path("joined.json");
+  const std::string twin = folder.file("twin.json", peer_rows("f32[1024]"));
+  const std::string other = folder.file("other.json", peer_rows("f32[7]"));
+  expect_output({"bench", "gelu", "--device", "cpu", "--input", "f32[1024]", "--budget", "0.02", "--peer", twin,
+                 "--peer", other, "--json", path},
+                {"sinter default", "sinter reduce-overhead", "rival default", "warning: torch differs",
+                 "not measured by sinter: gelu f32[7] cpu: rival default"});
+  const json document = json::parse(text_of(path));
+  EXPECT_EQ(document.at("rows").size(), 3U);
+  EXPECT_EQ(document.at("unmatched").size(), 1U);
+  expect_output({"bench", "--from", path, "--peer", twin}, {"sinter default", "rival default", "warning: "});
+}
+
 }  // namespace
 }  // namespace sinter::test

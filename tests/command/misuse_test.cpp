@@ -102,6 +102,29 @@ TEST(Misuse, a_refused_run_leaves_an_existing_report_alone) {
   EXPECT_EQ(text_of(path), "kept");
 }
 
+TEST(Misuse, result_files_that_cannot_be_joined_are_named_and_nothing_is_measured) {
+  const Folder folder;
+  const std::string cut = folder.file("cut.json", "{\"rows\": [{\"model\": \"gelu\",");
+  const std::string text = folder.file("text.json", "model steady_ms");
+  const std::string none = folder.file("none.json", "{\"rows\": []}");
+  const std::string typed = folder.file("typed.json", "{\"rows\": [{\"model\": 7}]}");
+  const std::vector<std::pair<std::string, std::string>> cases = {{folder.path("missing.json"), "cannot be read"},
+                                                                  {folder.path(""), "cannot be read"},
+                                                                  {cut, "ends inside its JSON"},
+                                                                  {text, "is not JSON"},
+                                                                  {none, "'rows' is empty"},
+                                                                  {typed, "row 1: 'model' is not a text"}};
+  for (const auto& [path, what] : cases) {
+    expect_misuse({"bench", "gelu", "--device", "cpu", "--input", "f32[8]", "--peer", path}, {path, what});
+    expect_misuse({"bench", "--from", path}, {path, what});
+  }
+}
+
+TEST(Misuse, joining_files_measures_nothing_so_options_of_measuring_are_refused) {
+  expect_misuse({"bench", "gelu", "--from", "rows.json"}, {"--from"});
+  expect_misuse({"bench", "--mode", "default", "--from", "rows.json"}, {"--from", "--mode"});
+}
+
 TEST(Misuse, broken_ir_names_file_line_and_column) {
   const Folder folder;
   const std::string path =

@@ -1,0 +1,191 @@
+#include "bench/compare/results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "compiler/support/errors.h"
+
+namespace sinter::bench {
+namespace {
+
+constexpr int deepest = 32;  // a row's report is 8 levels deep
+
+[[noreturn]] void refuse(const std::string& file, const std::string& what) {
+  throw UserError(fmt::format("{}: {}. Write it with sinter bench --json, or a program of bench/peers", file, what));
+}
+
+/// Reads fields of one row and says which of them is wrong.
+class Fields {
+ public:
+  Fields(const Json& row, size_t number, const std::string& file) : row_(row), number_(number), file_(file) {
+    if (!row.is_object()) refuse(file, fmt::format("row {} is not an object", number));
+  }
+
+  [[nodiscard]] std::string text(const char* name) const {
+    const Json& value = required(name);
+    if (!value.is_string() || value.get_ref<const std::string&>().empty()) wrong(name, "a text");
+    return printable(name, value.get<std::string>());
+  }
+
+  [[nodiscard]] std::string text_or_empty(const char* name) const {
+    return row_.contains(name) && !row_.at(name).is_null() ? text(name) : "";
+  }
+
+  [[nodiscard]] bool flag(const char* name) const {
+    if (!row_.contains(name)) return false;
+    if (!row_.at(name).is_boolean()) wrong(name, "true or false");
+    return row_.at(name).get<bool>();
+  }
+
+  /// A number above zero.
+  [[nodiscard]] double positive(const char* name) const {
+    (void)required(name);
+    const auto value = number(name);
+    if (!value || *value <= 0) wrong(name, "a number above zero");
+    return *value;
+  }
+
+  /// Nothing where the field is missing or null.
+  [[nodiscard]] std::optional<double> number(const char* name) const {
+    if (!row_.contains(name) || row_.at(name).is_null()) return std::nullopt;
+    const Json& value = row_.at(name);
+    if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0)
+      wrong(name, "a number of at least zero");
+    return value.get<double>();
+  }
+
+ private:
+  [[nodiscard]] const Json& required(const char* name) const {
+    if (!row_.contains(name)) refuse(file_, fmt::format("row {} has no '{}'", number_, name));
+    return row_.at(name);
+  }
+
+  [[nodiscard]] std::string printable(const char* name, std::string value) const {
+    const bool plain = std::none_of(value.begin(), value.end(), [](unsigned char c) { return c < ' ' || c == 127; });
+    if (!plain) wrong(name, "a text without control characters");
+    return value;
+  }
+
+  [[noreturn]] void wrong(const char* name, const char* expected) const {
+    refuse(file_, fmt::format("row {}: '{}' is not {}", number_, name, expected));
+  }
+
+  const Json& row_;
+  size_t number_;
+  const std::string& file_;
+};
+
+std::optional<double> either(std::optional<double> first, std::optional<double> second) {
+  return first ? first : second;
+}
+
+Row parse_row(const Json& source, size_t number, const std::string& file, const std::string& default_peer) {
+  const Fields fields(source, number, file);
+  Row row;
+  row.model = fields.text("model");
+  row.device = fields.text("device");
+  row.dtype = fields.text("dtype");
+  row.shape = fields.text("shape");
+  row.mode = fields.text("mode");
+  row.peer = fields.text_or_empty("peer");
+  if (row.peer.empty()) row.peer = default_peer;
+  if (fields.flag("freeze")) row.mode += " freeze";
+  row.eager_ms = fields.positive("eager_ms");
+  row.steady_ms = fields.positive("steady_ms");
+  row.cold_s = fields.positive("cold_s");
+  row.warm_s = fields.number("warm_s");
+  row.eager_cold_s = fields.number("eager_cold_s");
+  row.second_call_s = either(fields.number("second_call_s"), fields.number("verify_s"));
+  row.third_call_s = fields.number("first_replay_s");
+  row.latency_ms = fields.number("latency_ms");
+  row.eager_latency_ms = fields.number("eager_latency_ms");
+  row.peak_bytes = fields.number("peak_bytes");
+  row.eager_peak_bytes = fields.number("eager_peak_bytes");
+  row.kernels = fields.number("kernels");
+  row.eager_kernels = fields.number("eager_kernels");
+  row.max_error = fields.number("max_error");
+  row.eager_max_error = fields.number("eager_max_error");
+  row.break_even_calls = fields.number("break_even_calls");
+  row.source = source;
+  return row;
+}
+
+/// What the document says of one contender's machine: its own, or for a joined document the one listed under "peers".
+Json environment_of(const Json& document, const std::string& peer, const std::string& default_peer) {
+  if (peer != default_peer && document.contains("peers") && document.at("peers").is_array()) {
+    for (const Json& listed : document.at("peers")) {
+      if (listed.is_object() && listed.value("peer", Json()) == Json(peer))
+        return listed.value("environment", Json::object());
+    }
+  }
+  return document.value("environment", Json::object());
+}
+
+std::string read_text(const std::string& path) {
+  std::error_code failed;
+  const bool folder = std::filesystem::is_directory(path, failed);
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!folder && file) text << file.rdbuf();
+  if (folder || !file) throw UserError(path + ": cannot be read. Name a result file");
+  return text.str();
+}
+
+Json parse_json(const std::string& path) {
+  const std::string text = read_text(path);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) refuse(path, "is empty");
+  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > deepest) refuse(path, fmt::format("is nested deeper than {} levels", deepest));
+    return true;
+  };
+  try {
+    return Json::parse(text, shallow);
+  } catch (const Json::parse_error& error) {
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
+    const auto line = 1 + std::count(text.begin(), end, '\n');
+    refuse(path, error.byte > text.size() ? fmt::format("ends inside its JSON (line {})", line)
+                                          : fmt::format("is not JSON (line {})", line));
+  } catch (const Json::exception&) {
+    refuse(path, "has a number that is too large");
+  }
+}
+
+std::vector<Results> parse(const Json& document, const std::string& file, const std::string& default_peer) {
+  if (!document.is_object() || !document.contains("rows")) refuse(file, "has no 'rows'");
+  const Json& rows = document.at("rows");
+  if (!rows.is_array()) refuse(file, "'rows' is not a list");
+  if (rows.empty()) refuse(file, "'rows' is empty");
+  Json all = rows;
+  if (const auto unmatched = document.find("unmatched"); unmatched != document.end() && unmatched->is_array())
+    all.insert(all.end(), unmatched->begin(), unmatched->end());
+  std::vector<Results> groups;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Row row = parse_row(all.at(i), i + 1, file, default_peer);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Results& one) { return one.peer == row.peer; });
+    if (group == groups.end()) {
+      Json environment = environment_of(document, row.peer, default_peer);
+      if (!environment.is_object()) refuse(file, "'environment' is not an object");
+      groups.push_back({row.peer, file, std::move(environment), {}});
+      group = groups.end() - 1;
+    }
+    group->rows.push_back(std::move(row));
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::vector<Results> parse_results(const Json& document, const std::string& file) { return parse(document, file, ""); }
+
+std::vector<Results> read_results(const std::string& path) { return parse(parse_json(path), path, ""); }
+
+std::vector<Results> read_peer(const std::string& path) {
+  return parse(parse_json(path), path, std::filesystem::path(path).stem().string());
+}
+
+}  // namespace sinter::bench
