@@ -13,6 +13,8 @@
 namespace sinter::bench {
 namespace {
 
+constexpr double least = 1e-30;  // no measurement lies outside of these
+constexpr double most = 1e30;
 constexpr int deepest = 32;  // a row's report is 8 levels deep
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what) {
@@ -46,7 +48,7 @@ class Fields {
   [[nodiscard]] double positive(const char* name) const {
     (void)required(name);
     const auto value = number(name);
-    if (!value || *value <= 0) wrong(name, "a number above zero");
+    if (!value || *value < least) wrong(name, "a number above zero");
     return *value;
   }
 
@@ -54,7 +56,8 @@ class Fields {
   [[nodiscard]] std::optional<double> number(const char* name) const {
     if (!row_.contains(name) || row_.at(name).is_null()) return std::nullopt;
     const Json& value = row_.at(name);
-    if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0)
+    if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0 ||
+        value.get<double>() > most)
       wrong(name, "a number of at least zero");
     return value.get<double>();
   }

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "bench/compare/join.h"
+#include "bench/compare/page.h"
 #include "bench/measure/inputs.h"
 #include "compiler/support/errors.h"
 #include "frontend/command/commands.h"
@@ -174,7 +175,10 @@ void show_joined(const BenchOptions& options, std::vector<bench::Results> own, c
   const bench::Comparison comparison = bench::join(std::move(own));
   const std::string text = bench::to_text(comparison);
   fmt::print("{}", text);
-  if (!options.json.empty()) write_file(options.json, bench::to_json(comparison).dump(1));
+  // A file's name need not be UTF-8.
+  const auto replace = bench::Json::error_handler_t::replace;
+  if (!options.json.empty()) write_file(options.json, bench::to_json(comparison).dump(1, ' ', false, replace));
+  if (!options.html.empty()) write_file(options.html, bench::to_html(comparison));
   if (!options.text.empty()) write_file(options.text, text + reports);
 }
 
@@ -182,6 +186,7 @@ void show_joined(const BenchOptions& options, std::vector<bench::Results> own, c
 int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& targets, bool with_reports) {
   check_writable(options.json);
   check_writable(options.text);
+  check_writable(options.html);
   const std::vector<bench::Results> peers = read_peers(options);
   Json document = {
       {"sinter", "0.1.0"}, {"environment", environment(parse_device(options.target.device))}, {"rows", Json::array()}};
@@ -209,7 +214,7 @@ int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& t
     }
   }
   if (with_reports) fmt::print("{}", reports);
-  if (!peers.empty() && !document["rows"].empty()) {
+  if ((!peers.empty() || !options.html.empty()) && !document["rows"].empty()) {
     show_joined(options, bench::parse_results(document, "this run"), peers, reports);
     return code;
   }
@@ -233,6 +238,7 @@ int compare(const BenchOptions& options) {
   const std::vector<bench::Results> peers = read_peers(options);
   check_writable(options.json);
   check_writable(options.text);
+  check_writable(options.html);
   show_joined(options, std::move(own), peers, "");
   return 0;
 }

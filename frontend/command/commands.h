@@ -46,6 +46,7 @@ struct BenchOptions {
   std::vector<std::string> modes{"default", "reduce-overhead"};
   std::string json;
   std::string text;                ///< the table and reports, also to this file
+  std::string html;                ///< the joined rows as a page with plots, to this file
   std::string from;                ///< own rows come from this file: nothing is measured
   std::vector<std::string> peers;  ///< files of rows that others measured, joined with the own rows
   double budget = 1.0;             ///< seconds of timing per measure

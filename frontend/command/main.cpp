@@ -98,11 +98,13 @@ class Program {
         ->allow_extra_args(false);
     app.add_option("--json", bench_.json, "write rows as JSON to this file");
     app.add_option("--report", bench_.text, "write the table and the reports to this file");
+    app.add_option("--html", bench_.html, "write the joined rows as a page with plots to this file");
     app.add_option("--budget", bench_.budget, "seconds of timing per measure")->check(CLI::PositiveNumber);
     auto* from = app.add_option("--from", bench_.from, "join the rows of this result file instead of measuring");
     for (CLI::Option* measuring : app.get_options()) {
       const std::string name = measuring->get_single_name();
-      if (measuring != from && name != "json" && name != "report" && name != "help") from->excludes(measuring);
+      if (measuring != from && name != "json" && name != "report" && name != "html" && name != "help")
+        from->excludes(measuring);
     }
     app.add_option("--peer", bench_.peers, "join the rows of this file of bench/peers; once for each")
         ->allow_extra_args(false);

@@ -162,7 +162,12 @@ TEST(Commands, bench_joins_its_rows_with_peers) {
   const json document = json::parse(text_of(path));
   EXPECT_EQ(document.at("rows").size(), 3U);
   EXPECT_EQ(document.at("unmatched").size(), 1U);
-  expect_output({"bench", "--from", path, "--peer", twin}, {"sinter default", "rival default", "warning: "});
+  const std::string page = folder.path("page.html");
+  expect_output({"bench", "--from", path, "--peer", twin, "--html", page},
+                {"sinter default", "rival default", "warning: "});
+  const std::string html = text_of(page);
+  EXPECT_EQ(html.rfind("<!DOCTYPE html>", 0), 0U);
+  EXPECT_NE(html.find("rival default"), std::string::npos);
 }
 
 }  // namespace
