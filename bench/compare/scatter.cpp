@@ -22,7 +22,9 @@ struct Point {
 /// Finds room for small labels beside marks.
 class Labels {
  public:
-  explicit Labels(std::vector<Point> marks) : marks_(std::move(marks)) {}
+  /// Labels stay right of `leftmost`, where the axis has its own, and left of `rightmost`.
+  Labels(std::vector<Point> marks, double leftmost, double rightmost)
+      : marks_(std::move(marks)), leftmost_(leftmost), rightmost_(rightmost) {}
 
   /// The centre of a label of this width near `mark`, or nothing where every place is taken.
   std::optional<Point> place(Point mark, double width) {
@@ -30,7 +32,8 @@ class Labels {
     const std::array<Point, 6> offsets = {{{side, 0}, {-side, 0}, {0, -12}, {0, 12}, {side - 2, -9}, {-side + 2, -9}}};
     for (const Point& offset : offsets) {
       const Point centre{mark.x + offset.x, mark.y + offset.y};
-      if (!free(centre, width)) continue;
+      const bool inside = centre.x - width / 2 > leftmost_ && centre.x + width / 2 < rightmost_;
+      if (!inside || !free(centre, width)) continue;
       labels_.push_back(centre);
       return centre;
     }
@@ -50,6 +53,8 @@ class Labels {
 
   std::vector<Point> marks_;
   std::vector<Point> labels_;
+  double leftmost_;
+  double rightmost_;
 };
 
 struct Mark {
@@ -105,7 +110,7 @@ std::string gain_scatter(const Comparison& comparison, const Looks& looks, doubl
     const Look& look = looks.of(marks[i].contender->name);
     svg.mark(look.shape, points[i].x, points[i].y, look.classes, words(marks[i]));
   }
-  Labels labels(points);
+  Labels labels(points, left + 1, width);
   for (size_t i = 0; i < marks.size(); ++i) {
     const std::string number = std::to_string(marks[i].number);
     const auto centre = labels.place(points[i], 6.5 * static_cast<double>(number.size()));

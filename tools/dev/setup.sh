@@ -29,6 +29,17 @@ install_packages() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
+# The browser that tests the benchmark's page. Tried once; without it that test is skipped and says so.
+install_browser() {
+  local tried="$cache/browser.tried"
+  [ -e "$tried" ] || command -v chromium >/dev/null || [ "$(id -u)" != 0 ] && return
+  mkdir -p "$cache"
+  touch "$tried"
+  apt-get update -qq || true
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1 ||
+    echo "dev: chromium cannot be installed here; the browser test of the benchmark's page will be skipped" >&2
+}
+
 # Downloads the pinned wheels, checks their hashes and unpacks them beside the final folder, then renames it.
 install_libtorch() {
   local lock=tools/libtorch.lock stamp
@@ -60,6 +71,7 @@ install_libtorch() {
 
 dev_setup() {
   install_packages
+  install_browser
   if [ -n "${SINTER_LIBTORCH:-}" ]; then
     [ -e "$SINTER_LIBTORCH/torch/lib/libtorch.so" ] || [ -e "$SINTER_LIBTORCH/lib/libtorch.so" ] || {
       echo "dev: SINTER_LIBTORCH: no libtorch.so under '$SINTER_LIBTORCH/torch/lib' or '$SINTER_LIBTORCH/lib'" >&2
