@@ -33,7 +33,9 @@ void check(const Options& options, bool is_module) {
   }
   std::set<std::string> names;
   for (const auto& [module_name, module] : options.modules) {
-    if (module_name.empty()) throw UserError("modules: a module without a name; give each one a name");
+    if (module_name.empty() && options.modules.size() > 1) {
+      throw UserError("modules: a module without a name; give each one a name");
+    }
     if (module == nullptr) throw UserError("modules: '" + module_name + "' is empty; construct it first");
     if (!names.insert(module_name).second) throw UserError("modules: '" + module_name + "' twice; use distinct names");
   }

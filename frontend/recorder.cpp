@@ -100,9 +100,10 @@ void Recorder::fail(GraphBreak reason, const Frames& frames, const std::string& 
 GraphBreak Recorder::located(GraphBreak reason, const Frames& frames, const std::string& module) {
   if (!reason.where.empty()) return reason;
   scopes_.resolve({&frames});
-  const std::string place = scopes_.place(frames);
-  const std::string function = scopes_.function(frames);
-  reason.where = module;
+  const auto stated = stated_place();
+  const std::string place = stated ? stated->line : scopes_.place(frames);
+  const std::string function = stated ? stated->line : scopes_.function(frames);
+  reason.where = module.empty() && stated ? stated->module : module;
   if (!module.empty() && !place.empty()) reason.where += "  ";
   reason.where += place;
   if (place != function) reason.where += " in " + function;
@@ -120,7 +121,12 @@ std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op,
   pending.facts = &facts_.of(op);
   const OpFacts& facts = *pending.facts;
   if (!recording_ || facts.metadata_only) return std::nullopt;
-  pending.frames = scopes_.take();
+  pending.stated = stated_place();
+  if (pending.stated) {
+    pending.module = pending.stated->module;
+  } else {
+    pending.frames = scopes_.take();
+  }
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < arguments.size() && recording_; ++i) {
     const bool written = std::find(facts.mutates.begin(), facts.mutates.end(), i) != facts.mutates.end();
@@ -163,8 +169,9 @@ ir::Arg Recorder::encode(const at::Tensor& tensor, bool overwritten, Pending& pe
   pending.reads_cuda = pending.reads_cuda || tensor.is_cuda();
   pending.roots.push_back(root_of(value));
   const std::string& module = owner(value);
-  if (pending.module.empty()) pending.module = module;
-  pending.owned = pending.owned && !module.empty() && module == pending.module;
+  if (pending.module.empty() && !pending.stated) pending.module = module;
+  if (pending.owner.empty()) pending.owner = module;
+  pending.owned = pending.owned && !module.empty() && module == pending.owner;
   if (at::GradMode::is_enabled() && tensor.requires_grad()) {
     fail(gradient_break(description(value)), pending.frames, pending.module);
   }
@@ -261,10 +268,11 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
   for (size_t i = 0; i < values.size(); ++i) {
     trace_.graph.value(values[i]).hint = value_hint(facts.name);
     place_result(tensors[i], values[i], known_before[i], pending);
-    if (pending.owned) set_owner(values[i], pending.module);
+    if (pending.owned) set_owner(values[i], pending.owner);
   }
   watch_memory(pending, tensors);
-  places_[node.index] = {std::move(pending.module), std::move(pending.frames)};
+  std::string line = pending.stated ? std::move(pending.stated->line) : std::string();
+  places_[node.index] = {std::move(pending.module), std::move(pending.frames), std::move(line)};
 }
 
 bool Recorder::check_written(const Pending& pending, std::span<const at::Tensor> results) {

@@ -16,6 +16,7 @@
 #include "frontend/capture_facts.h"
 #include "frontend/ledger.h"
 #include "frontend/scopes.h"
+#include "frontend/stated_place.h"
 
 namespace sinter::frontend {
 
@@ -37,11 +38,13 @@ class Recorder : public c10::DebugInfoBase {
     std::vector<ir::Arg> args;
     std::vector<uint32_t> mutates;
     std::vector<Written> written;
-    std::string module;  ///< owner of the parameters among the arguments
-    bool owned = true;   ///< all tensor arguments belong to `module`
+    std::string module;  ///< that it is reported under: the stated one, else `owner`
+    std::string owner;   ///< of the parameters among the arguments
+    bool owned = true;   ///< all tensor arguments belong to `owner`
     bool reads_cuda = false;
     std::vector<ir::ValueId> roots;  ///< of the tensor arguments: whose memory results may be views of
     Frames frames;
+    std::optional<StatedPlace> stated;  ///< what the program itself says about where it is
   };
 
   /// False once something could not be recorded: the program runs on, and nothing more is written down.
@@ -145,6 +148,7 @@ class Recorder : public c10::DebugInfoBase {
   struct Placed {
     std::string module;
     Frames frames;
+    std::string line;  ///< stated by the program; else `frames` tell
   };
   std::unordered_map<uint32_t, Placed> places_;  ///< by NodeId
 };

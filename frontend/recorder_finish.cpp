@@ -170,7 +170,7 @@ void Recorder::finish_scopes() {
   for (const auto& [node, placed] : places_) stacks.push_back(&placed.frames);
   scopes_.resolve(stacks);
   for (auto& [node, placed] : places_) {
-    ir::Scope scope{placed.module, scopes_.place(placed.frames)};
+    ir::Scope scope{placed.module, placed.line.empty() ? scopes_.place(placed.frames) : placed.line};
     if (scope == ir::Scope{}) continue;
     trace_.graph.node({node}).scope = trace_.graph.scope(std::move(scope));
   }

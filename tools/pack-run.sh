@@ -26,6 +26,7 @@ esac
 for folder in "$site"/nvidia/*/lib; do paths="$paths:$folder"; done
 export LD_LIBRARY_PATH="$here/lib:$paths${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export SINTER_LIBTORCH=$site
+export SINTER_TEST_DATA=$here/data
 
 program=${1:-sinter}
 [ $# -gt 0 ] && shift

@@ -108,14 +108,9 @@ at::Tensor draw(const InputSpec& spec, at::Device device) {
   return at::randint(spec.below, spec.sizes, at::kLong).to(device, type);
 }
 
-std::vector<std::vector<at::Tensor>> rotated_inputs(const std::vector<InputSpec>& specs, at::Device device,
-                                                    int64_t cache_bytes) {
-  std::vector<at::Tensor> first;
+std::vector<std::vector<at::Tensor>> rotated_inputs(const std::vector<at::Tensor>& first, int64_t cache_bytes) {
   int64_t bytes = 0;
-  for (const InputSpec& spec : specs) {
-    first.push_back(draw(spec, device));
-    bytes += static_cast<int64_t>(first.back().nbytes());
-  }
+  for (const at::Tensor& tensor : first) bytes += static_cast<int64_t>(tensor.nbytes());
   constexpr int64_t most_sets = 4096;
   const int64_t sets = std::clamp<int64_t>(2 * cache_bytes / std::max<int64_t>(bytes, 1) + 1, 1, most_sets);
   std::vector<std::vector<at::Tensor>> rotated{first};

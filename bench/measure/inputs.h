@@ -28,9 +28,9 @@ struct InputSpec {
 /// that every device sees the same values, then moved.
 [[nodiscard]] at::Tensor draw(const InputSpec& spec, at::Device device);
 
-/// Sets of inputs whose bytes together exceed twice `cache_bytes`, so that calls in turn never read a warm cache. One
-/// set where it alone does.
-[[nodiscard]] std::vector<std::vector<at::Tensor>> rotated_inputs(const std::vector<InputSpec>& specs,
-                                                                  at::Device device, int64_t cache_bytes);
+/// Copies of a set of inputs whose bytes together exceed twice `cache_bytes`, so that calls in turn never read a warm
+/// cache. One set where it alone does.
+[[nodiscard]] std::vector<std::vector<at::Tensor>> rotated_inputs(const std::vector<at::Tensor>& first,
+                                                                  int64_t cache_bytes);
 
 }  // namespace sinter::bench

@@ -73,7 +73,9 @@ class LayoutChooser {
   }
 
   [[nodiscard]] bool wants_channels_last(const Node& node, const Call& call) const {
-    if (call.op != "aten::convolution" || node.args.size() != 9) return false;
+    const bool known = (call.op == "aten::convolution" && node.args.size() == 9) ||
+                       (call.op == "aten::_convolution" && node.args.size() == 13);  // TorchScript's
+    if (!known) return false;
     const ValueId* input = node.args[0].value();
     const ValueId* weight = node.args[1].value();
     const auto* groups = std::get_if<int64_t>(&node.args[8].data);

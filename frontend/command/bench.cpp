@@ -11,7 +11,7 @@
 
 #include "bench/compare/join.h"
 #include "bench/compare/page.h"
-#include "bench/measure/inputs.h"
+#include "bench/models/model.h"
 #include "compiler/support/errors.h"
 #include "frontend/command/commands.h"
 #include "frontend/command/process.h"
@@ -52,6 +52,8 @@ std::vector<std::string> child_arguments(const TargetOptions& target, const std:
                                      "--numerics",  target.numerics};
   for (const std::string& input : target.inputs) arguments.insert(arguments.end(), {"--input", input});
   for (const std::string& setting : target.settings) arguments.insert(arguments.end(), {"--set", setting});
+  if (!target.inputs_file.empty()) arguments.insert(arguments.end(), {"--inputs", target.inputs_file});
+  if (!target.weights.empty()) arguments.insert(arguments.end(), {"--weights", target.weights});
   if (!target.device.empty()) arguments.insert(arguments.end(), {"--device", target.device});
   if (!target.dtype.empty()) arguments.insert(arguments.end(), {"--dtype", target.dtype});
   if (target.batch > 0) arguments.insert(arguments.end(), {"--batch", fmt::format("{}", target.batch)});
@@ -229,7 +231,7 @@ int bench(const BenchOptions& options) {
   if (!options.from.empty()) return compare(options);
   for (const std::string& mode : options.modes) (void)parse_mode(mode);
   if (options.target.model.empty()) return measure_all(options, standard_set(options.target), false);
-  (void)bench::find_model(options.target.model);
+  if (!is_file(options.target.model)) (void)bench::find_model(options.target.model);
   return measure_all(options, {options.target}, true);
 }
 

@@ -47,22 +47,12 @@ Json accuracy_json(const bench::Accuracy& accuracy) {
 
 /// Eager alone in its process: what its first call costs.
 Json eager_cold(const TargetOptions& options, const Target& target) {
-  Inputs inputs;
-  for (const bench::InputSpec& spec : target.specs) inputs.push_back(bench::draw(spec, target.device));
   try {
-    return {{"eager_cold_s", bench::seconds_of(target.device, [&] { (void)target.model.forward(inputs); })}};
-  } catch (const c10::Error&) {
-    (void)call(sinter::compile(target.model.forward, compile_options(options, target)), inputs);  // says where
+    return {{"eager_cold_s", bench::seconds_of(target.device, [&] { (void)target.forward(target.first); })}};
+  } catch (const std::exception&) {
+    (void)call(sinter::compile(target.forward, compile_options(options, target)), target.first);  // says where
     throw;
   }
-}
-
-bench::Accuracy check(const Target& target, const Forward& compiled, const Inputs& inputs) {
-  const bench::Model float64 = bench::in_float64(*target.row, target.model);
-  if (float64.module) float64.module->to(target.device);
-  Inputs wide;
-  for (const at::Tensor& input : inputs) wide.push_back(input.is_floating_point() ? input.to(at::kDouble) : input);
-  return bench::compare(compiled(inputs), target.model.forward(inputs), float64.forward(wide));
 }
 
 Json phases_of(const Report& report) {
@@ -83,9 +73,9 @@ int64_t launches_of(const EntryReport& entry) {
 /// The compiled function in a fresh process: first call, verified call, then everything that needs it warm.
 Json compiled_row(const TargetOptions& options, const Target& target, double budget) {
   const at::Device device = target.device;
-  const auto inputs = bench::rotated_inputs(target.specs, device, bench::cache_bytes(device));
-  auto fast = sinter::compile(target.model.forward, compile_options(options, target));
-  auto eager_call = [&](int64_t i) { (void)target.model.forward(inputs[static_cast<size_t>(i) % inputs.size()]); };
+  const auto inputs = bench::rotated_inputs(target.first, bench::cache_bytes(device));
+  auto fast = sinter::compile(target.forward, compile_options(options, target));
+  auto eager_call = [&](int64_t i) { (void)target.forward(inputs[static_cast<size_t>(i) % inputs.size()]); };
   auto fast_call = [&](int64_t i) { (void)fast(inputs[static_cast<size_t>(i) % inputs.size()]); };
   auto once = [&](const bench::Call& call) { return [&call] { call(0); }; };
   const bench::Call eager = eager_call;
@@ -95,7 +85,7 @@ Json compiled_row(const TargetOptions& options, const Target& target, double bud
   row["cold_s"] = bench::seconds_of(device, once(compiled));
   row["verify_s"] = bench::seconds_of(device, once(compiled));
   row["first_replay_s"] = bench::seconds_of(device, once(compiled));
-  row["accuracy"] = accuracy_json(check(target, [&](const Inputs& x) { return fast(x); }, inputs.front()));
+  row["accuracy"] = accuracy_json(accuracy_of(target, fast(inputs.front()), inputs.front()));
   // Calls 5 to 7 of the entry: none of them is captured again.
   row["peak_bytes"] = bench::peak_bytes(device, once(compiled));
   row["kernel_trace"] = traced(device, once(compiled));

@@ -15,11 +15,17 @@ class AlreadySaid : public std::exception {};
 
 struct RunOptions {
   TargetOptions target;
-  std::string json;  ///< report file; empty: none
+  std::string json;      ///< report file; empty: none
+  std::string expected;  ///< file with the results there should be; empty: none
+  std::string out;       ///< file for the results of the last call; empty: none
   int64_t calls = 3;
 };
 /// Compiles, calls, compares every result with eager and prints the report.
 int run(const RunOptions& options);
+
+/// Compares a result with the one that torch.save wrote into a file, by the benchmark's rule, and prints the largest
+/// error, its place and eager's error. Throws UserError for a file that does not fit the result.
+int check_against(const std::string& file, const Target& target, const c10::IValue& result, const Tensors& inputs);
 
 /// Like run, but prints what broke, what was guarded and what was fused instead of the whole report.
 int explain(const RunOptions& options);

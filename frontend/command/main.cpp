@@ -14,12 +14,15 @@ namespace sinter::command {
 namespace {
 
 void add_target(CLI::App& app, TargetOptions& target, bool model_required) {
-  auto* model = app.add_option("model", target.model, "name of a built-in model (sinter models)");
+  auto* model =
+      app.add_option("model", target.model, "name of a built-in model (sinter models), or a .pt2 or .pt file");
   if (model_required) model->required();
   app.add_option("--input", target.inputs, "an input, e.g. f16[1,3,224,224] or i64[1,128]<30000; once for each")
       ->allow_extra_args(false);
   app.add_option("--set", target.settings, "a setting of the model, e.g. depth=2 (sinter models); once for each")
       ->allow_extra_args(false);
+  app.add_option("--inputs", target.inputs_file, "arguments that torch.save wrote: a list or tuple");
+  app.add_option("--weights", target.weights, "state dict that torch.save wrote, for a built-in model");
   app.add_option("--device", target.device, "cpu, cuda or cuda:1 (a GPU if there is one)");
   app.add_option("--dtype", target.dtype, "convert the model and its float inputs: f32, f16, bf16, f64");
   app.add_option("--numerics", target.numerics, "fast or eager: where half values are rounded");
@@ -39,6 +42,8 @@ class Program {
     add_target(*run_app, run_.target, true);
     run_app->add_option("--mode", run_.target.mode, "default, reduce-overhead or max-autotune");
     run_app->add_option("--json", run_.json, "write the report as JSON to this file");
+    run_app->add_option("--check", run_.expected, "compare with results that torch.save wrote");
+    run_app->add_option("--out", run_.out, "save the results for torch.load");
     run_app->add_option("--calls", run_.calls, "how often to call")->check(CLI::PositiveNumber);
     auto* explain_app = app_.add_subcommand("explain", "what was captured, what broke, what is guarded");
     add_target(*explain_app, run_.target, true);

@@ -109,10 +109,8 @@ int dump(const DumpOptions& options) {
   }
   const at::NoGradGuard no_grad;
   const Target target = make_target(options.target);
-  auto compiled = sinter::compile(target.model.forward, compile_options(options.target, target));
-  Inputs inputs;
-  for (const bench::InputSpec& spec : target.specs) inputs.push_back(bench::draw(spec, target.device));
-  (void)call(compiled, inputs);
+  auto compiled = sinter::compile(target.forward, compile_options(options.target, target));
+  (void)call(compiled, target.first);
   return 0;
 }
 

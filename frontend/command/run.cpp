@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "bench/measure/accuracy.h"
+#include "bench/models/model.h"
 #include "frontend/command/commands.h"
 
 namespace sinter::command {
@@ -13,26 +15,18 @@ namespace {
 struct Outcome {
   Report report;
   bench::Accuracy worst;
+  Tensors inputs;      ///< of the last call
+  c10::IValue result;  ///< of the last call
 };
 
 /// Eager, float64 and compiled results of the same inputs, `calls` times; keeps the least accurate call.
-Outcome compile_and_check(const RunOptions& options) {
-  check_writable(options.json);
-  const at::NoGradGuard no_grad;
-  const Target target = make_target(options.target);
-  const bench::Model float64 = bench::in_float64(*target.row, target.model);
-  if (float64.module) float64.module->to(target.device);
-  auto compiled = sinter::compile(target.model.forward, compile_options(options.target, target));
+Outcome compile_and_check(const RunOptions& options, const Target& target) {
+  auto compiled = sinter::compile(target.forward, compile_options(options.target, target));
   Outcome outcome;
   for (int64_t i = 0; i < options.calls; ++i) {
-    Inputs inputs;
-    Inputs wide;
-    for (const bench::InputSpec& spec : target.specs) {
-      inputs.push_back(bench::draw(spec, target.device));
-      wide.push_back(inputs.back().is_floating_point() ? inputs.back().to(at::kDouble) : inputs.back());
-    }
-    const at::Tensor result = call(compiled, inputs);
-    const bench::Accuracy accuracy = bench::compare(result, target.model.forward(inputs), float64.forward(wide));
+    outcome.inputs = i == 0 ? target.first : target.draw();
+    outcome.result = call(compiled, outcome.inputs);
+    const bench::Accuracy accuracy = accuracy_of(target, outcome.result, outcome.inputs);
     if (i == 0 || !accuracy.ok || accuracy.max_error > outcome.worst.max_error) outcome.worst = accuracy;
     if (!accuracy.ok) break;
   }
@@ -63,14 +57,23 @@ void print_entry(const EntryReport& entry) {
 }  // namespace
 
 int run(const RunOptions& options) {
-  const Outcome outcome = compile_and_check(options);
+  check_writable(options.json);
+  check_writable(options.out);
+  const at::NoGradGuard no_grad;
+  const Target target = make_target(options.target);
+  Outcome outcome = compile_and_check(options, target);
   std::cout << outcome.report;
   if (!options.json.empty()) write_file(options.json, outcome.report.json());
-  return verdict(outcome.worst);
+  if (!options.out.empty()) write_value(options.out, outcome.result);
+  const int code = verdict(outcome.worst);
+  if (options.expected.empty()) return code;
+  return std::max(code, check_against(options.expected, target, outcome.result, outcome.inputs));
 }
 
 int explain(const RunOptions& options) {
-  const Outcome outcome = compile_and_check(options);
+  check_writable(options.json);
+  const at::NoGradGuard no_grad;
+  const Outcome outcome = compile_and_check(options, make_target(options.target));
   for (const EntryReport& entry : outcome.report.entries) print_entry(entry);
   for (const std::string& note : outcome.report.notes) fmt::print("note   {}\n", note);
   if (!options.json.empty()) write_file(options.json, outcome.report.json());

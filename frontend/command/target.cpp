@@ -4,13 +4,16 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <torch/nn/module.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <stdexcept>
+#include <string_view>
 
 #include "compiler/support/errors.h"
 #include "frontend/convert.h"
@@ -18,29 +21,13 @@
 namespace sinter::command {
 namespace {
 
-ir::DType parse_float_dtype(const std::string& text) {
-  const auto dtype = ir::parse_dtype(text);
-  if (!dtype || !ir::is_float(*dtype))
-    throw UserError(fmt::format("dtype '{}' is unknown. Known: f32, f16, bf16, f64", text));
-  return *dtype;
+/// The line that says what went wrong. TorchScript puts its own traceback before it.
+std::string reason_of(const std::string& text) {
+  constexpr std::string_view mark = "RuntimeError: ";
+  const size_t found = text.rfind(mark);
+  const std::string said = found == std::string::npos ? text : text.substr(found + mark.size());
+  return said.substr(0, said.find('\n'));
 }
-
-std::vector<bench::InputSpec> parse_inputs(const TargetOptions& options, const bench::ModelRow& row) {
-  const std::vector<std::string>& texts = options.inputs.empty() ? row.inputs : options.inputs;
-  if (texts.size() != row.inputs.size()) {
-    throw UserError(fmt::format("model '{}' takes {} input(s), {} given. Example: --input '{}'", row.name,
-                                row.inputs.size(), texts.size(), row.inputs.front()));
-  }
-  std::vector<bench::InputSpec> specs;
-  for (const std::string& text : texts) {
-    bench::InputSpec spec = bench::parse_input(text, specs.size() + 1);
-    if (options.batch > 0 && !spec.sizes.empty()) spec.sizes[0] = options.batch;
-    specs.push_back(std::move(spec));
-  }
-  return specs;
-}
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 UserError cannot_write(const std::string& path) {
   return UserError(fmt::format("{}: cannot be written: {}. Name another file", path, std::strerror(errno)));
@@ -50,11 +37,23 @@ UserError cannot_write(const std::string& path) {
 
 std::string Target::shape() const {
   std::string text;
-  for (const bench::InputSpec& spec : specs) text += (text.empty() ? "" : ", ") + bench::to_string(spec);
+  for (const at::Tensor& tensor : first) {
+    const std::string_view type = ir::name(frontend::dtype_of(tensor.scalar_type()));
+    text += fmt::format("{}{}[{}]", text.empty() ? "" : ", ", type, fmt::join(tensor.sizes(), ","));
+  }
   return text;
 }
 
-std::string Target::dtype() const { return std::string(ir::name(specs.front().dtype)); }
+std::string Target::dtype() const {
+  if (first.empty()) return "none";
+  const auto found = std::ranges::find_if(first, [](const at::Tensor& tensor) { return tensor.is_floating_point(); });
+  const at::Tensor& tensor = found == first.end() ? first.front() : *found;
+  return std::string(ir::name(frontend::dtype_of(tensor.scalar_type())));
+}
+
+bool is_file(const std::string& model) {
+  return model.find('/') != std::string::npos || model.ends_with(".pt") || model.ends_with(".pt2");
+}
 
 Mode parse_mode(const std::string& text) {
   if (text == "default") return Mode::Default;
@@ -77,29 +76,21 @@ at::Device parse_device(const std::string& text) {
   return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 
-Target make_target(const TargetOptions& options) {
-  Target target;
-  target.row = &bench::find_model(options.model);
-  (void)parse_mode(options.mode);
-  target.device = parse_device(options.device);
-  target.specs = parse_inputs(options, *target.row);
-  at::manual_seed(options.seed);
-  bench::Settings settings;
-  for (const std::string& text : options.settings) settings.push_back(bench::parse_setting(text));
-  target.model = bench::build(*target.row, settings);
+std::optional<ir::DType> parse_float_dtype(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto dtype = ir::parse_dtype(text);
+  if (!dtype || !ir::is_float(*dtype)) {
+    throw UserError(fmt::format("dtype '{}' is unknown. Known: f32, f16, bf16, f64", text));
+  }
+  return dtype;
+}
 
-  ir::DType dtype = target.specs.front().dtype;
-  if (!options.dtype.empty()) {
-    dtype = parse_float_dtype(options.dtype);
-    for (bench::InputSpec& spec : target.specs) {
-      if (ir::is_float(spec.dtype)) spec.dtype = dtype;
-    }
+Target make_target(const TargetOptions& options) {
+  (void)parse_mode(options.mode);
+  if (!options.inputs_file.empty() && !options.inputs.empty()) {
+    throw UserError("--inputs and --input both name the inputs; leave one out");
   }
-  if (target.model.module) {
-    target.model.module->to(target.device);
-    if (ir::is_float(dtype)) bench::convert(*target.model.module, *frontend::scalar_type_of(dtype));
-  }
-  return target;
+  return is_file(options.model) ? make_file_target(options) : make_built_in_target(options);
 }
 
 Options compile_options(const TargetOptions& options, const Target& target) {
@@ -109,23 +100,53 @@ Options compile_options(const TargetOptions& options, const Target& target) {
   Options result;
   result.mode = parse_mode(options.mode);
   result.numerics = options.numerics == "eager" ? Numerics::eager : Numerics::fast;
-  result.freeze = options.freeze;
+  result.freeze = options.freeze || target.owns_tensors;
   result.strict = options.strict;
   result.fullgraph = options.fullgraph;
-  result.name = options.model;
-  if (target.model.module) result.modules = {{options.model, target.model.module}};
+  result.name = target.name;
+  if (target.module) result.modules = {{"", target.module}};
   return result;
 }
 
-at::Tensor call(const sinter::Compiled<Forward>& compiled, const Inputs& inputs) {
+c10::IValue call(const sinter::Compiled<Forward>& compiled, const Tensors& inputs) {
+  const auto refused = [&](const std::string& text) {
+    const Report report = compiled.report();
+    const std::string& where = report.failed_at.empty() ? report.function : report.failed_at;
+    return UserError(fmt::format("{}: the model refused its input: {}", where, reason_of(text)));
+  };
   try {
     return compiled(inputs);
   } catch (const c10::Error& error) {
-    const Report report = compiled.report();
-    const std::string& where = report.failed_at.empty() ? report.function : report.failed_at;
-    throw UserError(
-        fmt::format("{}: the model refused its input: {}", where, first_line(error.what_without_backtrace())));
+    throw refused(error.what_without_backtrace());
+  } catch (const UserError&) {
+    throw;
+  } catch (const InternalError&) {
+    throw;
+  } catch (const std::runtime_error& error) {  // TorchScript's own
+    throw refused(error.what());
   }
+}
+
+bench::Accuracy accuracy_of(const Target& target, const c10::IValue& compiled, const Tensors& inputs) {
+  const c10::IValue eager = target.forward(inputs);
+  c10::IValue exact = eager;
+  try {
+    Tensors wide;
+    for (const at::Tensor& input : inputs) wide.push_back(input.is_floating_point() ? input.to(at::kDouble) : input);
+    exact = target.in_float64()(wide);
+  } catch (const std::exception&) {
+    exact = eager;  // a model that names dtypes of its own does not run in another one
+  }
+  return worst_of(tensors_in(compiled), tensors_in(eager), tensors_in(exact));
+}
+
+bench::Accuracy worst_of(const Tensors& compiled, const Tensors& eager, const Tensors& reference) {
+  bench::Accuracy worst{.ok = compiled.size() == eager.size() && eager.size() == reference.size()};
+  for (size_t i = 0; worst.ok && i < compiled.size(); ++i) {
+    const bench::Accuracy accuracy = bench::compare(compiled[i], eager[i], reference[i]);
+    if (i == 0 || !accuracy.ok || accuracy.max_error > worst.max_error) worst = accuracy;
+  }
+  return worst;
 }
 
 void check_writable(const std::string& path) {

@@ -4,19 +4,25 @@
 #include <sinter/sinter.h>
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/measure/accuracy.h"
 #include "bench/measure/inputs.h"
-#include "bench/models/model.h"
+#include "compiler/ir/type.h"
+#include "frontend/command/arguments.h"
 
 namespace sinter::command {
 
 /// What the options shared by run, bench, explain and dump say.
 struct TargetOptions {
-  std::string model;
+  std::string model;                  ///< name of a built-in model, or path of a file
   std::vector<std::string> inputs;    ///< empty: the model's own
   std::vector<std::string> settings;  ///< of the model's builder, "depth=2"
+  std::string inputs_file;            ///< arguments that torch.save wrote; instead of `inputs`
+  std::string weights;                ///< state dict for a built-in model
   std::string device;                 ///< "cpu", "cuda", "cuda:1"; empty: cuda if there is one
   std::string dtype;                  ///< converts the model and its float inputs; empty: as they are
   std::string mode = "default";
@@ -28,29 +34,49 @@ struct TargetOptions {
   bool fullgraph = false;  ///< a graph break ends the program instead of running eagerly
 };
 
+/// Runs a model on the tensors of one call.
+using Forward = std::function<c10::IValue(const Tensors&)>;
+
 /// A model on its device with the inputs it will be called with.
 struct Target {
-  const bench::ModelRow* row = nullptr;
-  bench::Model model;
-  std::vector<bench::InputSpec> specs;
+  std::string name;
+  Forward forward;
+  std::shared_ptr<torch::nn::Module> module;  ///< whose tensors and flags are watched; may be null
+  std::function<Forward()> in_float64;        ///< the same model in float64, with the same weights
+  std::function<Tensors()> draw;              ///< inputs of one call
+  Tensors first;                              ///< drawn once; says dtypes and sizes
   at::Device device{at::kCPU};
+  bool owns_tensors = false;  ///< nobody else can write to them
 
   [[nodiscard]] std::string shape() const;  ///< "f16[1,3,224,224], i64[8]"
-  [[nodiscard]] std::string dtype() const;  ///< of the first input
+  [[nodiscard]] std::string dtype() const;  ///< of the first input that has floats, else of the first
 };
 
-/// Inputs of one call.
-using Inputs = std::vector<at::Tensor>;
-using Forward = std::function<at::Tensor(const Inputs&)>;
+/// True for what names a file rather than a built-in model.
+[[nodiscard]] bool is_file(const std::string& model);
 
 /// Builds the model and checks every option. Throws UserError.
 [[nodiscard]] Target make_target(const TargetOptions& options);
+
+/// make_target for a built-in model, and for a file.
+[[nodiscard]] Target make_built_in_target(const TargetOptions& options);
+[[nodiscard]] Target make_file_target(const TargetOptions& options);
+
+/// What --dtype names; nothing where it is empty. Throws UserError for what is no float.
+[[nodiscard]] std::optional<ir::DType> parse_float_dtype(const std::string& text);
 
 [[nodiscard]] Options compile_options(const TargetOptions& options, const Target& target);
 
 /// One call of a compiled model. Throws UserError with the module path and the first line of LibTorch's message when
 /// the model refuses its inputs.
-[[nodiscard]] at::Tensor call(const sinter::Compiled<Forward>& compiled, const Inputs& inputs);
+[[nodiscard]] c10::IValue call(const sinter::Compiled<Forward>& compiled, const Tensors& inputs);
+
+/// Compiled and eager results of one call against float64; against each other where the model names dtypes of its own,
+/// so that float64 cannot be had. The worst tensor of the result.
+[[nodiscard]] bench::Accuracy accuracy_of(const Target& target, const c10::IValue& compiled, const Tensors& inputs);
+
+/// The least accurate of several tensors; not ok where there are not as many everywhere.
+[[nodiscard]] bench::Accuracy worst_of(const Tensors& compiled, const Tensors& eager, const Tensors& reference);
 
 /// "default", "reduce-overhead" or "max-autotune". Throws UserError on anything else.
 [[nodiscard]] Mode parse_mode(const std::string& text);

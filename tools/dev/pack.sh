@@ -7,6 +7,7 @@ dev_pack() {
   mkdir -p "$folder/bin" "$folder/lib"
   cp build/release/lib/libsinter.so.0 "$folder/lib/"
   cp build/release/bin/* "$folder/bin/"
+  rm "$folder"/bin/emulator_*_tests # they need a C++ compiler
   [ -d build/release/tests-data ] && cp -r build/release/tests-data "$folder/data"
   for file in "$folder"/lib/* "$folder"/bin/*; do strip --strip-unneeded "$file"; done
   cp tools/pack-run.sh "$folder/run"

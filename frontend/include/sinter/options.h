@@ -50,7 +50,8 @@ struct Options {
   bool freeze = false;
 
   /// For callables that close over modules: their names in reports, and modules whose train() and eval() are watched.
-  /// Not for callables that are modules themselves.
+  /// A single module may have an empty name: its parts are then named without a prefix. Not for callables that are
+  /// modules themselves.
   std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>> modules = {};
 
   /// A call that cannot be compiled whole throws UserError naming the break, instead of running as eager runs it.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "sinter/detail/flatten.h"
 #include "sinter/detail/function.h"
+#include "sinter/model.h"
 #include "sinter/options.h"
 #include "sinter/report.h"
 
@@ -31,6 +33,14 @@ inline constexpr bool is_module_pointer<std::shared_ptr<Impl>> = std::is_base_of
 template <class T>
 concept IsModule = IsModuleHolder<T> || is_module_pointer<T>;
 
+/// What compile reads a model from, instead of calling it.
+template <class T>
+concept IsPath = std::convertible_to<T, std::filesystem::path>;
+template <class T>
+concept IsScript = std::same_as<std::remove_cvref_t<T>, torch::jit::Module>;
+template <class T>
+concept IsModel = std::same_as<std::remove_cvref_t<T>, Model>;
+
 /// Calls a module's forward, or the function itself.
 template <class Callable, class... Args>
 decltype(auto) invoke(Callable& callable, Args&&... args) {
@@ -47,6 +57,8 @@ std::shared_ptr<torch::nn::Module> module_of(const Callable& callable) {
     return callable.ptr();
   } else if constexpr (IsModule<Callable>) {
     return callable;
+  } else if constexpr (IsModel<Callable>) {
+    return callable.module();
   } else {
     return nullptr;
   }
@@ -122,7 +134,7 @@ class Compiled {
   };
 
   static constexpr const char* kind() {
-    if (detail::IsModule<Callable>) return "module";
+    if (detail::IsModule<Callable> || detail::IsModel<Callable>) return "module";
     return std::is_class_v<Callable> ? "lambda" : "function";
   }
 
@@ -148,8 +160,32 @@ class Compiled {
 ///
 /// Modules are shared with the caller, lambdas are moved in. Throws UserError when options contradict each other.
 template <class Callable>
+  requires(!detail::IsPath<Callable> && !detail::IsScript<Callable> && !detail::IsModel<Callable>)
 [[nodiscard]] Compiled<std::decay_t<Callable>> compile(Callable&& callable, Options options = {}) {
   return Compiled<std::decay_t<Callable>>(std::forward<Callable>(callable), std::move(options));
+}
+
+/// Compiles a model that was read from a file or wrapped.
+[[nodiscard]] inline Compiled<Model> compile(Model model, Options options = {}) {
+  if (options.name.empty()) options.name = model.name();
+  return {std::move(model), std::move(options)};
+}
+
+/// Compiles a `.pt2` file of torch.export or a TorchScript `.pt` file. Nobody else holds its tensors, so that what
+/// depends on them alone is computed once (Options::freeze). Arguments and result: see Model. Throws UserError as
+/// Model's constructor does.
+///
+///     auto fast = sinter::compile("model.pt2");
+///     at::Tensor y = fast(x).toTensor();
+[[nodiscard]] inline Compiled<Model> compile(const std::filesystem::path& file, Options options = {}) {
+  options.freeze = true;
+  return compile(Model(file), std::move(options));
+}
+
+/// Compiles a TorchScript module, shared with the caller.
+template <detail::IsScript Script>
+[[nodiscard]] Compiled<Model> compile(const Script& module, Options options = {}) {
+  return compile(Model(module), std::move(options));
 }
 
 }  // namespace sinter

@@ -18,6 +18,14 @@
 #include <utility>
 #include <vector>
 
+namespace c10 {
+struct IValue;
+}
+
+namespace sinter {
+struct Kwargs;
+}
+
 /// Takes containers of tensors and scalars apart into a list of tensors and a byte string that says how they hang
 /// together, and builds them again. Everything else about a call is type-erased.
 namespace sinter::detail {
@@ -33,7 +41,7 @@ enum class Tag : char {
   empty = 'o',      ///< an optional without a value
   sequence = '[',   ///< followed by an 8-byte count and the elements
   tuple = '(',      ///< the same
-  map = '{',        ///< the same; every element is a text and a value, sorted by text
+  map = '{',        ///< the same; every element is a text and a value
 };
 
 /// A value taken apart. Points into the value it came from.
@@ -92,7 +100,16 @@ template <class T>
 concept IsSequence = is_vector<T> || std::same_as<T, c10::ArrayRef<typename T::value_type>>;
 
 template <class T>
+concept IsDynamic = std::same_as<T, c10::IValue>;
+
+template <class T>
 void flatten(Flat& flat, const T& value);
+
+/// The same for a value whose type is known at run time only: tensors, scalars, strings, None, and lists, tuples and
+/// string-keyed dicts of them.
+void flatten_dynamic(Flat& flat, const c10::IValue& value);
+
+void flatten_kwargs(Flat& flat, const Kwargs& kwargs);
 
 template <class Map>
 void flatten_map(Flat& flat, const Map& map) {
@@ -129,6 +146,10 @@ void flatten(Flat& flat, const T& value) {
     if (!value.defined()) return flat.tag(Tag::undefined);
     flat.tag(Tag::tensor);
     flat.tensors.push_back(&value);
+  } else if constexpr (IsDynamic<T>) {
+    flatten_dynamic(flat, value);
+  } else if constexpr (std::same_as<T, Kwargs>) {
+    flatten_kwargs(flat, value);
   } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
     flatten_number(flat, value);
   } else if constexpr (IsText<T>) {
@@ -189,7 +210,7 @@ class Reader {
 /// True for the types that `read` can build.
 template <class T>
 inline constexpr bool is_result =
-    IsTensor<T> || std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string>;
+    IsTensor<T> || IsDynamic<T> || std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string>;
 template <class T>
 inline constexpr bool is_result<std::optional<T>> = is_result<T>;
 template <class T, class A>
@@ -207,6 +228,9 @@ inline constexpr bool is_result<std::unordered_map<std::string, T, More...>> = i
 
 template <class T>
 T read(Reader& reader);
+
+/// Lists have the type of their items where those are of one, else Any.
+c10::IValue read_dynamic(Reader& reader);
 
 template <class T, size_t... Index>
 T read_tuple(Reader& reader, std::index_sequence<Index...> /*positions*/) {
@@ -233,6 +257,8 @@ template <class T>
 T read(Reader& reader) {
   if constexpr (IsTensor<T>) {
     return T(reader.tensor());
+  } else if constexpr (IsDynamic<T>) {
+    return read_dynamic(reader);
   } else if constexpr (std::floating_point<T>) {
     return static_cast<T>(reader.number<double>());
   } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {

@@ -1,0 +1,171 @@
+"""Writes the model files that tests/model_file reads, and what Python's own run of them gives.
+
+    python tests/model_file/data/export.py [FOLDER]
+
+NAME.pt2 or NAME.pt is a model; NAME.case.pt a dict: "args" (tuple), "kwargs" (dict), "result". Needs PyTorch 2.11.
+"""
+
+import pathlib
+import sys
+import warnings
+from typing import Dict, Optional
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+warnings.simplefilter("ignore")
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.bn = nn.BatchNorm2d(width)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.conv(x)) + x)
+
+
+class ConvNet(nn.Module):
+    """Convolutions, batch norm, pooling and a linear layer under nested modules."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, stride=2)
+        self.layers = nn.Sequential(Block(8), Block(8))
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.fc(self.layers(self.stem(x)).mean((2, 3)))
+
+
+class Nested(nn.Module):
+    """Containers in arguments and results, keyword arguments, buffers, lifted constants, tied weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.encode = nn.Linear(8, 8, bias=False)
+        self.decode = nn.Linear(8, 8, bias=False)
+        self.decode.weight = self.encode.weight
+        self.register_buffer("scale", torch.linspace(0.5, 1.5, 8))
+        self.register_buffer("shift", torch.linspace(-1, 1, 8), persistent=False)
+        self.constant = torch.arange(8.0)
+
+    def forward(self, x, extra, *, factor=2.0, bias=None):
+        y = self.decode(torch.tanh(self.encode(x))) * self.scale + self.shift + self.constant
+        y = y * factor + extra["b"][0] - extra["a"]
+        if bias is not None:
+            y = y + bias
+        picked = y[:, torch.tensor([0, 3])]
+        return {"y": y, "parts": [picked, (y.sum(), 3)], "none": None}
+
+
+class Sizes(nn.Module):
+    """Arithmetic on a symbolic batch size."""
+
+    def forward(self, x):
+        n = x.shape[0]
+        halves = x.reshape(n * 2, -1).relu()
+        kept = halves[: n + n // 1] / n
+        return kept.reshape(n, 2, 4), torch.split(x, [2, 6], 1)[1], x.new_full((n + 1, 3), 0.5)
+
+
+class Branch(nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda t: t.sin() + 1, lambda t: t.cos() - 1, (x,))
+
+
+class Regions(nn.Module):
+    """No-grad and autocast regions."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            y = x * 2
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            z = torch.mm(y, y.t())
+        return z.float() + y.sum()
+
+
+class Counter(nn.Module):
+    """A buffer that every call changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x):
+        self.count.add_(1)
+        return x * self.count
+
+
+class Scripted(nn.Module):
+    """Control flow that tracing would lose."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(8, 8), nn.GELU())
+
+    def forward(self, x, times: int = 2, names: Optional[Dict[str, torch.Tensor]] = None):
+        for _ in range(times):
+            x = self.inner(x)
+        if names is not None:
+            x = x + names["bias"]
+        return x, [x.sum(), x.mean()]
+
+
+def randomise(model):
+    for name, tensor in list(model.named_parameters()) + list(model.named_buffers()):
+        if name.endswith("running_var"):
+            nn.init.uniform_(tensor, 0.5, 1.5)
+        elif name.endswith("running_mean"):
+            nn.init.uniform_(tensor, -0.5, 0.5)
+    return model.eval()
+
+
+def save_case(folder, name, model, args, kwargs=None):
+    kwargs = kwargs or {}
+    with torch.no_grad():
+        result = model(*args, **kwargs)
+    torch.save({"args": args, "kwargs": kwargs, "result": result}, folder / f"{name}.case.pt")
+
+
+def export(folder, name, model, args, kwargs=None, **options):
+    randomise(model)
+    torch.export.save(torch.export.export(model, args, kwargs or {}, **options), folder / f"{name}.pt2")
+    save_case(folder, name, model, args, kwargs)
+
+
+def main(folder):
+    torch.manual_seed(3)
+    batch = torch.export.Dim("batch", min=2, max=64)
+    image = torch.randn(2, 3, 17, 17)
+    matrix = torch.randn(4, 8)
+    export(folder, "convnet", ConvNet(), (image,))
+    extra = {"a": torch.randn(8), "b": [torch.randn(4, 8)]}
+    export(folder, "nested", Nested(), (matrix, extra), {"factor": 3.0, "bias": torch.randn(8)})
+    export(folder, "sizes", Sizes(), (matrix,), dynamic_shapes=({0: batch},))
+    export(folder, "branch", Branch(), (matrix,))
+    export(folder, "regions", Regions(), (matrix,))
+    export(folder, "counter", Counter(), (matrix,))
+    decomposed = torch.export.export(randomise(ConvNet()), (image,)).run_decompositions()
+    torch.export.save(decomposed, folder / "decomposed.pt2")
+    save_case(folder, "decomposed", decomposed.module(), (image,))
+
+    # A state dict that does not fit `gelu_mlp`.
+    wrong = {"fc1.weight": torch.zeros(1).expand(8, 768), "fc1.bias": torch.zeros(1).expand(3072), "fc2.weight": torch.zeros(1).expand(768, 3072)}
+    torch.save({**wrong, "fc3.weight": torch.zeros(1)}, folder / "wrong_state.pt")
+
+    convnet = randomise(ConvNet())
+    torch.jit.trace(convnet, image).save(folder / "traced.pt")
+    save_case(folder, "traced", convnet, (image,))
+    scripted = torch.jit.script(randomise(Scripted()))
+    scripted.save(folder / "scripted.pt")
+    save_case(folder, "scripted", scripted, (matrix, 3, {"bias": torch.randn(8)}))
+    frozen = torch.jit.freeze(torch.jit.script(randomise(ConvNet())))
+    frozen.save(folder / "frozen.pt")
+    save_case(folder, "frozen", frozen, (image,))
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent)

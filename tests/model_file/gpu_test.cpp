@@ -1,0 +1,24 @@
+#include <c10/cuda/CUDAFunctions.h>
+
+#include "tests/model_file/cases.h"
+
+namespace sinter::test {
+namespace {
+
+class GpuModelFiles : public ::testing::TestWithParam<FileCase> {
+ protected:
+  void SetUp() override {
+    if (c10::cuda::device_count() == 0) GTEST_SKIP() << "no GPU";
+  }
+};
+
+TEST_P(GpuModelFiles, give_what_python_gives) { expect_as_python(GetParam(), at::Device(at::kCUDA, 0), Mode::Default); }
+TEST_P(GpuModelFiles, give_what_python_gives_as_a_graph) {
+  expect_as_python(GetParam(), at::Device(at::kCUDA, 0), Mode::ReduceOverhead);
+}
+
+INSTANTIATE_TEST_SUITE_P(Exported, GpuModelFiles, ::testing::ValuesIn(file_cases()),
+                         [](const auto& test) { return test.param.file.substr(0, test.param.file.find('.')); });
+
+}  // namespace
+}  // namespace sinter::test

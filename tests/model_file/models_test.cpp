@@ -1,0 +1,117 @@
+#include <ATen/ATen.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
+#include <torch/nn/module.h>
+
+#include "tests/model_file/cases.h"
+
+namespace sinter::test {
+namespace {
+
+class ModelFiles : public ::testing::TestWithParam<FileCase> {};
+
+TEST_P(ModelFiles, give_what_python_gives) { expect_as_python(GetParam(), at::kCPU, Mode::Default); }
+
+INSTANTIATE_TEST_SUITE_P(Exported, ModelFiles, ::testing::ValuesIn(file_cases()),
+                         [](const auto& test) { return test.param.file.substr(0, test.param.file.find('.')); });
+
+/// The message of the UserError that a call throws.
+template <class Call>
+std::string refusal(const Call& call) {
+  try {
+    (void)call();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST(ModelFile, compiles_from_its_path_and_computes_once_what_depends_on_weights_alone) {
+  const torch::NoGradGuard no_grad;
+  const auto fast = compile(data_file("convnet.pt2"));
+  const Saved saved = saved_case("convnet.pt2", at::kCPU);
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(saved.args[0]), saved.result, 1e-6));
+  EXPECT_NE(fast.report().text().find("x0 "), std::string::npos) << fast.report();  // a kernel of no call
+  EXPECT_EQ(fast.report().function, "ConvNet");
+}
+
+TEST(ModelFile, takes_every_size_in_the_range_of_a_symbol_and_refuses_others) {
+  const torch::NoGradGuard no_grad;
+  const auto fast = compile(data_file("sizes.pt2"));
+  const auto calls = [&](const at::Tensor& x) { return refusal([&] { return fast(x); }); };
+  EXPECT_EQ(fast(at::ones({2, 8})).toTupleRef().elements()[2].toTensor().sizes(), c10::IntArrayRef({3, 3}));
+  EXPECT_EQ(fast(at::ones({64, 8})).toTupleRef().elements()[2].toTensor().sizes(), c10::IntArrayRef({65, 3}));
+  EXPECT_NE(calls(at::ones({65, 8})).find("'x' is Float[65,8], the file was exported for Float["), std::string::npos);
+  EXPECT_NE(calls(at::ones({4, 7})).find("dynamic_shapes"), std::string::npos);
+  EXPECT_NE(calls(at::ones({4})).find("'x' is Float[4]"), std::string::npos);
+  EXPECT_NE(calls(at::ones({4, 8}, at::kDouble)).find("'x' is Double[4,8]"), std::string::npos);
+}
+
+TEST(ModelFile, refuses_arguments_that_the_model_does_not_take) {
+  const torch::NoGradGuard no_grad;
+  const Model model{std::filesystem::path(data_file("nested.pt2"))};
+  const Saved saved = saved_case("nested.pt2", at::kCPU);
+  const auto with = [&](const char* name, c10::IValue value) {
+    Kwargs kwargs = saved.kwargs;
+    kwargs.values[name] = std::move(value);
+    return refusal([&] { return model.forward(saved.args, kwargs); });
+  };
+  EXPECT_NE(with("factor", 4.0).find("'factor' was exported as a constant"), std::string::npos);
+  EXPECT_NE(with("fcator", 4.0).find("no argument named 'fcator'"), std::string::npos);
+  EXPECT_NE(refusal([&] { return model(saved.args[0]); }).find("argument 1 (extra) is missing"), std::string::npos);
+  EXPECT_NE(refusal([&] { return model(saved.args[0], 3); }).find("argument 1 (extra) must be a dict"),
+            std::string::npos);
+}
+
+TEST(ModelFile, leaves_out_what_was_exported_as_a_constant) {
+  const torch::NoGradGuard no_grad;
+  const Model model{std::filesystem::path(data_file("nested.pt2"))};
+  Saved saved = saved_case("nested.pt2", at::kCPU);
+  saved.kwargs.values.erase("factor");
+  EXPECT_TRUE(same(model.forward(saved.args, saved.kwargs), saved.result, 1e-6));
+}
+
+TEST(ModelFile, converts_its_weights_before_the_first_call_only) {
+  const torch::NoGradGuard no_grad;
+  Model model{std::filesystem::path(data_file("convnet.pt2"))};
+  model.to(at::kDouble);
+  const Saved saved = saved_case("convnet.pt2", at::kCPU);
+  const at::Tensor wide = model(saved.args[0].toTensor().to(at::kDouble)).toTensor();
+  EXPECT_EQ(wide.scalar_type(), at::kDouble);
+  EXPECT_LT((wide - saved.result.toTensor()).abs().max().item<double>(), 1e-5);
+  EXPECT_NE(refusal([&] { return model.to(at::kFloat); }).find("before its first call"), std::string::npos);
+}
+
+TEST(ModelFile, keeps_tied_weights_tied) {
+  const Model model{std::filesystem::path(data_file("nested.pt2"))};
+  const auto parameters = model.module()->named_parameters();
+  EXPECT_EQ(parameters["encode.weight"].data_ptr(), parameters["decode.weight"].data_ptr());
+}
+
+TEST(ModelFile, a_loaded_script_module_compiles_and_follows_its_train_flag) {
+  const torch::NoGradGuard no_grad;
+  auto module = torch::jit::load(data_file("traced.pt"));
+  const auto fast = compile(module);
+  const Saved saved = saved_case("traced.pt", at::kCPU);
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(saved.args[0]), saved.result, 1e-6));
+  ASSERT_EQ(fast.report().entries.size(), 1U);
+  module.train();
+  (void)fast(saved.args[0]);
+  ASSERT_EQ(fast.report().entries.size(), 2U) << fast.report();
+  module.eval();
+  EXPECT_TRUE(same(fast(saved.args[0]), saved.result, 1e-6));
+  EXPECT_EQ(fast.report().entries.size(), 2U);
+}
+
+TEST(ModelFile, weights_of_a_script_module_that_change_are_seen) {
+  const torch::NoGradGuard no_grad;
+  auto module = torch::jit::load(data_file("scripted.pt"));
+  const auto fast = compile(module);
+  const at::Tensor x = at::ones({4, 8});
+  for (int call = 0; call < 3; ++call) (void)fast(x);
+  for (auto parameter : module.parameters()) parameter.mul_(2);
+  EXPECT_TRUE(same(fast(x), module.forward({x}), 1e-6));
+}
+
+}  // namespace
+}  // namespace sinter::test
