@@ -15,7 +15,7 @@ std::string shown(const Json& value) { return value.is_string() ? value.get<std:
 /// What a machine is called in the page's first line.
 std::string machine(const Json& environment) {
   for (const char* key : {"gpu", "cpu", "device"}) {
-    if (environment.contains(key)) return shown(environment.at(key));
+    if (environment.contains(key) && environment.at(key) != "") return shown(environment.at(key));
   }
   return "a machine that the file does not name";
 }

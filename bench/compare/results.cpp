@@ -38,6 +38,19 @@ class Fields {
     return row_.contains(name) && !row_.at(name).is_null() ? text(name) : "";
   }
 
+  /// Texts in order; none where the field is missing or null.
+  [[nodiscard]] std::vector<std::string> texts(const char* name) const {
+    std::vector<std::string> all;
+    if (!row_.contains(name) || row_.at(name).is_null()) return all;
+    if (!row_.at(name).is_array()) wrong(name, "a list of texts");
+    for (const Json& value : row_.at(name)) {
+      if (!value.is_string()) wrong(name, "a list of texts");
+      all.push_back(printable(name, value.get<std::string>()));
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
   [[nodiscard]] bool flag(const char* name) const {
     if (!row_.contains(name)) return false;
     if (!row_.at(name).is_boolean()) wrong(name, "true or false");
@@ -97,7 +110,10 @@ Row parse_row(const Json& source, size_t number, const std::string& file, const 
   row.mode = fields.text("mode");
   row.peer = fields.text_or_empty("peer");
   if (row.peer.empty()) row.peer = default_peer;
+  for (const std::string& setting : fields.texts("settings")) row.model += " " + setting;
   if (fields.flag("freeze")) row.mode += " freeze";
+  if (const std::string numerics = fields.text_or_empty("numerics"); !numerics.empty() && numerics != "fast")
+    row.mode += " numerics=" + numerics;
   row.eager_ms = fields.positive("eager_ms");
   row.steady_ms = fields.positive("steady_ms");
   row.cold_s = fields.positive("cold_s");

@@ -12,11 +12,11 @@ using Json = nlohmann::json;
 
 /// One line of a result file (docs/benchmarking.md); what a contender measured for one model and input.
 struct Row {
-  std::string model;
+  std::string model;   ///< with its settings: "vit_b16 depth=2"
   std::string device;  ///< "cpu", "cuda:0"
   std::string dtype;
   std::string shape;  ///< "f16[1,3,224,224], i64[8]"
-  std::string mode;   ///< "reduce-overhead freeze"; a peer's begins with its name
+  std::string mode;   ///< "reduce-overhead freeze numerics=eager"; a peer's begins with its name
   std::string peer;   ///< who measured; empty: Sinter
   double eager_ms = 0;
   double steady_ms = 0;

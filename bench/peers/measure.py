@@ -212,6 +212,7 @@ def measure_case(case, compile_module):
     cost = (cold_s - case["eager_cold_s"]) + (second_s - eager_s) + (third_s - steady_ms["median"] / 1e3)
     return {
         "model": case["model"],
+        "settings": case["set"],
         "device": "cuda:0" if device == "cuda" else "cpu",
         "dtype": dtype,
         "shape": shape_of(specs),
@@ -253,6 +254,14 @@ def eager_cold(case):
     return {"eager_cold_s": seconds_of(case["device"], lambda: module(*inputs))}
 
 
+def cpu_name():
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next((line.split(": ", 1)[1].strip() for line in file if line.startswith("model name")), "")
+    except OSError:
+        return ""
+
+
 def environment(device):
     info = {
         "torch": torch.__version__,
@@ -261,9 +270,11 @@ def environment(device):
         "tf32_cudnn": torch.backends.cudnn.allow_tf32,
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "device": "cuda:0" if device == "cuda" else device,
+        "cpu": cpu_name(),
     }
     if device == "cuda":
         info["gpu"] = torch.cuda.get_device_name()
+        info["cudnn"] = torch.backends.cudnn.version()
         info["compute_capability"] = "%d.%d" % torch.cuda.get_device_capability()
     return info
 

@@ -1,11 +1,13 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/cuda/CUDAContextLight.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <fmt/format.h>
 #include <torch/version.h>
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -116,6 +118,9 @@ Json make_row(const TargetOptions& target, const std::string& mode, const Json& 
               {"timing", {{"eager", compiled.at("eager")}, {"steady", compiled.at("steady")}}},
               {"kernel_trace", compiled.at("kernel_trace")},
               {"report", compiled.at("report")}};
+  if (target.freeze) row["freeze"] = true;
+  if (target.numerics != "fast") row["numerics"] = target.numerics;
+  if (!target.settings.empty()) row["settings"] = target.settings;
   row["break_even_calls"] =
       steady_ms < eager_ms ? Json(std::ceil(std::max(0.0, cost) / ((eager_ms - steady_ms) / 1e3))) : Json(nullptr);
   return row;
@@ -143,19 +148,31 @@ std::string table_line(const Json& row) {
       row.at("max_error").get<double>());
 }
 
+/// The processor's name; empty where the system does not say.
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (const size_t colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos)
+      return line.substr(colon + 2);
+  }
+  return "";
+}
+
 Json environment(at::Device device) {
   Json info = {{"torch", TORCH_VERSION},
                {"threads", at::get_num_threads()},
                {"tf32_matmul", at::globalContext().float32MatmulPrecision() != at::Float32MatmulPrecision::HIGHEST},
                {"tf32_cudnn", at::globalContext().allowTF32CuDNN()},
                {"cudnn_benchmark", at::globalContext().benchmarkCuDNN()},
-               {"device", device.str()}};
+               {"device", device.str()},
+               {"cpu", cpu_name()}};
   if (!device.is_cuda()) return info;
   const auto* properties = at::cuda::getDeviceProperties(device.index());
   int driver = 0;
   cudaDriverGetVersion(&driver);
   info["gpu"] = properties->name;
   info["compute_capability"] = fmt::format("{}.{}", properties->major, properties->minor);
+  info["cudnn"] = at::detail::getCUDAHooks().versionRuntimeCuDNN();
   info["cuda_driver"] = driver;
   info["cuda_runtime"] = CUDART_VERSION;
   return info;

@@ -109,6 +109,17 @@ TEST(Results, sinters_rows_in_a_peers_file_are_named_by_the_file) {
   EXPECT_EQ(results[0].peer, path.stem().string());
 }
 
+TEST(Results, settings_of_a_model_make_it_another_model) {
+  Json deep = row("vit", "default", 1);
+  deep["settings"] = {"width=8", "depth=2"};
+  deep["numerics"] = "eager";
+  const bench::Row read = bench::parse_results(document({deep}), "x")[0].rows[0];
+  EXPECT_EQ(read.model, "vit depth=2 width=8");
+  EXPECT_EQ(read.mode, "default numerics=eager");
+  expect_part(refusal_with("settings", "depth=2"), "'settings' is not a list of texts");
+  expect_part(refusal_with("settings", {7}), "'settings' is not a list of texts");
+}
+
 TEST(Results, a_frozen_row_is_a_mode_of_its_own) {
   Json frozen = row("net", "default", 1);
   frozen["freeze"] = true;
