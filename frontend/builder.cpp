@@ -11,6 +11,7 @@
 #include "frontend/compile_times.h"
 #include "frontend/convert.h"
 #include "frontend/tensor_memory.h"
+#include "runtime/known_functions.h"
 #include "runtime/nvrtc.h"
 
 namespace sinter::frontend {
@@ -131,11 +132,12 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
 
 namespace {
 
-/// Lets NVRTC start while the program runs for the capture.
-void prepare_compiler(const detail::Flat& arguments) {
+/// The GPU architecture that the arguments of a call ask for; 0 when all lie on the CPU.
+int architecture_of(const detail::Flat& arguments) {
   for (const auto* tensor : arguments.tensors) {
-    if (tensor->is_cuda()) return runtime::nvrtc::prewarm(device_info(device_of(tensor->device())).sm);
+    if (tensor->is_cuda()) return device_info(device_of(tensor->device())).sm;
   }
+  return 0;
 }
 
 }  // namespace
@@ -155,9 +157,14 @@ std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes
     if (!options_.fullgraph) program.run(program.context, nullptr);
     return entry;
   }
-  prepare_compiler(arguments);
+  // NVRTC starts while the program runs for the capture, unless an earlier process left the kernels in the cache.
+  const int sm = architecture_of(arguments);
+  const std::string title = function_ + " " + record.signature;
+  const bool compiler_needed = sm != 0 && !runtime::is_known_function(title, sm);
+  if (compiler_needed) runtime::nvrtc::prewarm(sm);
   auto captured = capture_program(arguments, program);
   finish(*entry, std::move(captured), arguments, modes.grad_mode());
+  if (compiler_needed && !record.kernels.empty()) runtime::remember_function(title, sm);
   add_compile_times(function_, record.phases);
   return entry;
 }

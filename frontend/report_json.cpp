@@ -24,7 +24,12 @@ static void to_json(json& out, const KernelRecord& kernel) {
          {"spill_bytes", kernel.spill_bytes},
          {"shared_bytes", kernel.shared_bytes},
          {"build_seconds", kernel.build_seconds},
-         {"origin", kernel.origin}};
+         {"origin", kernel.origin},
+         {"cache", kernel.cache}};
+}
+
+static void to_json(json& out, const KernelOrigins& origins) {
+  out = {{"built", origins.built}, {"shared", origins.shared}, {"disk", origins.disk}, {"misses", origins.misses}};
 }
 
 static void to_json(json& out, const ExternRecord& call) {
@@ -56,6 +61,7 @@ static void to_json(json& out, const EntryReport& entry) {
          {"because", entry.because},
          {"phases", entry.phases},
          {"kernels", entry.kernels},
+         {"kernel_origins", entry.kernel_origins()},
          {"externs", entry.externs},
          {"breaks", entry.breaks},
          {"guards", entry.guards},

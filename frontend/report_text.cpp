@@ -47,11 +47,16 @@ std::string compile_line(const EntryReport& entry) {
     }
   }
   if (passes > 0) parts += fmt::format("  passes {:.3f}", passes);
-  const auto built = std::count_if(entry.kernels.begin(), entry.kernels.end(),
-                                   [](const auto& kernel) { return kernel.origin == "built"; });
-  const auto shared = static_cast<std::ptrdiff_t>(entry.kernels.size()) - built;
-  if (!entry.kernels.empty()) parts += fmt::format("  ({} built, {} shared)", built, shared);
   return fmt::format("  compile   {:.3f} s:{}\n", total, parts);
+}
+
+/// How the kernels were come by, and why the cache on disk did not have those that were built.
+std::string cache_line(const EntryReport& entry) {
+  const KernelOrigins origins = entry.kernel_origins();
+  std::vector<std::string> misses;
+  for (const auto& [reason, count] : origins.misses) misses.push_back(fmt::format("{} {}", count, reason));
+  return fmt::format("  kernels   {} built{}, {} shared, {} from disk\n", origins.built,
+                     misses.empty() ? "" : fmt::format(" ({})", fmt::join(misses, ", ")), origins.shared, origins.disk);
 }
 
 std::string work_line(const EntryReport& entry) {
@@ -151,6 +156,7 @@ std::string entry_text(const EntryReport& entry, size_t number) {
   }
   text += fmt::format("  calls     {} replayed, {} through ATen\n", entry.replays, entry.eager_calls);
   if (!entry.phases.empty()) text += compile_line(entry);
+  if (!entry.kernels.empty()) text += cache_line(entry);
   if (entry.compiled) text += work_line(entry) + memory_line(entry);
   if (!entry.guards.empty()) text += guard_line(entry);
   text += kernel_lines(entry) + extern_lines(entry) + verification_lines(entry);

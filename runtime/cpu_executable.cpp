@@ -95,11 +95,11 @@ std::unique_ptr<Executable> build_cpu_executable(std::shared_ptr<const Plan> pla
     const auto cached = build_cpu_kernel(plan->kernels[kernel]);
     kernels[kernel] = cached.built;
     records[i] = record_of(*plan, kernel);
-    records[i].build_seconds = cached.seconds;
-    records[i].origin = cached.shared ? "shared" : "built";
+    record_provenance(records[i], cached.built->provenance(), cached.shared, cached.seconds);
   });
   report.add_phase("kernels", stopwatch.seconds());
   report.add_phase("load", 0);
+  for (const uint32_t kernel : launched) note_problem(report, kernels[kernel]->provenance());
   report.kernels.insert(report.kernels.end(), records.begin(), records.end());
   return std::make_unique<CpuExecutable>(std::move(plan), host, std::move(kernels));
 }

@@ -122,8 +122,8 @@ std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> pl
     record.registers = kernel.registers;
     record.spill_bytes = kernel.spill_bytes;
     record.shared_bytes = kernel.shared_bytes;
-    record.build_seconds = cubins[i].seconds;
-    record.origin = cubins[i].shared ? "shared" : "built";
+    record_provenance(record, cubins[i].built->provenance, cubins[i].shared, cubins[i].seconds);
+    note_problem(report, cubins[i].built->provenance);
     report.kernels.push_back(std::move(record));
   }
   report.add_phase("load", loading.seconds());

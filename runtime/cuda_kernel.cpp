@@ -13,7 +13,7 @@ CudaKernel load(const Cubin& cubin, const std::string& name, int device) {
   const Driver& driver = Driver::get();
   const ContextScope scope(driver, driver.context_of(device));
   CUmodule module = nullptr;
-  driver.check(driver.module_load(&module, cubin.image.data()), "cuModuleLoadData");
+  driver.check(driver.module_load(&module, cubin.bytes.data()), "cuModuleLoadData");
   CudaKernel kernel;
   driver.check(driver.module_function(&kernel.function, module, name.c_str()), "cuModuleGetFunction");
   const auto attribute = [&](int& value, CUfunction_attribute which) {
@@ -30,8 +30,11 @@ CudaKernel load(const Cubin& cubin, const std::string& name, int device) {
 Cached<Cubin> build_cubin(const KernelSource& source, int sm) {
   // Never destroyed: a kernel may be built on any thread until the process ends.
   static auto& cache = *new BuildCache<Cubin>();
-  const std::string key = fmt::format("sm_{} nvrtc {}\n{}", sm, nvrtc::version(), source.text);
-  return cache.get(key, [&] { return std::make_shared<Cubin>(Cubin{nvrtc::compile(source, sm)}); });
+  return cache.get(fmt::format("{}\n{}", sm, source.text), [&] {
+    const CacheKey key{"cuda", nvrtc::identity(), nvrtc::options(sm), source.text};
+    const auto compile = [&] { return nvrtc::compile(source, sm); };
+    return std::make_shared<Cubin>(find_or_build(DiskCache::process(), key, compile));
+  });
 }
 
 CudaKernel load_cubin(const std::shared_ptr<Cubin>& cubin, const std::string& name, int device) {

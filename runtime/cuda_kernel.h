@@ -12,6 +12,7 @@
 #include "compiler/plan.h"
 #include "runtime/driver.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/provenance.h"
 
 namespace sinter::runtime {
 
@@ -24,12 +25,10 @@ struct CudaKernel {
 };
 
 /// The machine code of one kernel for one architecture.
-struct Cubin {
-  std::vector<char> image;
-};
+using Cubin = MachineCode;
 
-/// Builds `source` for sm_`sm` with NVRTC, once per process for equal texts. Needs no GPU. Thread-safe. Throws
-/// InternalError with the source and the compiler's log saved.
+/// The machine code of `source` for sm_`sm`, once per process for equal texts: from the cache on disk, or else built
+/// with NVRTC. Needs no GPU. Thread-safe. Throws InternalError with the source and the compiler's log saved.
 [[nodiscard]] Cached<Cubin> build_cubin(const KernelSource& source, int sm);
 
 /// Loads the kernel called `name` of a cubin on a device, once per process. Thread-safe.

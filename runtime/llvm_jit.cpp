@@ -1,11 +1,14 @@
 #include "runtime/llvm_jit.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/Object/ObjectFile.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/TargetSelect.h>
@@ -16,9 +19,11 @@
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
@@ -115,11 +120,13 @@ void optimise(llvm::Module& module, llvm::TargetMachine& target) {
 }
 
 /// Fails on a function the process does not have; the linker's own message would not name it.
-void check_functions(const llvm::Module& module, const KernelSource& source) {
-  for (const llvm::Function& function : module) {
-    if (!function.isDeclaration() || function.isIntrinsic()) continue;
-    const std::string name = function.getName().str();
-    if (find_function(name.c_str()) == nullptr) fail("calls @" + name + ", which the process does not have", source);
+void check_functions(llvm::MemoryBufferRef code, const KernelSource& source) {
+  const auto object = take(llvm::object::ObjectFile::createObjectFile(code), source);
+  for (const llvm::object::SymbolRef& symbol : object->symbols()) {
+    if ((take(symbol.getFlags(), source) & llvm::object::SymbolRef::SF_Undefined) == 0) continue;
+    const std::string name = take(symbol.getName(), source).str();
+    if (name.empty() || find_function(name.c_str()) != nullptr) continue;
+    fail("calls @" + name + ", which the process does not have", source);
   }
 }
 
@@ -140,23 +147,31 @@ void initialise_llvm_once() {
 }
 
 /// A linked kernel: frees its memory at the end, before the session that holds it may end.
-struct Code {
+struct Linked {
   std::shared_ptr<const void> session;
-  orc::ResourceTrackerSP tracker;
+  orc::JITDylib& library;
 
-  Code(std::shared_ptr<const void> owner, orc::ResourceTrackerSP resources)
-      : session(std::move(owner)), tracker(std::move(resources)) {}
-  Code(const Code&) = delete;
-  Code& operator=(const Code&) = delete;
-  ~Code() { llvm::consumeError(tracker->remove()); }
+  Linked(std::shared_ptr<const void> owner, orc::JITDylib& own) : session(std::move(owner)), library(own) {}
+  Linked(const Linked&) = delete;
+  Linked& operator=(const Linked&) = delete;
+  ~Linked() { llvm::consumeError(library.getExecutionSession().removeJITDylib(library)); }
 };
+
+/// What the machine code of a text depends on beside LLVM's version. `passes` stands for optimise().
+std::string describe(const orc::JITTargetMachineBuilder& target) {
+  constexpr const char* passes = "always-inline early-cse licm early-cse, code generation at its default level";
+  std::vector<std::string> features = target.getFeatures().getFeatures();
+  std::sort(features.begin(), features.end());
+  return fmt::format("{} {} {}; {}", target.getTargetTriple().str(), target.getCPU(), fmt::join(features, ","), passes);
+}
 
 }  // namespace
 
 struct LlvmJit::Session {
   orc::JITTargetMachineBuilder target = host_target();
+  std::string target_text = describe(target);
   std::unique_ptr<orc::LLJIT> jit;
-  std::atomic<uint64_t> compiled{0};
+  std::atomic<uint64_t> linked{0};
 
   Session() {
     auto made = orc::LLJITBuilder()
@@ -168,11 +183,23 @@ struct LlvmJit::Session {
     if (!made) throw InternalError("llvm", llvm::toString(made.takeError()));
     jit = std::move(*made);
     jit->getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
-    jit->getMainJITDylib().addGenerator(std::make_unique<ProcessFunctions>());
+  }
+
+  /// The object file that a text compiles to. It defines a function of the kernel's name.
+  std::vector<char> compile(const KernelSource& source) {
+    llvm::LLVMContext context;
+    const auto module = parse(source, context);
+    if (module->getFunction(source.name) == nullptr) fail("the text does not define @" + source.name, source);
+    const auto machine = take(target.createTargetMachine(), source);
+    module->setDataLayout(machine->createDataLayout());
+    module->setTargetTriple(machine->getTargetTriple().str());
+    optimise(*module, *machine);
+    const auto object = take(orc::SimpleCompiler(*machine)(*module), source);
+    return {object->getBufferStart(), object->getBufferEnd()};
   }
 };
 
-LlvmJit::LlvmJit() {
+LlvmJit::LlvmJit(DiskCache& cache) : cache_(cache) {
   initialise_llvm_once();
   session_ = std::make_shared<Session>();
 }
@@ -180,26 +207,21 @@ LlvmJit::LlvmJit() {
 LlvmJit::~LlvmJit() = default;
 
 std::shared_ptr<const CompiledCpuKernel> LlvmJit::compile(const KernelSource& source) {
-  llvm::LLVMContext context;
-  const auto module = parse(source, context);
-  llvm::Function* function = module->getFunction(source.name);
-  if (function == nullptr) fail("the text does not define @" + source.name, source);
-  const std::string symbol = source.name + "." + std::to_string(session_->compiled++);
-  function->setName(symbol);
-  check_functions(*module, source);
+  const CacheKey key{"llvm", "LLVM " LLVM_VERSION_STRING, session_->target_text, source.text};
+  MachineCode code = find_or_build(cache_, key, [&] { return session_->compile(source); });
+  auto object = llvm::MemoryBuffer::getMemBufferCopy({code.bytes.data(), code.bytes.size()}, source.name);
+  check_functions(*object, source);
 
-  const auto machine = take(session_->target.createTargetMachine(), source);
-  module->setDataLayout(machine->createDataLayout());
-  module->setTargetTriple(machine->getTargetTriple().str());
-  optimise(*module, *machine);
-  auto object = take(orc::SimpleCompiler(*machine)(*module), source);
-
+  // A library of its own: kernels of one name do not meet.
   orc::LLJIT& jit = *session_->jit;
-  orc::ResourceTrackerSP tracker = jit.getMainJITDylib().createResourceTracker();
-  auto code = std::make_shared<const Code>(session_, tracker);
-  if (auto error = jit.addObjectFile(tracker, std::move(object))) fail(llvm::toString(std::move(error)), source);
-  const orc::ExecutorAddr address = take(jit.lookup(symbol), source);
-  return std::make_shared<const CompiledCpuKernel>(address.toPtr<CpuKernel>(), std::move(code));
+  const uint64_t number = session_->linked++;
+  orc::JITDylib& library = jit.getExecutionSession().createBareJITDylib(fmt::format("{}.{}", source.name, number));
+  auto linked = std::make_shared<const Linked>(session_, library);
+  library.addGenerator(std::make_unique<ProcessFunctions>());
+  if (auto error = jit.addObjectFile(library, std::move(object))) fail(llvm::toString(std::move(error)), source);
+  const orc::ExecutorAddr address = take(jit.lookup(library, source.name), source);
+  return std::make_shared<const CompiledCpuKernel>(address.toPtr<CpuKernel>(), std::move(linked),
+                                                   std::move(code.provenance));
 }
 
 int host_vector_bits() {

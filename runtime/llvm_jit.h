@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "compiler/plan.h"
+#include "runtime/provenance.h"
 
 namespace sinter::runtime {
 
@@ -13,20 +14,24 @@ using CpuKernel = void (*)(const void* const* params, int64_t begin, int64_t end
 /// Machine code that lives as long as this object.
 class CompiledCpuKernel {
  public:
-  CompiledCpuKernel(CpuKernel function, std::shared_ptr<const void> code) : entry_(function), code_(std::move(code)) {}
+  CompiledCpuKernel(CpuKernel function, std::shared_ptr<const void> code, Provenance provenance)
+      : entry_(function), code_(std::move(code)), provenance_(std::move(provenance)) {}
   [[nodiscard]] CpuKernel entry() const { return entry_; }
+  [[nodiscard]] const Provenance& provenance() const { return provenance_; }
   void operator()(const void* const* params, int64_t begin, int64_t end) const { entry_(params, begin, end); }
 
  private:
   CpuKernel entry_;
   std::shared_ptr<const void> code_;
+  Provenance provenance_;
 };
 
-/// Compiles LLVM IR text for the CPU it runs on. Thread-safe; threads compile in parallel. External functions are
-/// looked up in the process and in libtorch_cpu.so.
+/// Compiles LLVM IR text for the CPU it runs on, or finds what it compiles to in a cache on disk. Thread-safe; threads
+/// compile in parallel. External functions are looked up in the process and in libtorch_cpu.so.
 class LlvmJit {
  public:
-  LlvmJit();
+  /// The cache outlives the compiler.
+  explicit LlvmJit(DiskCache& cache = DiskCache::process());
   ~LlvmJit();
   LlvmJit(const LlvmJit&) = delete;
   LlvmJit& operator=(const LlvmJit&) = delete;
@@ -37,6 +42,7 @@ class LlvmJit {
 
  private:
   struct Session;
+  DiskCache& cache_;
   std::shared_ptr<Session> session_;
 };
 

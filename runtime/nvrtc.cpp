@@ -2,10 +2,10 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <link.h>
 #include <nvrtc.h>
 
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
@@ -13,6 +13,7 @@
 
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
+#include "runtime/build_id.h"
 
 namespace sinter::runtime::nvrtc {
 namespace {
@@ -61,11 +62,31 @@ std::vector<std::filesystem::path> neighbours() {
 
 void* open_library() {
   if (void* loaded = dlopen(library_name, RTLD_NOW | RTLD_NOLOAD)) return loaded;
-  if (void* found = dlopen(library_name, RTLD_NOW | RTLD_LOCAL)) return found;
+  // Beside LibTorch first: that is the one whose build ID is found without loading it.
   for (const auto& folder : neighbours()) {
     if (void* found = dlopen((folder / library_name).c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
   }
-  return nullptr;
+  return dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
+}
+
+/// The file NVRTC is loaded from; empty when it has not been.
+std::filesystem::path loaded_file() {
+  void* library = dlopen(library_name, RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return {};
+  link_map* map = nullptr;
+  const bool known = dlinfo(library, RTLD_DI_LINKMAP, &map) == 0;
+  dlclose(library);
+  return known ? map->l_name : "";
+}
+
+/// The file that NVRTC is or would be loaded from, as far as that is known without loading it.
+std::filesystem::path library_file() {
+  if (auto file = loaded_file(); !file.empty()) return file;
+  for (const auto& folder : neighbours()) {
+    std::error_code error;
+    if (auto file = folder / library_name; std::filesystem::exists(file, error)) return file;
+  }
+  return {};
 }
 
 struct Api {
@@ -128,10 +149,10 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  [[nodiscard]] nvrtcResult compile(const std::string& architecture) {
-    const std::array<const char*, 3> options{architecture.c_str(), "--device-as-default-execution-space",
-                                             "--std=c++17"};
-    return api().compile(program_, static_cast<int>(options.size()), options.data());
+  [[nodiscard]] nvrtcResult compile(const std::vector<std::string>& options) {
+    std::vector<const char*> pointers;
+    for (const std::string& option : options) pointers.push_back(option.c_str());
+    return api().compile(program_, static_cast<int>(pointers.size()), pointers.data());
   }
   [[nodiscard]] std::string log() const {
     size_t size = 0;
@@ -153,10 +174,13 @@ class Program {
   nvrtcProgram program_ = nullptr;
 };
 
-[[noreturn]] void refuse(const KernelSource& source, const std::string& architecture, nvrtcResult result,
-                         const std::string& log) {
+std::vector<std::string> option_list(int sm) {
+  return {fmt::format("--gpu-architecture=sm_{}", sm), "--device-as-default-execution-space", "--std=c++17"};
+}
+
+[[noreturn]] void refuse(const KernelSource& source, int sm, nvrtcResult result, const std::string& log) {
   std::string file = commented(source.comment);
-  file += fmt::format("// NVRTC {}: {} --device-as-default-execution-space --std=c++17\n", version(), architecture);
+  file += fmt::format("// NVRTC {}: {}\n", version(), options(sm));
   file += source.text + "\n" + commented(log);
   const std::string summary = log.empty() ? api().error_string(result) : first_lines(log, log_lines_in_message);
   throw InternalError("nvrtc", fmt::format("kernel {}: {}", source.name, summary),
@@ -195,11 +219,26 @@ std::string version() {
   return fmt::format("{}.{}", major, minor);
 }
 
+std::string identity() {
+  static const std::string known = [] {
+    std::filesystem::path file = library_file();
+    if (file.empty()) {
+      (void)api();  // not beside LibTorch: the loader finds it, or its absence is an error
+      file = loaded_file();
+    }
+    if (const std::string id = build_id(file); !id.empty()) return fmt::format("{} build {}", library_name, id);
+    std::error_code error;
+    return fmt::format("{} {} of {} bytes", library_name, version(), std::filesystem::file_size(file, error));
+  }();
+  return known;
+}
+
+std::string options(int sm) { return fmt::format("{}", fmt::join(option_list(sm), " ")); }
+
 std::vector<char> compile(const KernelSource& source, int sm) {
-  const std::string architecture = fmt::format("--gpu-architecture=sm_{}", sm);
   Program program(source);
-  const nvrtcResult result = program.compile(architecture);
-  if (result != NVRTC_SUCCESS) refuse(source, architecture, result, program.log());
+  const nvrtcResult result = program.compile(option_list(sm));
+  if (result != NVRTC_SUCCESS) refuse(source, sm, result, program.log());
   return program.cubin();
 }
 

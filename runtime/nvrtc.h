@@ -12,6 +12,13 @@ namespace sinter::runtime::nvrtc {
 /// "13.0"; throws InternalError when the library is not found.
 [[nodiscard]] std::string version();
 
+/// What tells this exact compiler from every other: the build ID of its library, read without loading it where that
+/// is possible, or else its version and size. Throws InternalError when the library is not found.
+[[nodiscard]] std::string identity();
+
+/// The options that `compile` passes, separated by spaces.
+[[nodiscard]] std::string options(int sm);
+
 /// The cubin of `source` for one architecture (90 is sm_90). Throws InternalError("nvrtc") with the first lines of the
 /// compiler's log; its artifact is a file with the options, the source and the whole log.
 [[nodiscard]] std::vector<char> compile(const KernelSource& source, int sm);

@@ -11,4 +11,19 @@ void EntryReport::add_phase(const std::string& phase, double seconds) {
   phases.push_back({phase, seconds});
 }
 
+KernelOrigins EntryReport::kernel_origins() const {
+  KernelOrigins origins;
+  for (const KernelRecord& kernel : kernels) {
+    if (kernel.origin == "shared") {
+      ++origins.shared;
+    } else if (kernel.origin == "disk") {
+      ++origins.disk;
+    } else {
+      ++origins.built;
+      ++origins.misses[kernel.cache];
+    }
+  }
+  return origins;
+}
+
 }  // namespace sinter

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,8 +27,9 @@ struct KernelRecord {
   int registers = -1;    ///< per thread; -1 unknown (CPU)
   int spill_bytes = -1;
   int shared_bytes = -1;
-  double build_seconds = 0;  ///< 0 when shared
-  std::string origin;        ///< "built", "shared" (equal text already in this process)
+  double build_seconds = 0;  ///< or reading from disk; 0 when shared
+  std::string origin;        ///< "built", "disk", "shared" (equal text already in this process)
+  std::string cache;         ///< what the kernel cache said: "hit", "absent", "damaged: checksum"; docs/caching.md
 };
 
 struct ExternRecord {
@@ -55,6 +57,14 @@ struct MemoryRecord {
   int64_t eager_peak_bytes = -1;
 };
 
+/// How the kernels of one entry were come by.
+struct KernelOrigins {
+  int64_t built = 0;
+  int64_t shared = 0;                     ///< equal to another kernel of this process
+  int64_t disk = 0;                       ///< found in the kernel cache on disk
+  std::map<std::string, int64_t> misses;  ///< why the cache did not have those that were built
+};
+
 /// One entry: one combination of guards.
 struct EntryReport {
   std::string signature;           ///< "f16[1,3,224,224]"
@@ -76,6 +86,7 @@ struct EntryReport {
   int64_t eager_calls = 0;     ///< calls that ran through ATen
 
   void add_phase(const std::string& phase, double seconds);
+  [[nodiscard]] KernelOrigins kernel_origins() const;
 };
 
 /// Everything one compiled function has to tell.

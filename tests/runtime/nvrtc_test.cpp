@@ -61,6 +61,20 @@ TEST(Nvrtc, builds_equal_texts_once_per_architecture) {
   EXPECT_FALSE(other.shared);
 }
 
+TEST(Nvrtc, is_told_apart_by_its_build_id_before_and_after_it_is_loaded) {
+  const std::string before = nvrtc::identity();
+  EXPECT_NE(before.find(" build "), std::string::npos) << before;
+  EXPECT_FALSE(nvrtc::version().empty());
+  EXPECT_EQ(nvrtc::identity(), before);
+}
+
+TEST(Nvrtc, says_where_its_code_came_from) {
+  const KernelSource source = source_of("told_kernel", "y[threadIdx.x] = 3 * x[threadIdx.x];");
+  const auto first = build_cubin(source, 90);
+  EXPECT_EQ(first.built->provenance.from_disk, first.built->provenance.cache == "hit");
+  EXPECT_FALSE(first.built->provenance.cache.empty());
+}
+
 TEST(Nvrtc, can_be_warmed_up_any_number_of_times) {
   nvrtc::prewarm(90);
   nvrtc::prewarm(90);
