@@ -39,6 +39,7 @@ Ran sinter(const std::vector<std::string>& arguments, const std::vector<std::str
   for (std::string& argument : owned) argv.push_back(argument.data());
   argv.push_back(nullptr);
   std::vector<std::string> settings = environment;
+  settings.emplace_back("SINTER_CACHE=off");  // unless a test says otherwise: the first of equal names counts
   std::vector<char*> envp;
   for (std::string& setting : settings) envp.push_back(setting.data());
   for (char** inherited = environ; *inherited != nullptr; ++inherited) envp.push_back(*inherited);

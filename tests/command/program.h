@@ -14,7 +14,7 @@ struct Ran {
 };
 
 /// Runs the `sinter` program that was built with the tests, its output caught. `environment` holds settings
-/// ("SINTER_FAULT=lost_op") that are added to this process's own.
+/// ("SINTER_FAULT=lost_op") that are added to this process's own. There is no kernel cache unless they name one.
 [[nodiscard]] Ran sinter(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {});
 
 /// A new folder that is removed with the object.
