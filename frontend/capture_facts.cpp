@@ -117,6 +117,7 @@ OpFacts look_up(const c10::OperatorHandle& op) {
   if (!schema.overload_name().empty()) facts.name += "." + schema.overload_name();
   for (uint32_t i = 0; i < schema.arguments().size(); ++i) {
     if (writes(schema.arguments()[i])) facts.mutates.push_back(i);
+    if (schema.arguments()[i].name() == "dropout_p") facts.dropout = i;
   }
   if (!facts.mutates.empty()) facts.functional = functional_form(schema);
   const bool takes_tensor = std::any_of(schema.arguments().begin(), schema.arguments().end(),
@@ -143,6 +144,12 @@ const OpFacts& OpFactsCache::of(const c10::OperatorHandle& op) {
   const auto [entry, added] = facts_.try_emplace(&op.schema());
   if (added) entry->second = look_up(op);
   return entry->second;
+}
+
+bool draws(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
+  if (!facts.random || !facts.dropout) return facts.random;
+  const c10::IValue& probability = arguments[*facts.dropout];
+  return !probability.isDouble() || probability.toDouble() != 0;
 }
 
 std::vector<uint32_t> unsaid_writes(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {

@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -11,18 +12,19 @@ namespace sinter::frontend {
 
 /// What an operator's schema, tags and name say about every call of it.
 struct OpFacts {
-  std::string name;               ///< "aten::add.Tensor"
-  std::vector<uint32_t> mutates;  ///< positions of the arguments a call writes, by the schema
-  std::string functional;         ///< the overload that takes the same other arguments and writes none; or empty
-  bool composite = false;         ///< has a kernel that calls other operators
-  bool random = false;            ///< draws from a generator
-  bool impure = false;            ///< has effects the schema does not tell
-  bool view_in_place = false;     ///< changes sizes and strides of its argument, not its data (t_, squeeze_)
-  bool reads_host = false;        ///< brings data of a tensor to the host
-  bool sizes_from_data = false;   ///< the sizes of its results depend on the data of its arguments
-  bool metadata_only = false;     ///< answers from sizes, dtypes and devices: nothing to record
-  bool makes_cpu_memory = false;  ///< a factory; together with a CPU result: memory the program may fill itself
-  bool uninitialised = false;     ///< its result has no defined content (empty)
+  std::string name;                 ///< "aten::add.Tensor"
+  std::vector<uint32_t> mutates;    ///< positions of the arguments a call writes, by the schema
+  std::string functional;           ///< the overload that takes the same other arguments and writes none; or empty
+  bool composite = false;           ///< has a kernel that calls other operators
+  bool random = false;              ///< draws from a generator
+  std::optional<uint32_t> dropout;  ///< position of the probability at zero of which a random one draws nothing
+  bool impure = false;              ///< has effects the schema does not tell
+  bool view_in_place = false;       ///< changes sizes and strides of its argument, not its data (t_, squeeze_)
+  bool reads_host = false;          ///< brings data of a tensor to the host
+  bool sizes_from_data = false;     ///< the sizes of its results depend on the data of its arguments
+  bool metadata_only = false;       ///< answers from sizes, dtypes and devices: nothing to record
+  bool makes_cpu_memory = false;    ///< a factory; together with a CPU result: memory the program may fill itself
+  bool uninitialised = false;       ///< its result has no defined content (empty)
 };
 
 /// Looks facts up once per operator. Not thread-safe.
@@ -33,6 +35,9 @@ class OpFactsCache {
  private:
   std::unordered_map<const c10::FunctionSchema*, OpFacts> facts_;
 };
+
+/// True when this very call draws from a generator: attention without dropout does not.
+[[nodiscard]] bool draws(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
 
 /// Arguments that a call writes although its schema does not say so: running statistics of batch norm in training.
 /// `arguments` are those of the call.

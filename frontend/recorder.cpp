@@ -142,6 +142,7 @@ std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op,
          pending.frames, pending.module);
     return std::nullopt;
   }
+  pending.draws = draws(facts, arguments);
   note_writes(arguments, pending);
   if (!recording_) return std::nullopt;
   return pending;
@@ -258,7 +259,7 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
   if (!check_written(pending, tensors)) return;
 
   const bool views = facts.view_in_place && !facts.functional.empty();
-  ir::Call call{views ? facts.functional : facts.name, {}, {}, facts.random, facts.impure};
+  ir::Call call{views ? facts.functional : facts.name, {}, {}, pending.draws, facts.impure};
   if (!views) {
     call.mutates = pending.mutates;
     call.functional = facts.functional;

@@ -42,6 +42,7 @@ class Recorder : public c10::DebugInfoBase {
     std::string owner;   ///< of the parameters among the arguments
     bool owned = true;   ///< all tensor arguments belong to `owner`
     bool reads_cuda = false;
+    bool draws = false;              ///< from a generator
     std::vector<ir::ValueId> roots;  ///< of the tensor arguments: whose memory results may be views of
     Frames frames;
     std::optional<StatedPlace> stated;  ///< what the program itself says about where it is

@@ -183,6 +183,20 @@ TEST(Facts, random_operators_are_marked) {
   EXPECT_TRUE(shows(trace, "aten.bernoulli(%sigmoid, none) random"));
 }
 
+TEST(Facts, attention_is_random_with_dropout_only) {
+  const auto attention = [](double dropout) {
+    return trace_of(
+        [dropout](const at::Tensor& x) {
+          const at::Tensor q = x.expand({1, 2, 4, 6}).contiguous();
+          return at::scaled_dot_product_attention(q, q, q, {}, dropout);
+        },
+        at::rand({6}));
+  };
+  EXPECT_TRUE(shows(attention(0), "scaled_dot_product_flash_attention"));
+  EXPECT_FALSE(shows(attention(0), " random"));
+  EXPECT_TRUE(shows(attention(0.5), " random"));
+}
+
 TEST(Facts, a_generator_is_kept_beside_the_graph) {
   auto generator = at::detail::createCPUGenerator(7);
   const Trace trace = trace_of([&](const at::Tensor& x) { return x + torch::rand({6}, generator); }, small());
