@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <variant>
 
 #include "compiler/generate.h"
 #include "compiler/ir/print.h"
@@ -23,8 +24,12 @@ auto timed(EntryReport& report, const std::string& phase, Work&& work) {
   return result;
 }
 
+/// What every call of the function runs, without what is computed once.
 void record_externs(const Plan& plan, EntryReport& report) {
-  for (const ExternCall& call : plan.calls) {
+  for (const Step& step : plan.steps) {
+    const auto* run = std::get_if<RunCall>(&step);
+    if (run == nullptr) continue;
+    const ExternCall& call = plan.calls.at(run->call);
     auto known = std::find_if(report.externs.begin(), report.externs.end(),
                               [&](const ExternRecord& record) { return record.op == call.op; });
     if (known == report.externs.end()) known = report.externs.insert(known, {call.op, 0, {}});

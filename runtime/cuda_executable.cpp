@@ -47,6 +47,11 @@ class CudaExecutable final : public PlanExecutable {
     parts_.driver.check(parts_.driver.stream_synchronize(stream()), "cuStreamSynchronize");
   }
 
+  [[nodiscard]] bool may_wait() const override {
+    const ContextScope scope(parts_.driver, context_);
+    return !is_recording(stream());
+  }
+
   /// True when the stream is being recorded by the caller (or cannot tell): his graph gets the launches themselves.
   [[nodiscard]] bool is_recording(CUstream stream) const {
     CUstreamCaptureStatus status{};
@@ -57,7 +62,7 @@ class CudaExecutable final : public PlanExecutable {
   /// Runs the call through the graph, recorded at the first one. False when the plan launches directly.
   bool replayed(Frame& frame) {
     const CUstream current = stream();
-    if (is_recording(current)) return false;
+    if (is_recording(current) || (kept() == nullptr && !plan().once.empty())) return false;
     std::lock_guard lock(mutex_);
     if (graph_ == nullptr && !record(frame, current)) return false;
     if (has_kept_outputs()) share_frozen(frame);

@@ -27,7 +27,8 @@ class Executable {
                                            const ExecutableOptions& options, EntryReport& report);
   virtual ~Executable() = default;
 
-  /// Runs Plan::once, keeping `frozen` buffers. Call once, before the first run, with inputs and state bound.
+  /// Runs Plan::once, keeping `frozen` buffers; while the caller records the stream every run computes them instead.
+  /// Call once, before the first run, with inputs and state bound.
   virtual void prepare(Frame& frame) = 0;
   /// Runs one call. On entry `frame` holds inputs, state and content; on return it holds the outputs too.
   virtual void run(Frame& frame) = 0;

@@ -7,7 +7,7 @@
 namespace sinter::runtime {
 
 PlanExecutable::PlanExecutable(std::shared_ptr<const Plan> plan, Host& host)
-    : plan_(std::move(plan)), host_(host), steps_(flatten(*plan_, plan_->steps)) {
+    : plan_(std::move(plan)), host_(host), once_(flatten(*plan_, plan_->once)), steps_(flatten(*plan_, plan_->steps)) {
   for (uint32_t i = 0; i < plan_->buffers.size(); ++i) {
     if (plan_->buffers[i].kind == BufferKind::frozen) frozen_.push_back(BufferId{i});
   }
@@ -25,8 +25,8 @@ PlanExecutable::PlanExecutable(std::shared_ptr<const Plan> plan, Host& host)
 }
 
 void PlanExecutable::prepare(Frame& frame) {
-  if (plan_->once.empty()) return;
-  execute(flatten(*plan_, plan_->once), frame);
+  if (plan_->once.empty() || !may_wait()) return;
+  execute(once_, frame);
   wait();
   kept_ = host_.make_frame(*plan_);
   for (BufferId buffer : frozen_) kept_->share(buffer, frame, buffer);
@@ -38,8 +38,9 @@ void PlanExecutable::run(Frame& frame) {
   copy_kept_outputs(frame);
 }
 
-void PlanExecutable::share_frozen(Frame& frame) const {
-  if (kept_ == nullptr) return;
+void PlanExecutable::share_frozen(Frame& frame) {
+  if (plan_->once.empty()) return;
+  if (kept_ == nullptr) return execute(once_, frame);
   for (BufferId buffer : frozen_) frame.share(buffer, *kept_, buffer);
 }
 

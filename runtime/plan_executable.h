@@ -24,9 +24,11 @@ class PlanExecutable : public Executable {
   virtual void copy_on_device(void* to, const void* from, int64_t bytes) = 0;
   /// Waits for what `execute` started on this thread.
   virtual void wait() = 0;
+  /// False while nothing may be waited for: the caller records the stream.
+  [[nodiscard]] virtual bool may_wait() const { return true; }
 
-  /// Binds the frozen buffers in a call's frame.
-  void share_frozen(Frame& frame) const;
+  /// Binds the frozen buffers in a call's frame; computes them there when none were kept.
+  void share_frozen(Frame& frame);
   /// Gives outputs that lie in frozen or content memory a copy of it: the caller may write to them.
   void copy_kept_outputs(Frame& frame);
   [[nodiscard]] bool has_kept_outputs() const { return !kept_outputs_.empty(); }
@@ -34,12 +36,13 @@ class PlanExecutable : public Executable {
   [[nodiscard]] const Plan& plan() const { return *plan_; }
   [[nodiscard]] Host& host() const { return host_; }
   [[nodiscard]] const Program& steps() const { return steps_; }
-  /// Holds the frozen buffers; null when there are none.
+  /// Holds the frozen buffers; null when there are none, or none could be kept.
   [[nodiscard]] const Frame* kept() const { return kept_.get(); }
 
  private:
   std::shared_ptr<const Plan> plan_;
   Host& host_;
+  Program once_;
   Program steps_;
   std::vector<BufferId> frozen_;
   std::unique_ptr<Frame> kept_;

@@ -9,23 +9,34 @@ namespace sinter::passes {
 
 using namespace ir;
 
-std::vector<bool> frozen_nodes(const Graph& graph) {
+namespace {
+
+constexpr int64_t most_bytes_unasked = int64_t{1} << 20;
+
+bool is_small(const Graph& graph, const Node& node) {
+  int64_t bytes = 0;
+  for (ValueId result : node.results) bytes += graph.type(result).numel() * bytes_of(graph.type(result).dtype);
+  return bytes <= most_bytes_unasked;
+}
+
+}  // namespace
+
+std::vector<bool> frozen_nodes(const Graph& graph, bool freeze) {
   std::vector<bool> owned_by_caller(graph.value_count(), false);
   for (ValueId output : graph.outputs) owned_by_caller[view_source(graph, output).base.index] = true;
 
   std::vector<bool> frozen(graph.node_count(), false);
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (node.as<State>()) frozen[id.index] = true;
+    if (node.as<State>()) frozen[id.index] = freeze;
     if (node.as<State>() || node.as<Input>() || node.as<Constant>() || has_effect(node)) continue;
-    bool from_state = true;
+    bool kept = freeze || node.as<View>() || is_small(graph, node);
     for (const Arg& arg : node.args) {
-      for_each_value(arg, [&](ValueId value) { from_state &= frozen[graph.value(value).producer.index]; });
+      for_each_value(arg, [&](ValueId value) { kept = kept && frozen[graph.value(value).producer.index]; });
     }
-    const bool kept = std::none_of(node.results.begin(), node.results.end(), [&](ValueId result) {
-      return owned_by_caller[result.index] || graph.value(result).alias.has_value();
-    });
-    frozen[id.index] = from_state && kept;
+    frozen[id.index] = kept && std::none_of(node.results.begin(), node.results.end(), [&](ValueId result) {
+                         return owned_by_caller[result.index] || graph.value(result).alias.has_value();
+                       });
   }
   return frozen;
 }

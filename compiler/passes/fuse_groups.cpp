@@ -42,7 +42,7 @@ FuseGroups::FuseGroups(const Graph& graph, bool freeze)
       consumers_(graph.node_count()),
       escapes_(graph.value_count(), false),
       users_(graph.value_count()),
-      frozen_(freeze ? frozen_nodes(graph) : std::vector<bool>(graph.node_count(), false)),
+      frozen_(frozen_nodes(graph, freeze)),
       position_(graph.node_count(), 0) {
   for (size_t i = 0; i < graph.order().size(); ++i) {
     const NodeId id = graph.order()[i];

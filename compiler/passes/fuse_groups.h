@@ -9,7 +9,7 @@ namespace sinter::passes {
 /// A partition of a graph's primitives into regions. Starts with every primitive alone.
 class FuseGroups {
  public:
-  /// With `freeze`, primitives that depend on state alone never join others.
+  /// Primitives that are computed once (frozen.h) never join others.
   FuseGroups(const ir::Graph& graph, bool freeze);
 
   /// Joins regions, those that save most bytes first, until no pair can be joined. Returns the number of joins.

@@ -21,7 +21,7 @@ int64_t bytes_of_type(const Type& type) { return type.span() * bytes_of(type.dty
 MemoryPlanner::MemoryPlanner(const Graph& graph, const PassContext& context, Temporaries temporaries)
     : graph_(graph),
       temporaries_(temporaries),
-      frozen_(context.freeze ? frozen_nodes(graph) : std::vector<bool>(graph.node_count(), false)),
+      frozen_(frozen_nodes(graph, context.freeze)),
       is_output_(graph.value_count(), false),
       crosses_(graph.value_count(), false),
       uses_(use_counts(graph)),

@@ -57,6 +57,21 @@ TEST(Compile, reports_a_phase_for_every_pass_and_the_calls_that_stay) {
   EXPECT_EQ(report.externs[0].modules, (std::vector<std::string>{"fc1", "fc2"}));
 }
 
+TEST(Compile, counts_no_call_that_is_made_once) {
+  EntryReport report;
+  const Plan plan = compile_text(R"(
+graph @g on cpu (%x: f32[8,8]) -> (%c) {
+  %a = call aten.eye(8, dtype(f32), none, none, none) : f32[8,8]
+  %b = call aten.mm(%a, %a) : f32[8,8]
+  %c = call aten.mm(%b, %x) : f32[8,8]
+})",
+                                 Backend::llvm, report);
+  EXPECT_EQ(plan.once.size(), 3u) << print(plan);
+  ASSERT_EQ(report.externs.size(), 1u);
+  EXPECT_EQ(report.externs[0].op, "aten::mm");
+  EXPECT_EQ(report.externs[0].calls, 1);
+}
+
 TEST(Compile, writes_equal_kernels_once) {
   EntryReport report;
   const Plan plan = compile_text(R"(
