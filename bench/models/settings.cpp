@@ -15,7 +15,12 @@ double value_of(const Settings& settings, std::string_view name) {
 }
 
 int64_t integer_of(const Settings& settings, std::string_view name) {
-  return static_cast<int64_t>(value_of(settings, name));
+  const double value = value_of(settings, name);
+  constexpr double most = 1 << 30;
+  if (value < 0 || value > most || value != std::floor(value)) {
+    throw UserError("setting '" + std::string(name) + "' is not a whole number from 0 on");
+  }
+  return static_cast<int64_t>(value);
 }
 
 void randomise(torch::nn::Module& module) {

@@ -5,7 +5,8 @@
 /// Factories of the built-in models; models() lists them.
 namespace sinter::bench {
 
-/// The setting of that name. Every row lists the settings that its builder asks for.
+/// The setting of that name. Every row lists the settings that its builder asks for. Throws UserError where a whole
+/// number is asked for and there is none.
 [[nodiscard]] double value_of(const Settings& settings, std::string_view name);
 [[nodiscard]] int64_t integer_of(const Settings& settings, std::string_view name);
 

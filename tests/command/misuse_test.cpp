@@ -34,6 +34,14 @@ TEST(Misuse, an_unknown_option_is_named) { expect_misuse({"run", "gelu", "--moed
 
 TEST(Misuse, a_missing_model_is_named) { expect_misuse({"run"}, {"model is required"}); }
 
+TEST(Misuse, a_setting_is_one_of_the_models_and_a_number_it_can_have) {
+  expect_misuse({"run", "vgg16", "--set", "hiden=64"}, {"no setting 'hiden'", "Known: hidden"});
+  expect_misuse({"run", "gelu", "--set", "depth=2"}, {"no setting 'depth'", "Known: none"});
+  expect_misuse({"run", "vgg16", "--set", "hidden"}, {"setting 'hidden' is not a name and a number", "depth=2"});
+  expect_misuse({"run", "vgg16", "--set", "hidden=1.5"}, {"setting 'hidden' is not a whole number"});
+  expect_misuse({"run", "vgg16", "--set", "hidden=-1"}, {"setting 'hidden' is not a whole number"});
+}
+
 TEST(Misuse, an_unknown_mode_lists_the_known_ones) {
   expect_misuse({"run", "gelu", "--mode", "fast"}, {"mode 'fast' is unknown", "default, reduce-overhead"});
   expect_misuse({"bench", "gelu", "--mode", "fast"}, {"mode 'fast' is unknown", "default, reduce-overhead"});
