@@ -47,9 +47,8 @@ TEST(Commands, run_writes_its_report_as_json) {
 }
 
 TEST(Commands, explain_lists_kernels_calls_and_guards) {
-  expect_output(
-      {"explain", "gelu_mlp", "--device", "cpu", "--input", "f32[2,768]"},
-      {"compiled", "kernel fused_", "extern aten::addmm x2", "guard  state fc1.weight", "check passed"});
+  expect_output({"explain", "gelu_mlp", "--device", "cpu", "--input", "f32[2,768]"},
+                {"compiled", "kernel fused_", "extern aten::addmm x2", "guard  state fc1.weight", "check passed"});
 }
 
 TEST(Commands, dump_prints_a_graph_that_opt_reads) {
