@@ -47,6 +47,13 @@ int opt(const OptOptions& options);
 
 int list_models();
 
+struct OpsOptions {
+  std::string pattern;  ///< part of the names to list; empty: all
+  std::string how;      ///< "fused", "called", ...; empty: all
+};
+/// Lists ATen's operators and what becomes of each when it is captured.
+int ops(const OpsOptions& options);
+
 struct BenchOptions {
   TargetOptions target;  ///< model empty: the standard set for the device
   std::vector<std::string> modes{"default", "reduce-overhead"};

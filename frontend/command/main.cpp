@@ -66,6 +66,9 @@ class Program {
     opt_app->add_option("--pass", opt_.passes, "a pass to run; once for each, in order")->allow_extra_args(false);
     opt_app->add_flag("--list", opt_.list, "list the passes");
     app_.add_subcommand("models", "list the built-in models");
+    auto* ops_app = app_.add_subcommand("ops", "list ATen's operators and what becomes of each");
+    ops_app->add_option("pattern", ops_.pattern, "part of the names to list");
+    ops_app->add_option("--how", ops_.how, "fused, decomposed, opened, called, ends or answered");
     add_child(*app_.add_subcommand("bench-child", "one measurement of bench, in its own process")->group(""));
   }
 
@@ -83,6 +86,7 @@ class Program {
     if (app_.got_subcommand("demo")) return demo(bench_);
     if (app_.got_subcommand("dump")) return dump(dump_);
     if (app_.got_subcommand("opt")) return opt(opt_);
+    if (app_.got_subcommand("ops")) return ops(ops_);
     if (app_.got_subcommand("bench-child")) return bench_child(child_, kind_, bench_.budget, child_file_);
     return list_models();
   }
@@ -128,6 +132,7 @@ class Program {
   BenchOptions bench_;
   DumpOptions dump_;
   OptOptions opt_;
+  OpsOptions ops_;
   TargetOptions child_;
   std::string kind_;
   std::string child_file_;

@@ -46,6 +46,15 @@ TEST(Commands, run_writes_its_report_as_json) {
   EXPECT_EQ(report.at("entries").at(0).at("captured_calls"), 5) << "div, erf, add and two muls";
 }
 
+TEST(Commands, ops_lists_what_becomes_of_every_aten_operator) {
+  expect_output({"ops"},
+                {"fused       aten::mul.Tensor\n", "fused       aten::mul_.Tensor\n", "decomposed  aten::gelu\n",
+                 "decomposed  aten::native_batch_norm\n", "called      aten::addmm\n", "opened      aten::linear\n",
+                 "ends        aten::_local_scalar_dense  reads a tensor to the host\n",
+                 "ends        aten::nonzero  the sizes of its results depend on data\n"});
+  expect_output({"ops", "conv", "--how", "called"}, {"called      aten::convolution\n"});
+}
+
 TEST(Commands, explain_lists_kernels_calls_and_guards) {
   expect_output({"explain", "gelu_mlp", "--device", "cpu", "--input", "f32[2,768]"},
                 {"compiled", "kernel fused_", "extern aten::addmm x2", "guard  state fc1.weight", "check passed"});

@@ -42,6 +42,11 @@ TEST(Misuse, a_setting_is_one_of_the_models_and_a_number_it_can_have) {
   expect_misuse({"run", "vgg16", "--set", "hidden=-1"}, {"setting 'hidden' is not a whole number"});
 }
 
+TEST(Misuse, an_unknown_operator_or_kind_of_coverage_is_named) {
+  expect_misuse({"ops", "no_such_operator"}, {"no operator has 'no_such_operator' in its name"});
+  expect_misuse({"ops", "--how", "fussed"}, {"'fussed' is no kind of coverage", "fused, decomposed, opened"});
+}
+
 TEST(Misuse, an_unknown_mode_lists_the_known_ones) {
   expect_misuse({"run", "gelu", "--mode", "fast"}, {"mode 'fast' is unknown", "default, reduce-overhead"});
   expect_misuse({"bench", "gelu", "--mode", "fast"}, {"mode 'fast' is unknown", "default, reduce-overhead"});
