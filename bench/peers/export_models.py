@@ -1,6 +1,6 @@
 """Writes the benchmark's models as files, for `sinter run NAME.pt2 --inputs NAME.inputs.pt --check NAME.result.pt`.
 
-    python bench/peers/export_models.py FOLDER [--dtype f16] [--device cuda] [NAME ...]
+    python bench/peers/export_models.py FOLDER [NAME ...] [--dtype f16] [--device cuda]
 
 NAME.pt2 is torch.export's, NAME.pt a TorchScript trace; results are Python's own, in that dtype on that device.
 """

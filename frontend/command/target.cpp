@@ -127,17 +127,19 @@ c10::IValue call(const sinter::Compiled<Forward>& compiled, const Tensors& input
   }
 }
 
-bench::Accuracy accuracy_of(const Target& target, const c10::IValue& compiled, const Tensors& inputs) {
-  const c10::IValue eager = target.forward(inputs);
-  c10::IValue exact = eager;
+std::optional<Tensors> float64_results(const Target& target, const Tensors& inputs) {
+  Tensors wide;
+  for (const at::Tensor& input : inputs) wide.push_back(input.is_floating_point() ? input.to(at::kDouble) : input);
   try {
-    Tensors wide;
-    for (const at::Tensor& input : inputs) wide.push_back(input.is_floating_point() ? input.to(at::kDouble) : input);
-    exact = target.in_float64()(wide);
+    return tensors_in(target.in_float64()(wide));
   } catch (const std::exception&) {
-    exact = eager;  // a model that names dtypes of its own does not run in another one
+    return std::nullopt;  // a model that names dtypes of its own does not run in another one
   }
-  return worst_of(tensors_in(compiled), tensors_in(eager), tensors_in(exact));
+}
+
+bench::Accuracy accuracy_of(const Target& target, const c10::IValue& compiled, const Tensors& inputs) {
+  const Tensors eager = tensors_in(target.forward(inputs));
+  return worst_of(tensors_in(compiled), eager, float64_results(target, inputs).value_or(eager));
 }
 
 bench::Accuracy worst_of(const Tensors& compiled, const Tensors& eager, const Tensors& reference) {

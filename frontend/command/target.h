@@ -71,6 +71,9 @@ struct Target {
 /// the model refuses its inputs.
 [[nodiscard]] c10::IValue call(const sinter::Compiled<Forward>& compiled, const Tensors& inputs);
 
+/// Results of the same model in float64; nothing where it names dtypes of its own and so does not run in another.
+[[nodiscard]] std::optional<Tensors> float64_results(const Target& target, const Tensors& inputs);
+
 /// Compiled and eager results of one call against float64; against each other where the model names dtypes of its own,
 /// so that float64 cannot be had. The worst tensor of the result.
 [[nodiscard]] bench::Accuracy accuracy_of(const Target& target, const c10::IValue& compiled, const Tensors& inputs);
