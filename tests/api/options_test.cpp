@@ -21,12 +21,24 @@ TEST_F(OptionsOf, modules_beside_a_module_is_a_user_error) {
   EXPECT_EQ(text.find("modules: the callable is a module itself"), 0) << text;
 }
 
-TEST_F(OptionsOf, an_empty_or_nameless_or_repeated_module_is_a_user_error) {
+TEST_F(OptionsOf, a_missing_or_repeated_module_or_one_of_several_without_a_name_is_a_user_error) {
   ConvBnRelu model;
-  EXPECT_NE(user_error([&] { return compile(erf_gelu, {.modules = {{"", model.ptr()}}}); }), "");
+  ConvBnRelu other;
+  EXPECT_NE(user_error([&] { return compile(erf_gelu, {.modules = {{"", model.ptr()}, {"b", other.ptr()}}}); }), "");
   EXPECT_NE(user_error([&] { return compile(erf_gelu, {.modules = {{"a", nullptr}}}); }), "");
   EXPECT_NE(user_error([&] { return compile(erf_gelu, {.modules = {{"a", model.ptr()}, {"a", model.ptr()}}}); }), "");
   EXPECT_NE(user_error([&] { return compile(std::shared_ptr<ConvBnReluImpl>()); }), "");
+}
+
+TEST_F(OptionsOf, a_single_module_without_a_name_names_its_parts_alone) {
+  ConvBnRelu model;
+  model->eval();
+  auto fast =
+      compile([model](const at::Tensor& x) mutable { return model->forward(x); }, {.modules = {{"", model.ptr()}}});
+  fast(at::randn({1, 3, 4, 4}));
+  const auto text = fast.report().text();
+  EXPECT_NE(text.find("bn"), std::string::npos) << text;
+  EXPECT_EQ(text.find(".bn"), std::string::npos) << text;
 }
 
 TEST_F(OptionsOf, a_verify_period_below_one_is_a_user_error) {
