@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "compiler/passes/aten.h"
+#include "compiler/passes/convolution.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -60,7 +61,7 @@ class LayoutChooser {
   void visit(ir::NodeId id) {
     const Node& node = rewriter_.old().node(id);
     const auto* call = node.as<Call>();
-    if (call != nullptr && wants_channels_last(node, *call)) return convolution(id);
+    if (wants_channels_last(node)) return convolution(id);
     const bool primitive = node.as<ir::Primitive>() != nullptr;
     if (primitive ? primitive_follows(node) : call != nullptr && follows(node, *call)) {
       relay_results(id);
@@ -72,20 +73,13 @@ class LayoutChooser {
     rewriter_.copy(id);
   }
 
-  [[nodiscard]] bool wants_channels_last(const Node& node, const Call& call) const {
-    const bool known = (call.op == "aten::convolution" && node.args.size() == 9) ||
-                       (call.op == "aten::_convolution" && node.args.size() == 13);  // TorchScript's
-    if (!known) return false;
-    const ValueId* input = node.args[0].value();
-    const ValueId* weight = node.args[1].value();
-    const auto* groups = std::get_if<int64_t>(&node.args[8].data);
-    if (input == nullptr || weight == nullptr || groups == nullptr || node.results.size() != 1) return false;
-    const Type& type = rewriter_.old().type(*input);
+  [[nodiscard]] bool wants_channels_last(const Node& node) const {
+    const auto convolution = convolution_of(rewriter_.old(), node);
+    if (!convolution || convolution->depthwise) return false;
+    const Type& type = rewriter_.old().type(convolution->input);
     const bool dtype = ir::is_half(type.dtype) ? device_.channels_last_half
                                                : type.dtype == ir::DType::f32 && device_.channels_last_float;
-    // One group a channel is served by kernels of LibTorch's own, which are row-major.
-    return dtype && is_image(type) && is_image(rewriter_.old().type(node.results[0])) &&
-           (*groups == 1 || *groups < type.sizes[1].value());
+    return dtype && is_image(type) && is_image(rewriter_.old().type(node.results[0]));
   }
 
   [[nodiscard]] const Type& next_type(ValueId old_value) const {
@@ -114,12 +108,12 @@ class LayoutChooser {
 
   void convolution(ir::NodeId id) {
     const Node& node = rewriter_.old().node(id);
-    const auto input = lay_out(*node.args[0].value(), node.scope);
-    const auto weight = lay_out(*node.args[1].value(), node.scope);
-    if (const ValueId* bias = node.args[2].value()) restore(*bias);
+    const auto input = lay_out(*node.args[convolution_input].value(), node.scope);
+    const auto weight = lay_out(*node.args[convolution_weight].value(), node.scope);
+    if (const ValueId* bias = node.args[convolution_bias].value()) restore(*bias);
     const ir::NodeId copy = relay_results(id);
-    rewriter_.next().node(copy).args[0].data = input;
-    rewriter_.next().node(copy).args[1].data = weight;
+    rewriter_.next().node(copy).args[convolution_input].data = input;
+    rewriter_.next().node(copy).args[convolution_weight].data = weight;
   }
 
   /// Copies a node; its images become channels-last.

@@ -12,6 +12,7 @@
 #include "compiler/passes/decompose.h"
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
+#include "compiler/passes/split_bias.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
 
@@ -24,6 +25,7 @@ constexpr std::array rows = {
     PipelineRow{"functionalize", functionalize, Stage::functional,
                 "first: every later pass moves nodes, which is legal on pure values only"},
     PipelineRow{"decompose", decompose, Stage::functional, "before simplifying: primitives are what can be simplified"},
+    PipelineRow{"split_bias", split_bias, Stage::functional, "before canonicalize, which simplifies what it adds"},
     PipelineRow{"canonicalize", canonicalize, Stage::functional,
                 "before cse, which then sees equal things written one way"},
     PipelineRow{"cse", cse, Stage::functional, "before fuse, so that no region computes what another one stores"},

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "compiler/ir/graph.h"
+
+namespace sinter::passes {
+
+/// What passes ask of a convolution of ATen with one result.
+struct Convolution {
+  ir::ValueId input;
+  ir::ValueId weight;
+  std::optional<ir::ValueId> bias;
+  bool depthwise = false;  ///< one group a channel, which kernels of ATen's own serve
+};
+
+/// Positions among the call's args.
+inline constexpr size_t convolution_input = 0;
+inline constexpr size_t convolution_weight = 1;
+inline constexpr size_t convolution_bias = 2;
+
+/// The node as a convolution; nothing where it is none, or its number of groups is no constant.
+[[nodiscard]] std::optional<Convolution> convolution_of(const ir::Graph& graph, const ir::Node& node);
+
+}  // namespace sinter::passes

@@ -1,0 +1,65 @@
+#include "compiler/passes/split_bias.h"
+
+#include <array>
+
+#include "compiler/passes/convolution.h"
+#include "compiler/passes/pointwise.h"
+#include "compiler/passes/rewriter.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+/// True when the bias of this call is better added by a kernel.
+bool is_added_apart(const Graph& graph, const Node& node) {
+  const auto convolution = convolution_of(graph, node);
+  if (!convolution || !convolution->bias || convolution->depthwise) return false;
+  const Type& result = graph.type(node.results[0]);
+  const Type& bias = graph.type(*convolution->bias);
+  return is_kernel_result(graph, result) && is_kernel_operand(graph, {*convolution->bias}) && result.rank() > 2 &&
+         bias.rank() == 1 && bias.dtype == result.dtype;
+}
+
+/// The vector as a view that broadcasts along dim 1 of a value of `rank` dims.
+ValueId per_channel(Rewriter& rewrite, ValueId bias, size_t rank, ScopeId scope) {
+  Type type = rewrite.next().type(bias);
+  for (size_t dim = 2; dim < rank; ++dim) {
+    type.sizes.emplace_back(1);
+    type.strides.emplace_back(1);
+  }
+  return rewrite.add(View{0}, {{bias}}, std::move(type), scope);
+}
+
+void split(Rewriter& rewrite, const Node& node) {
+  const Type& type = rewrite.old().type(node.results[0]);
+  std::vector<Arg> args = rewrite.map_args(node.args);
+  const ValueId bias = *args[convolution_bias].value();
+  args[convolution_bias] = {};
+  const ValueId product = rewrite.add(*node.as<Call>(), std::move(args), type, node.scope);
+  const std::array<Arg, 3> operands{{{product}, {per_channel(rewrite, bias, type.rank(), node.scope)}, {int64_t{1}}}};
+  const auto sum = expand_call(rewrite.next(), "aten::add.Tensor", operands, type, rewrite.map_scope(node.scope));
+  rewrite.set(node.results[0], sum.value());
+}
+
+}  // namespace
+
+PassResult split_bias(Graph& graph, const PassContext& context) {
+  if (context.device.backend != Backend::cuda) return {};
+  PassResult result;
+  Rewriter rewrite(graph);
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (is_added_apart(graph, node)) {
+      split(rewrite, node);
+      ++result.changes;
+    } else {
+      rewrite.copy(id);
+    }
+  }
+  Graph next = rewrite.finish();
+  graph = std::move(next);
+  return result;
+}
+
+}  // namespace sinter::passes
