@@ -34,9 +34,7 @@ void record_externs(const Plan& plan, EntryReport& report) {
                               [&](const ExternRecord& record) { return record.op == call.op; });
     if (known == report.externs.end()) known = report.externs.insert(known, {call.op, 0, {}});
     ++known->calls;
-    auto& modules = known->modules;
-    const bool named = !call.module.empty() && std::find(modules.begin(), modules.end(), call.module) == modules.end();
-    if (named) modules.push_back(call.module);
+    known->modules.push_back(call.module);
   }
 }
 

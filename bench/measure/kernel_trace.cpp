@@ -4,13 +4,16 @@
 #include <cupti.h>
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <span>
+#include <unordered_map>
+
+#include "bench/measure/operator_calls.h"
 
 namespace sinter::bench {
 namespace {
-
-/// CUPTI hands finished buffers to a plain function, which leaves no other place for what it collects.
-std::vector<TracedKernel>* collecting = nullptr;
 
 struct Cupti {
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
@@ -18,8 +21,12 @@ struct Cupti {
   decltype(&cuptiActivityDisable) disable = nullptr;
   decltype(&cuptiActivityFlushAll) flush = nullptr;
   decltype(&cuptiActivityGetNextRecord) next = nullptr;
+  decltype(&cuptiActivityPushExternalCorrelationId) push = nullptr;
+  decltype(&cuptiActivityPopExternalCorrelationId) pop = nullptr;
 
-  [[nodiscard]] bool complete() const { return register_callbacks && enable && disable && flush && next; }
+  [[nodiscard]] bool complete() const {
+    return register_callbacks && enable && disable && flush && next && push && pop;
+  }
 };
 
 template <class Function>
@@ -37,10 +44,26 @@ const Cupti& cupti() {
     find(library, "cuptiActivityDisable", api.disable);
     find(library, "cuptiActivityFlushAll", api.flush);
     find(library, "cuptiActivityGetNextRecord", api.next);
+    find(library, "cuptiActivityPushExternalCorrelationId", api.push);
+    find(library, "cuptiActivityPopExternalCorrelationId", api.pop);
     return api;
   }();
   return loaded;
 }
+
+/// What CUPTI's records say, before kernels and operators are brought together.
+struct Records {
+  struct Kernel {
+    std::string name;
+    double microseconds = 0;
+    uint32_t correlation = 0;  ///< the launch
+  };
+  std::vector<Kernel> kernels;
+  std::unordered_map<uint32_t, uint64_t> calls;  ///< launch to operator call
+};
+
+/// CUPTI hands finished buffers to a plain function, which leaves no other place for what it collects.
+Records* collecting = nullptr;
 
 constexpr size_t buffer_bytes = size_t{8} << 20;
 
@@ -50,32 +73,79 @@ void request_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
   *max_records = 0;
 }
 
+void collect(const CUpti_Activity& record) {
+  if (record.kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+    const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel9&>(record);
+    const double microseconds = static_cast<double>(kernel.end - kernel.start) / 1e3;
+    collecting->kernels.push_back({kernel.name, microseconds, kernel.correlationId});
+  } else if (record.kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
+    const auto& link = reinterpret_cast<const CUpti_ActivityExternalCorrelation&>(record);
+    collecting->calls[link.correlationId] = link.externalId;
+  }
+}
+
 void complete_buffer(CUcontext /*context*/, uint32_t /*stream*/, uint8_t* buffer, size_t /*size*/, size_t valid) {
   CUpti_Activity* record = nullptr;
-  while (collecting != nullptr && cupti().next(buffer, valid, &record) == CUPTI_SUCCESS) {
-    if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
-    const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel9*>(record);
-    collecting->push_back({kernel->name, static_cast<double>(kernel->end - kernel->start) / 1e3});
-  }
+  while (collecting != nullptr && cupti().next(buffer, valid, &record) == CUPTI_SUCCESS) collect(*record);
   std::free(buffer);
+}
+
+/// What CUPTI records while `call` runs, of the given kinds.
+std::optional<Records> record(std::span<const CUpti_ActivityKind> kinds, const std::function<void()>& call) {
+  const Cupti& api = cupti();
+  if (!api.complete()) return std::nullopt;
+  if (api.register_callbacks(request_buffer, complete_buffer) != CUPTI_SUCCESS) return std::nullopt;
+  for (const CUpti_ActivityKind kind : kinds) {
+    if (api.enable(kind) != CUPTI_SUCCESS) return std::nullopt;
+  }
+  Records records;
+  cudaDeviceSynchronize();
+  api.flush(0);
+  collecting = &records;
+  call();
+  cudaDeviceSynchronize();
+  api.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  collecting = nullptr;
+  for (const CUpti_ActivityKind kind : kinds) api.disable(kind);
+  return records;
 }
 
 }  // namespace
 
 std::optional<std::vector<TracedKernel>> trace_kernels(const std::function<void()>& call) {
-  const Cupti& api = cupti();
-  if (!api.complete()) return std::nullopt;
-  if (api.register_callbacks(request_buffer, complete_buffer) != CUPTI_SUCCESS) return std::nullopt;
-  if (api.enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != CUPTI_SUCCESS) return std::nullopt;
+  constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL};
+  auto records = record(kinds, call);
+  if (!records) return std::nullopt;
   std::vector<TracedKernel> kernels;
-  cudaDeviceSynchronize();
-  api.flush(0);
-  collecting = &kernels;
-  call();
-  cudaDeviceSynchronize();
-  api.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-  collecting = nullptr;
-  api.disable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  for (auto& kernel : records->kernels) kernels.push_back({std::move(kernel.name), kernel.microseconds, "", 0});
+  return kernels;
+}
+
+std::optional<std::vector<TracedKernel>> trace_operator_kernels(const std::function<void()>& call) {
+  // A correlation record precedes that of a call of CUDA's API, so those are recorded too.
+  constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME,
+                             CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+  constexpr auto operators = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+  std::vector<std::string> names;  // of the operator calls, in order
+  const auto begin = [&](std::string name) {
+    cupti().push(operators, names.size());
+    names.push_back(std::move(name));
+  };
+  const auto end = [] {
+    uint64_t last = 0;
+    cupti().pop(operators, &last);
+  };
+  const auto records = record(kinds, [&] { watch_operator_calls(begin, end, call); });
+  if (!records) return std::nullopt;
+  std::vector<TracedKernel> kernels;
+  for (const auto& kernel : records->kernels) {
+    TracedKernel& traced = kernels.emplace_back(TracedKernel{kernel.name, kernel.microseconds, "", 0});
+    const auto found = records->calls.find(kernel.correlation);
+    if (found == records->calls.end() || found->second >= names.size()) continue;
+    const auto position = names.begin() + static_cast<std::ptrdiff_t>(found->second);
+    traced.op = *position;
+    traced.call = std::count(names.begin(), position, traced.op);
+  }
   return kernels;
 }
 

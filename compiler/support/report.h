@@ -34,8 +34,8 @@ struct KernelRecord {
 
 struct ExternRecord {
   std::string op;
-  int64_t calls = 0;  ///< per call of the function
-  std::vector<std::string> modules;
+  int64_t calls = 0;                 ///< per call of the function
+  std::vector<std::string> modules;  ///< of each call, in order; empty where none is known
 };
 
 struct GuardMiss {

@@ -15,6 +15,7 @@
 #include "bench/compare/page.h"
 #include "bench/models/model.h"
 #include "compiler/support/errors.h"
+#include "frontend/command/bench_kernels.h"
 #include "frontend/command/commands.h"
 #include "frontend/command/process.h"
 
@@ -76,14 +77,19 @@ std::optional<Json> measure(const TargetOptions& target, const std::string& mode
   return Json::parse(file.read());
 }
 
-/// The compiled function, from an empty kernel cache and then, for its first call, in another process with what the
-/// first one left in it.
-std::optional<Json> measure_compiled(const TargetOptions& target, const std::string& mode, double budget) {
+/// The compiled function, from an empty kernel cache and then, for its first call (and where asked for, its kernels),
+/// in other processes with what the first one left in it.
+std::optional<Json> measure_compiled(const TargetOptions& target, const std::string& mode,
+                                     const BenchOptions& options) {
   const TemporaryFolder cache;
-  auto row = measure(target, mode, "compiled", budget, cache.path());
+  auto row = measure(target, mode, "compiled", options.budget, cache.path());
   if (!row) return row;
-  const auto warm = measure(target, mode, "warm", budget, cache.path());
+  const auto warm = measure(target, mode, "warm", options.budget, cache.path());
   (*row)["warm_s"] = warm ? warm->at("warm_s") : Json(nullptr);
+  if (options.kernels && row->at("device").get<std::string>().starts_with("cuda")) {
+    const auto kernels = measure(target, mode, "kernels", options.budget, cache.path());
+    if (kernels) (*row)["traced"] = kernels->at("traced");
+  }
   return row;
 }
 
@@ -140,7 +146,7 @@ Json make_row(const TargetOptions& target, const std::string& mode, const Json& 
 
 constexpr const char* header =
     "model        input                  device   mode             eager ms  steady ms  speed-up  latency ms  "
-    "unsynced ms  cold s  eager cold s  peak MiB  eager MiB  kernels  eager  break-even  max error\n"
+    "unsynced ms  cold s  warm s  eager cold s  peak MiB  eager MiB  kernels  eager  break-even  max error\n"
     "                                                                                               "
     "   (wrong!)\n";
 
@@ -148,16 +154,25 @@ std::string table_line(const Json& row) {
   const auto mib = [&](const char* key) { return row.at(key).get<double>() / (1 << 20); };
   const std::string pays =
       row.at("break_even_calls").is_null() ? "never" : fmt::format("{:.0f}", row.at("break_even_calls").get<double>());
+  const std::string warm = row.at("warm_s").is_null() ? "-" : fmt::format("{:.3f}", row.at("warm_s").get<double>());
   return fmt::format(
-      "{:<12} {:<22} {:<8} {:<16} {:>8.4g} {:>10.4g} {:>8.2f}x {:>11.4g} {:>12.4g} {:>7.3f} {:>13.3f} {:>9.1f} "
+      "{:<12} {:<22} {:<8} {:<16} {:>8.4g} {:>10.4g} {:>8.2f}x {:>11.4g} {:>12.4g} {:>7.3f} {:>7} {:>13.3f} {:>9.1f} "
       "{:>10.1f} {:>8} {:>6} {:>11} {:>10.3g}\n",
       row.at("model").get<std::string>(), row.at("shape").get<std::string>(), row.at("device").get<std::string>(),
       row.at("mode").get<std::string>(), row.at("eager_ms").get<double>(), row.at("steady_ms").get<double>(),
       row.at("speedup").get<double>(), row.at("latency_ms").get<double>(),
-      row.at("unsynchronised_ms_wrong").get<double>(), row.at("cold_s").get<double>(),
+      row.at("unsynchronised_ms_wrong").get<double>(), row.at("cold_s").get<double>(), warm,
       row.at("eager_cold_s").get<double>(), mib("peak_bytes"), mib("eager_peak_bytes"),
       row.at("kernels").get<int64_t>(), row.at("eager_kernels").get<int64_t>(), pays,
       row.at("max_error").get<double>());
+}
+
+/// Adds what was traced to a row; gives it as text.
+std::string add_kernels(Json& row, const Json& compiled) {
+  const Json traced = compiled.value("traced", Json(nullptr));
+  row["kernel_table"] = traced.is_object() ? traced.at("compiled") : Json(nullptr);
+  row["eager_kernel_table"] = traced.is_object() ? traced.at("eager") : Json(nullptr);
+  return kernels_text(row, traced);
 }
 
 /// The processor's name; empty where the system does not say.
@@ -228,7 +243,7 @@ int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& t
   for (const TargetOptions& target : targets) {
     const auto eager = measure(target, "default", "eager", options.budget, "off");
     for (const std::string& mode : options.modes) {
-      const auto compiled = eager ? measure_compiled(target, mode, options.budget) : std::nullopt;
+      const auto compiled = eager ? measure_compiled(target, mode, options) : std::nullopt;
       if (!compiled || !compiled->at("accuracy").at("ok").get<bool>()) {
         const std::string why = compiled ? compiled->at("accuracy").dump() : "the measuring process failed";
         fmt::print(stderr, "sinter: {} {}: {}\n", target.model, mode,
@@ -236,10 +251,12 @@ int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& t
         code = 1;
         continue;
       }
-      const Json row = make_row(target, mode, *compiled, *eager);
-      fmt::print("{}", table_line(row));
+      Json row = make_row(target, mode, *compiled, *eager);
+      std::string lines = table_line(row);
+      if (options.kernels) lines += add_kernels(row, *compiled);
+      fmt::print("{}", lines);
       std::fflush(stdout);
-      text += table_line(row);
+      text += lines;
       reports += "\n" + compiled->at("report_text").get<std::string>();
       document["rows"].push_back(row);
     }

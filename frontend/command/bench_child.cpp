@@ -10,6 +10,7 @@
 #include "bench/measure/memory.h"
 #include "bench/measure/timer.h"
 #include "compiler/support/errors.h"
+#include "frontend/command/bench_kernels.h"
 #include "frontend/command/commands.h"
 
 namespace sinter::command {
@@ -118,6 +119,7 @@ Json compiled_row(const TargetOptions& options, const Target& target, double bud
 Json measured(const TargetOptions& options, const Target& target, const std::string& kind, double budget) {
   if (kind == "eager") return eager_cold(options, target);
   if (kind == "warm") return warm_start(options, target);
+  if (kind == "kernels") return {{"traced", kernels_of_one_call(options, target)}};
   return compiled_row(options, target, budget);
 }
 

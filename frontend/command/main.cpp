@@ -109,6 +109,7 @@ class Program {
     app.add_option("--report", bench_.text, "write the table and the reports to this file");
     app.add_option("--html", bench_.html, "write the joined rows as a page with plots to this file");
     app.add_option("--budget", bench_.budget, "seconds of timing per measure")->check(CLI::PositiveNumber);
+    app.add_flag("--kernels", bench_.kernels, "also list every GPU kernel of one call, and whose it is");
     auto* from = app.add_option("--from", bench_.from, "join the rows of this result file instead of measuring");
     for (CLI::Option* measuring : app.get_options()) {
       const std::string name = measuring->get_single_name();

@@ -122,6 +122,7 @@ TEST(Commands, bench_writes_every_documented_column) {
                                "steady_ms",
                                "latency_ms",
                                "cold_s",
+                               "warm_s",
                                "verify_s",
                                "eager_cold_s",
                                "phases",
@@ -140,6 +141,22 @@ TEST(Commands, bench_writes_every_documented_column) {
     EXPECT_EQ(row.at("breaks"), 0);
     EXPECT_GT(row.at("steady_ms").get<double>(), 0);
   }
+}
+
+TEST(Commands, bench_says_that_a_cpu_runs_no_gpu_kernels) {
+  const Folder folder;
+  const std::string path = folder.path("rows.json");
+  expect_output({"bench", "gelu", "--device", "cpu", "--input", "f32[64]", "--mode", "default", "--budget", "0.02",
+                 "--kernels", "--json", path},
+                {"warm s", "no GPU kernels: gelu f32[64] default ran on the cpu\n"});
+  EXPECT_TRUE(json::parse(text_of(path)).at("rows").at(0).at("kernel_table").is_null());
+}
+
+TEST(Commands, run_is_the_same_with_ranges_for_a_profiler) {
+  const Ran ran = sinter({"run", "gelu_mlp", "--device", "cpu", "--input", "f32[2,768]"}, {"SINTER_NVTX=1"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  EXPECT_NE(ran.out.find("check passed"), std::string::npos) << ran.out;
 }
 
 /// A row that a peer might have measured of the GELU that the tests run.

@@ -136,6 +136,7 @@ TEST(Misuse, result_files_that_cannot_be_joined_are_named_and_nothing_is_measure
 TEST(Misuse, joining_files_measures_nothing_so_options_of_measuring_are_refused) {
   expect_misuse({"bench", "gelu", "--from", "rows.json"}, {"--from"});
   expect_misuse({"bench", "--mode", "default", "--from", "rows.json"}, {"--from", "--mode"});
+  expect_misuse({"bench", "--kernels", "--from", "rows.json"}, {"--from", "--kernels"});
 }
 
 TEST(Misuse, broken_ir_names_file_line_and_column) {

@@ -1,0 +1,178 @@
+#include "bench/measure/kernel_table.h"
+
+#include <cxxabi.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+namespace sinter::bench {
+namespace {
+
+constexpr size_t widest_name = 64;  ///< in the text
+
+std::string demangled(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return status == 0 && text != nullptr ? std::string(text.get()) : name;
+}
+
+void erase_all(std::string& text, std::string_view part) {
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at)) text.erase(at, part.size());
+}
+
+/// Where the parameters' parenthesis opens that closes at the end of the text; its size where there is none.
+size_t start_of_parameters(const std::string& text) {
+  if (!text.ends_with(')')) return text.size();
+  int depth = 0;
+  for (size_t i = text.size(); i-- > 0;) {
+    if (text[i] == ')') ++depth;
+    if (text[i] == '(' && --depth == 0) return i;
+  }
+  return text.size();
+}
+
+/// Where the name begins behind a return type: after the last blank outside of brackets.
+size_t end_of_type(const std::string& text) {
+  int depth = 0;
+  for (size_t i = text.size(); i-- > 0;) {
+    if (text[i] == '>' || text[i] == ')') ++depth;
+    if (text[i] == '<' || text[i] == '(') --depth;
+    if (text[i] == ' ' && depth == 0) return i + 1;
+  }
+  return 0;
+}
+
+void add_once(std::vector<std::string>& words, const std::string& word) {
+  if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+}
+
+/// One run of a kernel as a row of its own.
+KernelTableRow row_of(const TracedKernel& kernel, const EntryReport& entry) {
+  KernelTableRow row{readable_kernel_name(kernel.name), KernelOrigin::unknown, {}, {}, 1, kernel.microseconds};
+  const auto generated = std::find_if(entry.kernels.begin(), entry.kernels.end(),
+                                      [&](const KernelRecord& record) { return record.name == kernel.name; });
+  if (generated != entry.kernels.end()) {
+    row.origin = KernelOrigin::generated;
+    row.ops = generated->ops;
+    for (const std::string& module : generated->modules) add_once(row.modules, module);
+    return row;
+  }
+  if (kernel.op.empty()) return row;
+  row.origin = KernelOrigin::library;
+  row.ops = {kernel.op};
+  const auto called = std::find_if(entry.externs.begin(), entry.externs.end(),
+                                   [&](const ExternRecord& record) { return record.op == kernel.op; });
+  const auto call = static_cast<size_t>(kernel.call);
+  if (called != entry.externs.end() && call < called->modules.size()) add_once(row.modules, called->modules[call]);
+  return row;
+}
+
+std::string shortened(const std::string& text) {
+  return text.size() <= widest_name ? text : text.substr(0, widest_name - 3) + "...";
+}
+
+std::string some(const std::vector<std::string>& words) {
+  if (words.size() <= 3) return fmt::format("{}", fmt::join(words, ", "));
+  return fmt::format("{}, {} and {} more", words[0], words[1], words.size() - 2);
+}
+
+std::string totals(const std::vector<KernelTableRow>& rows) {
+  std::string text;
+  for (const KernelOrigin origin : {KernelOrigin::generated, KernelOrigin::library, KernelOrigin::unknown}) {
+    int64_t count = 0;
+    double microseconds = 0;
+    for (const KernelTableRow& row : rows) {
+      if (row.origin != origin) continue;
+      count += row.count;
+      microseconds += row.microseconds;
+    }
+    if (count == 0) continue;
+    text += fmt::format("{}{} {} in {:.1f} us", text.empty() ? "  " : ", ", count, to_string(origin), microseconds);
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string readable_kernel_name(const std::string& name) {
+  std::string text = demangled(name);
+  if (text == name) return text;
+  erase_all(text, "(anonymous namespace)::");
+  text.erase(start_of_parameters(text));
+  text.erase(0, end_of_type(text));
+  return text;
+}
+
+void attribute_like(const std::vector<TracedKernel>& direct, std::vector<TracedKernel>& kernels) {
+  // The longest common subsequence of names: longest[i][j] is that of what follows i and j.
+  const size_t rows = kernels.size();
+  const size_t columns = direct.size();
+  std::vector<std::vector<uint32_t>> longest(rows + 1, std::vector<uint32_t>(columns + 1));
+  for (size_t i = rows; i-- > 0;) {
+    for (size_t j = columns; j-- > 0;) {
+      longest[i][j] = kernels[i].name == direct[j].name ? longest[i + 1][j + 1] + 1
+                                                        : std::max(longest[i + 1][j], longest[i][j + 1]);
+    }
+  }
+  for (size_t i = 0, j = 0; i < rows && j < columns;) {
+    if (kernels[i].name == direct[j].name) {
+      kernels[i].op = direct[j].op;
+      kernels[i].call = direct[j].call;
+      ++i;
+      ++j;
+    } else if (longest[i + 1][j] >= longest[i][j + 1]) {
+      ++i;
+    } else {
+      ++j;
+    }
+  }
+}
+
+std::vector<KernelTableRow> kernel_table(const std::vector<TracedKernel>& kernels, const EntryReport& entry) {
+  std::vector<KernelTableRow> rows;
+  for (const TracedKernel& kernel : kernels) {
+    const KernelTableRow one = row_of(kernel, entry);
+    auto known = std::find_if(rows.begin(), rows.end(), [&](const KernelTableRow& row) {
+      return row.name == one.name && row.origin == one.origin && row.ops == one.ops;
+    });
+    if (known == rows.end()) {
+      rows.push_back(one);
+      continue;
+    }
+    known->count += one.count;
+    known->microseconds += one.microseconds;
+    for (const std::string& module : one.modules) add_once(known->modules, module);
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const KernelTableRow& a, const KernelTableRow& b) { return a.microseconds > b.microseconds; });
+  return rows;
+}
+
+std::string to_string(KernelOrigin origin) {
+  switch (origin) {
+    case KernelOrigin::generated:
+      return "generated";
+    case KernelOrigin::library:
+      return "library";
+    case KernelOrigin::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::string to_text(const std::vector<KernelTableRow>& rows) {
+  std::string text =
+      fmt::format("  {:>9} {:>5}  {:<64}  {:<9}  {}\n", "us", "count", "kernel", "origin", "operators, modules");
+  for (const KernelTableRow& row : rows) {
+    text +=
+        fmt::format("  {:>9.1f} {:>5}  {:<64}  {:<9}  {}{}\n", row.microseconds, row.count, shortened(row.name),
+                    to_string(row.origin), some(row.ops), row.modules.empty() ? "" : "  [" + some(row.modules) + "]");
+  }
+  return text + totals(rows);
+}
+
+}  // namespace sinter::bench
