@@ -13,6 +13,7 @@
 #include "frontend/tensor_memory.h"
 #include "runtime/known_functions.h"
 #include "runtime/nvrtc.h"
+#include "runtime/ranges.h"
 
 namespace sinter::frontend {
 namespace {
@@ -207,7 +208,8 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
   OutputRules outputs(graph, *plan);
   auto host = std::make_unique<TorchHost>(plan, captured.trace.opaques);
   const runtime::ExecutableOptions runtime_options{.graphs = options_.mode != Mode::Default,
-                                                   .report_mutex = &entry.record_mutex()};
+                                                   .report_mutex = &entry.record_mutex(),
+                                                   .ranges = runtime::nvtx_ranges()};
   auto executable = runtime::Executable::build(plan, *host, runtime_options, record);
 
   const c10::OptionalDeviceGuard device(

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <span>
 
-#include "runtime/interpret.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/llvm_jit.h"
 #include "runtime/plan_executable.h"
@@ -68,12 +67,12 @@ class CpuExecutor {
 
 class CpuExecutable final : public PlanExecutable {
  public:
-  CpuExecutable(std::shared_ptr<const Plan> plan, Host& host, CpuKernels kernels)
-      : PlanExecutable(std::move(plan), host), kernels_(std::move(kernels)) {}
+  CpuExecutable(std::shared_ptr<const Plan> plan, Host& host, CpuKernels kernels, Ranges* ranges)
+      : PlanExecutable(std::move(plan), host, ranges), kernels_(std::move(kernels)) {}
 
  private:
   void execute(const Program& program, Frame& frame) override {
-    interpret(program, frame, CpuExecutor(plan(), host(), kernels_));
+    run_steps(program, frame, CpuExecutor(plan(), host(), kernels_));
   }
   void copy_on_device(void* to, const void* from, int64_t bytes) override {
     std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -85,7 +84,8 @@ class CpuExecutable final : public PlanExecutable {
 
 }  // namespace
 
-std::unique_ptr<Executable> build_cpu_executable(std::shared_ptr<const Plan> plan, Host& host, EntryReport& report) {
+std::unique_ptr<Executable> build_cpu_executable(std::shared_ptr<const Plan> plan, Host& host,
+                                                 const ExecutableOptions& options, EntryReport& report) {
   const std::vector<uint32_t> launched = launched_kernels(*plan);
   const Stopwatch stopwatch;
   CpuKernels kernels(plan->kernels.size());
@@ -101,7 +101,7 @@ std::unique_ptr<Executable> build_cpu_executable(std::shared_ptr<const Plan> pla
   report.add_phase("load", 0);
   for (const uint32_t kernel : launched) note_problem(report, kernels[kernel]->provenance());
   report.kernels.insert(report.kernels.end(), records.begin(), records.end());
-  return std::make_unique<CpuExecutable>(std::move(plan), host, std::move(kernels));
+  return std::make_unique<CpuExecutable>(std::move(plan), host, std::move(kernels), options.ranges);
 }
 
 }  // namespace sinter::runtime

@@ -8,6 +8,6 @@ namespace sinter::runtime {
 
 /// Executable::build for plans of the LLVM back end.
 [[nodiscard]] std::unique_ptr<Executable> build_cpu_executable(std::shared_ptr<const Plan> plan, Host& host,
-                                                               EntryReport& report);
+                                                               const ExecutableOptions& options, EntryReport& report);
 
 }  // namespace sinter::runtime

@@ -3,7 +3,6 @@
 #include <atomic>
 
 #include "runtime/cuda_graph.h"
-#include "runtime/interpret.h"
 #include "runtime/plan_executable.h"
 #include "runtime/stopwatch.h"
 
@@ -14,7 +13,7 @@ class CudaExecutable final : public PlanExecutable {
  public:
   CudaExecutable(std::shared_ptr<const Plan> shared_plan, Host& given_host, std::vector<CudaKernel> kernels,
                  const ExecutableOptions& options, EntryReport& report)
-      : PlanExecutable(std::move(shared_plan), given_host),
+      : PlanExecutable(std::move(shared_plan), given_host, options.ranges),
         context_(Driver::get().context_of(plan().device.index)),
         kernels_(std::move(kernels)),
         parts_{plan(), host(), Driver::get(), kernels_},
@@ -23,18 +22,18 @@ class CudaExecutable final : public PlanExecutable {
         report_mutex_(options.report_mutex),
         graphs_(options.graphs) {}
 
-  void run(Frame& frame) override {
+ private:
+  void run_call(Frame& frame) override {
     const ContextScope scope(parts_.driver, context_);
     if (graphs_ && replayed(frame)) return;
-    PlanExecutable::run(frame);
+    PlanExecutable::run_call(frame);
   }
 
- private:
   [[nodiscard]] CUstream stream() const { return static_cast<CUstream>(host().current_stream(plan().device)); }
 
   void execute(const Program& program, Frame& frame) override {
     const ContextScope scope(parts_.driver, context_);
-    interpret(program, frame, CudaExecutor(parts_, stream()));
+    run_steps(program, frame, CudaExecutor(parts_, stream()));
   }
   void copy_on_device(void* to, const void* from, int64_t bytes) override {
     parts_.driver.check(

@@ -8,7 +8,7 @@ namespace sinter::runtime {
 std::unique_ptr<Executable> Executable::build(std::shared_ptr<const Plan> plan, Host& host,
                                               const ExecutableOptions& options, EntryReport& report) {
   if (plan->backend == Backend::cuda) return build_cuda_executable(std::move(plan), host, options, report);
-  return build_cpu_executable(std::move(plan), host, report);
+  return build_cpu_executable(std::move(plan), host, options, report);
 }
 
 }  // namespace sinter::runtime

@@ -11,10 +11,13 @@
 
 namespace sinter::runtime {
 
+class Ranges;
+
 struct ExecutableOptions {
   bool graphs = false;  ///< record a CUDA Graph and replay it (CUDA plans only)
   /// Held while `run` adds to the report after the build ("record", notes, graphs); none where nobody else reads it.
   std::mutex* report_mutex = nullptr;
+  Ranges* ranges = nullptr;  ///< told of calls and, in direct launches, of steps; null: nobody. Outlives the executable
 };
 
 /// A plan with its kernels built. Thread-safe: calls of several threads take turns where they share a recorded graph.

@@ -6,8 +6,12 @@
 
 namespace sinter::runtime {
 
-PlanExecutable::PlanExecutable(std::shared_ptr<const Plan> plan, Host& host)
-    : plan_(std::move(plan)), host_(host), once_(flatten(*plan_, plan_->once)), steps_(flatten(*plan_, plan_->steps)) {
+PlanExecutable::PlanExecutable(std::shared_ptr<const Plan> plan, Host& host, Ranges* ranges)
+    : plan_(std::move(plan)),
+      host_(host),
+      ranges_(ranges),
+      once_(flatten(*plan_, plan_->once)),
+      steps_(flatten(*plan_, plan_->steps)) {
   for (uint32_t i = 0; i < plan_->buffers.size(); ++i) {
     if (plan_->buffers[i].kind == BufferKind::frozen) frozen_.push_back(BufferId{i});
   }
@@ -33,6 +37,11 @@ void PlanExecutable::prepare(Frame& frame) {
 }
 
 void PlanExecutable::run(Frame& frame) {
+  const RangeScope range(ranges_, plan_->name);
+  run_call(frame);
+}
+
+void PlanExecutable::run_call(Frame& frame) {
   share_frozen(frame);
   execute(steps_, frame);
   copy_kept_outputs(frame);

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "runtime/executable.h"
+#include "runtime/interpret.h"
 #include "runtime/program.h"
+#include "runtime/ranges.h"
 
 namespace sinter::runtime {
 
@@ -12,12 +14,14 @@ namespace sinter::runtime {
 /// their own.
 class PlanExecutable : public Executable {
  public:
-  PlanExecutable(std::shared_ptr<const Plan> plan, Host& host);
+  PlanExecutable(std::shared_ptr<const Plan> plan, Host& host, Ranges* ranges);
 
   void prepare(Frame& frame) final;
-  void run(Frame& frame) override;
+  void run(Frame& frame) final;
 
  protected:
+  /// One call, its range open.
+  virtual void run_call(Frame& frame);
   /// Runs a program of this plan over a frame.
   virtual void execute(const Program& program, Frame& frame) = 0;
   /// Copies memory of this plan's device, in order with what `execute` started on this thread.
@@ -26,6 +30,13 @@ class PlanExecutable : public Executable {
   virtual void wait() = 0;
   /// False while nothing may be waited for: the caller records the stream.
   [[nodiscard]] virtual bool may_wait() const { return true; }
+
+  /// Runs a program step by step, each in its range.
+  template <class Executor>
+  void run_steps(const Program& program, Frame& frame, Executor executor) {
+    if (ranges_ == nullptr) return interpret(program, frame, executor);
+    interpret(program, frame, RangedExecutor(executor, *plan_, *ranges_));
+  }
 
   /// Binds the frozen buffers in a call's frame; computes them there when none were kept.
   void share_frozen(Frame& frame);
@@ -42,6 +53,7 @@ class PlanExecutable : public Executable {
  private:
   std::shared_ptr<const Plan> plan_;
   Host& host_;
+  Ranges* ranges_;
   Program once_;
   Program steps_;
   std::vector<BufferId> frozen_;

@@ -1,0 +1,58 @@
+#include "runtime/ranges.h"
+
+#include <nvtx3/nvToolsExt.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+namespace sinter::runtime {
+namespace {
+
+class NvtxRanges final : public Ranges {
+ public:
+  void push(const std::string& text) override {
+    nvtxEventAttributes_t attributes{};
+    attributes.version = NVTX_VERSION;
+    attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    attributes.message.ascii = text.c_str();
+    nvtxDomainRangePushEx(domain_, &attributes);
+  }
+  void pop() noexcept override { nvtxDomainRangePop(domain_); }
+
+ private:
+  nvtxDomainHandle_t domain_ = nvtxDomainCreateA("sinter");
+};
+
+bool asked_for() {
+  const char* value = std::getenv("SINTER_NVTX");
+  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
+
+/// "features.0: aten::convolution"
+std::string behind(const std::string& module, const std::string& what) {
+  return module.empty() ? what : module + ": " + what;
+}
+
+}  // namespace
+
+Ranges* nvtx_ranges() {
+  // Never destroyed: calls may run until the process ends.
+  static Ranges* const ranges = asked_for() ? new NvtxRanges() : nullptr;
+  return ranges;
+}
+
+std::string step_text(const KernelSource& kernel) {
+  std::string modules;
+  for (auto module = kernel.modules.begin(); module != kernel.modules.end(); ++module) {
+    const bool repeated = std::find(kernel.modules.begin(), module, *module) != module;
+    if (module->empty() || repeated) continue;
+    modules += (modules.empty() ? "" : ", ") + *module;
+  }
+  return behind(modules, kernel.name);
+}
+
+std::string step_text(const ExternCall& call) { return behind(call.module, call.op); }
+
+}  // namespace sinter::runtime
