@@ -74,6 +74,25 @@ TEST(Layouts, threads_in_tiles_reach_every_point_once) {
   EXPECT_EQ(compare_all(cases), "");
 }
 
+TEST(Layouts, neighbouring_threads_share_a_filter_that_is_laid_out_anew) {
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16}) {
+    for (const int64_t taps : {3, 9, 14, 25, 49}) {
+      for (const int64_t channels : {3, 40, 64}) {
+        KernelBuilder b("fused_relay", {5, taps, channels});
+        const Slot x = b.input(dtype, {channels * taps, 1, taps});
+        b.output(dtype, x, {channels * taps, channels, 1});
+        cases.push_back(named("relay", b.kernel()));
+      }
+    }
+  }
+  KernelBuilder b("fused_relay", {512, 9, 512});
+  const Slot x = b.input(DType::f32, {4608, 1, 9});
+  b.output(DType::f32, x, {4608, 512, 1});
+  EXPECT_TRUE(contains(text_of(b.kernel()), "first % 9u")) << text_of(b.kernel());
+  EXPECT_EQ(compare_all(cases), "");
+}
+
 TEST(Layouts, narrow_accesses_are_batched) {
   std::vector<Case> cases;
   for (const int64_t rows : {31, 32}) {
