@@ -113,27 +113,13 @@ TEST(Commands, bench_writes_every_documented_column) {
   EXPECT_TRUE(document.at("environment").contains("torch"));
   ASSERT_EQ(document.at("rows").size(), 2U);
   for (const json& row : document.at("rows")) {
-    for (const char* column : {"model",
-                               "device",
-                               "dtype",
-                               "shape",
-                               "mode",
-                               "eager_ms",
-                               "steady_ms",
-                               "latency_ms",
-                               "cold_s",
-                               "warm_s",
-                               "verify_s",
-                               "eager_cold_s",
-                               "phases",
-                               "peak_bytes",
-                               "eager_peak_bytes",
-                               "kernels",
-                               "eager_kernels",
-                               "break_even_calls",
-                               "max_error",
-                               "rms_error",
-                               "breaks"}) {
+    for (const char* column : {"model",     "device",        "dtype",
+                               "shape",     "mode",          "eager_ms",
+                               "steady_ms", "latency_ms",    "cold_s",
+                               "warm_s",    "verify_s",      "eager_cold_s",
+                               "phases",    "peak_bytes",    "eager_peak_bytes",
+                               "kernels",   "eager_kernels", "break_even_calls",
+                               "max_error", "rms_error",     "breaks"}) {
       EXPECT_TRUE(row.contains(column)) << column;
     }
     EXPECT_EQ(row.at("kernels"), 1);
