@@ -79,6 +79,7 @@ Target make_file_target(const TargetOptions& options) {
   target.name = stem(options.model);
   target.device = parse_device(options.device);
   at::manual_seed(options.seed);
+  target.weights = parsed;
   const Model model = load(options, target.device, dtype);
   const std::vector<bench::InputSpec> specs = parse_specs(options);
   Arguments arguments = arguments_of(options, model);

@@ -47,6 +47,7 @@ std::string Target::shape() const {
 std::string Target::dtype() const {
   if (first.empty()) return "none";
   const auto found = std::ranges::find_if(first, [](const at::Tensor& tensor) { return tensor.is_floating_point(); });
+  if (found == first.end() && weights) return std::string(ir::name(*weights));
   const at::Tensor& tensor = found == first.end() ? first.front() : *found;
   return std::string(ir::name(frontend::dtype_of(tensor.scalar_type())));
 }

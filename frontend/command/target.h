@@ -46,10 +46,12 @@ struct Target {
   std::function<Tensors()> draw;              ///< inputs of one call
   Tensors first;                              ///< drawn once; says dtypes and sizes
   at::Device device{at::kCPU};
-  bool owns_tensors = false;  ///< nobody else can write to them
+  std::optional<ir::DType> weights;  ///< dtype of its parameters, where known
+  bool owns_tensors = false;         ///< nobody else can write to them
 
   [[nodiscard]] std::string shape() const;  ///< "f16[1,3,224,224], i64[8]"
-  [[nodiscard]] std::string dtype() const;  ///< of the first input that has floats, else of the first
+  /// Of the first input that has floats, else what the model was converted to or is built in, else of the first input.
+  [[nodiscard]] std::string dtype() const;
 };
 
 /// True for what names a file rather than a built-in model.

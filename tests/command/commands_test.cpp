@@ -138,6 +138,15 @@ TEST(Commands, bench_says_that_a_cpu_runs_no_gpu_kernels) {
   EXPECT_TRUE(json::parse(text_of(path)).at("rows").at(0).at("kernel_table").is_null());
 }
 
+TEST(Commands, bench_gives_the_dtype_of_the_weights_where_inputs_have_none) {
+  const Folder folder;
+  const std::string path = folder.path("rows.json");
+  expect_output({"bench", "gpt", "--device", "cpu", "--dtype", "f64", "--input", "i64[1,4]<8192", "--set", "depth=1",
+                 "--set", "steps=1", "--mode", "default", "--budget", "0.02", "--json", path},
+                {"gpt "});
+  EXPECT_EQ(json::parse(text_of(path)).at("rows").at(0).at("dtype"), "f64");
+}
+
 TEST(Commands, run_is_the_same_with_ranges_for_a_profiler) {
   const Ran ran = sinter({"run", "gelu_mlp", "--device", "cpu", "--input", "f32[2,768]"}, {"SINTER_NVTX=1"});
   EXPECT_EQ(ran.code, 0) << ran.err;
