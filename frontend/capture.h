@@ -19,6 +19,7 @@ namespace sinter::frontend {
 struct StateSlot {
   std::string name;  ///< from StateNames, else "closure.N"
   c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+  at::Tensor read_by_host;  ///< a copy, where the program's course depends on what a small CPU tensor holds
 };
 
 /// A CPU tensor that was filled behind the dispatcher's back, by its content at its first use.

@@ -123,13 +123,13 @@ OpFacts look_up(const c10::OperatorHandle& op) {
   const bool takes_tensor = std::any_of(schema.arguments().begin(), schema.arguments().end(),
                                         [](const auto& argument) { return mentions_tensor(*argument.type()); });
   const auto& returns = schema.returns();
-  const bool only_numbers = !returns.empty() && std::none_of(returns.begin(), returns.end(), is_tensor_result);
+  facts.gives_numbers = !returns.empty() && std::none_of(returns.begin(), returns.end(), is_tensor_result);
   facts.composite = has_composite_kernel(op);
   facts.random = op.hasTag(at::Tag::nondeterministic_seeded) || takes_generator(schema);
   facts.impure = is_impure(op, schema, !facts.mutates.empty());
   facts.view_in_place = op.hasTag(at::Tag::inplace_view);
   facts.metadata_only = holds(kMetadataOnly, schema.name());
-  facts.reads_host = !facts.metadata_only && (op.hasTag(at::Tag::data_dependent_output) || only_numbers);
+  facts.reads_host = !facts.metadata_only && (op.hasTag(at::Tag::data_dependent_output) || facts.gives_numbers);
   facts.sizes_from_data = op.hasTag(at::Tag::dynamic_output_shape);
   facts.uninitialised = holds(kUninitialised, schema.name());
   facts.makes_cpu_memory =

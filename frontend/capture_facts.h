@@ -21,6 +21,7 @@ struct OpFacts {
   bool impure = false;              ///< has effects the schema does not tell
   bool view_in_place = false;       ///< changes sizes and strides of its argument, not its data (t_, squeeze_)
   bool reads_host = false;          ///< brings data of a tensor to the host
+  bool gives_numbers = false;       ///< has results, and none of them holds a tensor
   bool sizes_from_data = false;     ///< the sizes of its results depend on the data of its arguments
   bool metadata_only = false;       ///< answers from sizes, dtypes and devices: nothing to record
   bool makes_cpu_memory = false;    ///< a factory; together with a CPU result: memory the program may fill itself

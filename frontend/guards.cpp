@@ -3,6 +3,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "frontend/convert.h"
 #include "frontend/tensor_memory.h"
@@ -152,7 +153,8 @@ void Guards::add_states(std::span<const StateSlot> states, std::span<const at::T
     }
     const auto references = static_cast<int64_t>(strong.use_count()) - 1 - held_by_results;
     states_.push_back({slot.name, slot.tensor, static_cast<uint32_t>(std::max<int64_t>(references, 1)),
-                       reinterpret_cast<const void*>(address_of(tensor)), tensor.requires_grad(), Layout(tensor)});
+                       reinterpret_cast<const void*>(address_of(tensor)), tensor.requires_grad(), Layout(tensor),
+                       slot.read_by_host});
   }
 }
 
@@ -192,11 +194,18 @@ bool Guards::sharing_holds(size_t index, const detail::Flat& arguments) const {
   return inputs_[index].shares_with < 0;
 }
 
+bool Guards::State::holds_as_read(const c10::TensorImpl& now) const {
+  if (!read_by_host.defined()) return true;
+  const size_t bytes = read_by_host.storage().nbytes();
+  return bytes == 0 ||
+         std::memcmp(reinterpret_cast<const void*>(address_of(now)), read_by_host.const_data_ptr(), bytes) == 0;
+}
+
 bool Guards::state_holds(const State& state) const {
   if (state.tensor.use_count() < state.references) return false;
   const auto& tensor = *state.tensor._unsafe_get_target();
   return reinterpret_cast<const void*>(address_of(tensor)) == state.address && state.layout.fits(tensor) &&
-         (!modes_.grad_mode() || tensor.requires_grad() == state.requires_grad);
+         (!modes_.grad_mode() || tensor.requires_grad() == state.requires_grad) && state.holds_as_read(tensor);
 }
 
 bool Guards::lost() const {
@@ -254,6 +263,8 @@ void Guards::state_misses(const State& state, std::vector<GuardMiss>& out) const
     out.push_back({subject + ": memory", "where it was captured", "elsewhere"});
   }
   state.layout.misses(subject, tensor, out);
+  const bool in_place = reinterpret_cast<const void*>(address_of(tensor)) == state.address && state.layout.fits(tensor);
+  if (in_place && !state.holds_as_read(tensor)) out.push_back({subject + ": value", "what the host read", "another"});
   if (modes_.grad_mode() && tensor.requires_grad() != state.requires_grad) {
     out.push_back({subject + ": requires_grad", yes_no(state.requires_grad), yes_no(tensor.requires_grad())});
   }
@@ -270,7 +281,8 @@ std::vector<std::string> Guards::describe() const {
   }
   for (const auto& state : states_) {
     words.push_back("state " + state.name + ": " + state.layout.text() + " on " + state.layout.device.str() +
-                    ", same memory, at least " + std::to_string(state.references) + " references");
+                    ", same memory, at least " + std::to_string(state.references) + " references" +
+                    (state.read_by_host.defined() ? ", same value" : ""));
   }
   for (auto& line : modes_.describe()) words.push_back(std::move(line));
   if (cuda_device_ >= 0) words.push_back("current CUDA device: " + std::to_string(cuda_device_));

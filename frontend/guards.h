@@ -92,6 +92,9 @@ class Guards {
     const void* address;
     bool requires_grad;
     Layout layout;
+    at::Tensor read_by_host;  ///< what it must hold; undefined: anything
+
+    [[nodiscard]] bool holds_as_read(const c10::TensorImpl& now) const;
   };
 
   [[nodiscard]] bool input_holds(size_t index, const detail::Flat& arguments) const;

@@ -7,6 +7,21 @@
 #include <string_view>
 
 namespace sinter::frontend {
+namespace {
+
+/// What depends on more leaves than this is taken as varying, so that no list of them grows along a program.
+constexpr size_t kMostLeaves = 64;
+
+}  // namespace
+
+void Origin::add(const Origin& other) {
+  varies = varies || other.varies;
+  for (const ir::ValueId leaf : other.leaves) {
+    if (std::find(leaves.begin(), leaves.end(), leaf) == leaves.end()) leaves.push_back(leaf);
+  }
+  varies = varies || leaves.size() > kMostLeaves;
+  if (varies) leaves.clear();
+}
 
 Layout Layout::of(const at::Tensor& tensor) {
   return {tensor.storage().unsafeGetStorageImpl(), tensor.scalar_type(), tensor.storage_offset(), tensor.sizes().vec(),
@@ -38,7 +53,7 @@ Memory* TensorLedger::memory(const at::Tensor& tensor) {
 Memory& TensorLedger::memory_or_add(const at::Tensor& tensor) {
   const auto [entry, added] =
       memories_.try_emplace(tensor.storage().unsafeGetStorageImpl(),
-                            Memory{tensor.storage().getWeakStorageImpl(), {}, {}, false, false, false, false, 0});
+                            Memory{tensor.storage().getWeakStorageImpl(), {}, {}, false, false, false, false, 0, {}});
   return entry->second;
 }
 

@@ -33,6 +33,14 @@ struct Region {
   bool look = false;  ///< lies in the region of an input or state: base only for the views made of it
 };
 
+/// What the bytes of a storage depend on.
+struct Origin {
+  bool varies = false;              ///< on inputs, a generator, another device: the next call may well find other bytes
+  std::vector<ir::ValueId> leaves;  ///< while it does not vary: the contents and the state on the CPU
+
+  void add(const Origin& other);
+};
+
 /// One storage a trace has met. The weak pointer keeps its address from being used again.
 struct Memory {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;
@@ -43,6 +51,7 @@ struct Memory {
   bool watched = false;        ///< the program may fill it behind the dispatcher's back
   bool uninitialised = false;  ///< no operator and no content has defined it yet
   uint64_t hash = 0;           ///< of its bytes after the last recorded operator that wrote it; when watched
+  Origin origin;
 };
 
 /// How a tensor lies to what is known of its storage.

@@ -12,6 +12,9 @@
 namespace sinter::frontend {
 namespace {
 
+/// State that decides a program's course is compared on every call: no more than this of one tensor.
+constexpr int64_t kComparedBytes = 256;
+
 template <class Visit>
 void for_each_tensor(const c10::IValue& value, Visit&& visit) {
   if (value.isTensor()) {
@@ -138,9 +141,11 @@ std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op,
   }
   if (!recording_) return std::nullopt;
   if (facts.reads_host || sizes_from_data(facts, arguments)) {
-    fail(host_read(facts, facts.reads_host ? "reads a tensor to the host" : "the sizes of its result depend on data"),
-         pending.frames, pending.module);
-    return std::nullopt;
+    if (!note_host_read(pending)) {
+      fail(host_read(facts, facts.reads_host ? "reads a tensor to the host" : "the sizes of its result depend on data"),
+           pending.frames, pending.module);
+    }
+    if (!recording_ || facts.reads_host) return std::nullopt;
   }
   pending.draws = draws(facts, arguments);
   note_writes(arguments, pending);
@@ -163,6 +168,7 @@ ir::Arg Recorder::encode(const at::Tensor& tensor, bool overwritten, Pending& pe
     if (tensor.scalar_type() == at::kDouble) return {*tensor.const_data_ptr<double>()};
   }
   const ir::ValueId value = resolve(tensor, overwritten);
+  pending.origin.add(ledger_.memory(tensor)->origin);
   if (ledger_.memory(tensor)->left_device) {
     fail(host_read(*pending.facts, "reads on the CPU what was computed on a CUDA device"), pending.frames,
          pending.module);
@@ -177,6 +183,23 @@ ir::Arg Recorder::encode(const at::Tensor& tensor, bool overwritten, Pending& pe
     fail(gradient_break(description(value)), pending.frames, pending.module);
   }
   return {value};
+}
+
+/// True when every call with the same guards reads the same: what contents hold is compared whenever the program is
+/// recorded again, and what small state on the CPU holds becomes a guard.
+bool Recorder::note_host_read(const Pending& pending) {
+  const OpFacts& facts = *pending.facts;
+  if (pending.origin.varies || facts.impure || (facts.reads_host && !facts.gives_numbers)) return false;
+  for (const ir::ValueId value : pending.origin.leaves) {
+    Leaf* leaf = leaf_of(value);
+    if (!leaf || leaf->is_content || leaf->read_by_host.defined() || leaf->too_large) continue;
+    if (leaf->layout.end_byte() - leaf->layout.begin_byte() > kComparedBytes) {
+      leaf->too_large = located(host_read(facts, "reads a large tensor to the host"), pending.frames, pending.module);
+    } else {
+      leaf->read_by_host = leaf->content.defined() ? leaf->content : copy_of(*leaf->layout.storage, leaf->layout);
+    }
+  }
+  return true;
 }
 
 void Recorder::note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending) {
@@ -270,6 +293,9 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
     trace_.graph.value(values[i]).hint = value_hint(facts.name);
     place_result(tensors[i], values[i], known_before[i], pending);
     if (pending.owned) set_owner(values[i], pending.owner);
+    Origin& origin = ledger_.memory_or_add(tensors[i]).origin;
+    origin.add(pending.origin);
+    if (pending.draws || facts.impure || !tensors[i].device().is_cpu()) origin.add({.varies = true, .leaves = {}});
   }
   watch_memory(pending, tensors);
   std::string line = pending.stated ? std::move(pending.stated->line) : std::string();
@@ -331,6 +357,7 @@ void Recorder::watch_memory(const Pending& pending, std::span<const at::Tensor> 
     Memory& memory = ledger_.memory_or_add(tensor);
     watch(memory);
     memory.uninitialised = memory.watched && pending.facts->uninitialised;
+    memory.origin.add({.varies = !memory.watched, .leaves = {}});
   }
 }
 

@@ -42,6 +42,7 @@ class Recorder : public c10::DebugInfoBase {
     std::string owner;   ///< of the parameters among the arguments
     bool owned = true;   ///< all tensor arguments belong to `owner`
     bool reads_cuda = false;
+    Origin origin;                   ///< of what the tensor arguments hold
     bool draws = false;              ///< from a generator
     std::vector<ir::ValueId> roots;  ///< of the tensor arguments: whose memory results may be views of
     Frames frames;
@@ -74,10 +75,12 @@ class Recorder : public c10::DebugInfoBase {
     c10::weak_intrusive_ptr<c10::TensorImpl> tensor{c10::intrusive_ptr<c10::TensorImpl>()};
     c10::weak_intrusive_ptr<c10::StorageImpl> storage{c10::intrusive_ptr<c10::StorageImpl>()};
     Layout layout;
-    std::optional<ir::Alias> base;       ///< where it lies in an input or in state met before
-    at::Tensor content;                  ///< a copy, made at first use, of a small CPU tensor without a name
-    bool is_content = false;             ///< known to be content: its memory changed without an operator
-    std::optional<GraphBreak> mutation;  ///< the write that breaks the graph should it be state
+    std::optional<ir::Alias> base;        ///< where it lies in an input or in state met before
+    at::Tensor content;                   ///< a copy, made at first use, of a small CPU tensor without a name
+    bool is_content = false;              ///< known to be content: its memory changed without an operator
+    std::optional<GraphBreak> mutation;   ///< the write that breaks the graph should it be state
+    std::optional<GraphBreak> too_large;  ///< the read by the host that does, as it cannot be compared on every call
+    at::Tensor read_by_host;              ///< what the host read of it
   };
   struct Named {
     std::string name, module;
@@ -88,6 +91,7 @@ class Recorder : public c10::DebugInfoBase {
   void fail(GraphBreak reason, const Frames& frames, const std::string& module);
   [[nodiscard]] GraphBreak located(GraphBreak reason, const Frames& frames, const std::string& module);
   ir::Arg encode(const at::Tensor& tensor, bool overwritten, Pending& pending);
+  bool note_host_read(const Pending& pending);
   void note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending);
   void check_write(const at::Tensor& tensor, Pending& pending);
   bool check_written(const Pending& pending, std::span<const at::Tensor> results);

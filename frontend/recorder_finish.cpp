@@ -132,6 +132,7 @@ void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
 
 void Recorder::finish_state(Leaf& leaf, const at::Tensor& tensor) {
   if (leaf.mutation) return fail(*leaf.mutation, {}, {});
+  if (leaf.too_large) return fail(*leaf.too_large, {}, {});
   if (Layout::of(tensor) != leaf.layout) {
     return fail({BreakCode::state_mutation,
                  {},
@@ -144,7 +145,7 @@ void Recorder::finish_state(Leaf& leaf, const at::Tensor& tensor) {
   std::string name = leaf.name.empty() ? fmt::format("closure.{}", index) : leaf.name;
   trace_.graph.value(leaf.value).hint = name;
   trace_.graph.node(leaf.node).payload = ir::State{index, name};
-  trace_.states.push_back({std::move(name), leaf.tensor});
+  trace_.states.push_back({std::move(name), leaf.tensor, leaf.read_by_host});
 }
 
 void Recorder::finish_content(Leaf& leaf) {

@@ -88,6 +88,7 @@ void Recorder::add_input(const at::Tensor& tensor, uint32_t index) {
   trace_.graph.value(value).hint = fmt::format("x{}", index);
   inputs_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), Layout::of(tensor)});
   add_own_region(tensor, value, false);
+  ledger_.memory(tensor)->origin.add({.varies = true, .leaves = {}});
   if (!ledger_.find(tensor)) ledger_.bind(tensor, value);
 }
 
@@ -194,6 +195,7 @@ ir::ValueId Recorder::add_leaf(const at::Tensor& tensor, const Named* named, std
     }
   }
   add_own_region(tensor, leaf.value, base.has_value());
+  if (!base) ledger_.memory(tensor)->origin.add({.varies = !tensor.device().is_cpu(), .leaves = {leaf.value}});
   if (leaf.content.defined()) watch(*ledger_.memory(tensor));
   ledger_.bind(tensor, leaf.value);
   leaves_.push_back(std::move(leaf));

@@ -23,6 +23,27 @@ void for_each_constant(torch::jit::Block* block, const Visit& visit) {
   }
 }
 
+/// True when the host reads what is computed from this value: sizes and scalars that a trace computed with tensors.
+bool reaches_host(const torch::jit::Value* value, std::set<const torch::jit::Value*>& seen) {
+  static const std::set<std::string_view> readers{"aten::Int",           "aten::Float",         "aten::Bool",
+                                                  "aten::Complex",       "aten::item",          "aten::IntImplicit",
+                                                  "aten::FloatImplicit", "aten::ScalarImplicit"};
+  if (!seen.insert(value).second) return false;
+  for (const torch::jit::Use& use : value->uses()) {
+    if (readers.contains(use.user->kind().toQualString())) return true;
+    for (const torch::jit::Value* result : use.user->outputs()) {
+      if (result->type()->kind() == c10::TypeKind::TensorType && reaches_host(result, seen)) return true;
+    }
+  }
+  return false;
+}
+
+/// True for a number that the host reads: it stays on the CPU, where reading it costs nothing.
+bool is_host_number(const torch::jit::Node& node) {
+  std::set<const torch::jit::Value*> seen;
+  return node.t(c10::attr::value).dim() == 0 && reaches_host(node.output(), seen);
+}
+
 class ScriptProgram : public FileProgram {
  public:
   explicit ScriptProgram(torch::jit::Module module) : module_(std::move(module)) {}
@@ -42,7 +63,7 @@ class ScriptProgram : public FileProgram {
       const bool is_device = node.output()->type()->kind() == c10::TypeKind::DeviceObjType;
       if (is_device && at::Device(node.s(c10::attr::value)).type() == home.type()) {
         node.s_(c10::attr::value, device.str());
-      } else if (is_tensor(node)) {
+      } else if (is_tensor(node) && !is_host_number(node)) {
         node.t_(c10::attr::value, node.t(c10::attr::value).to(device));
       }
     });

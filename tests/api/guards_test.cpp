@@ -146,6 +146,20 @@ TEST_F(Guards, a_modules_own_weight_as_argument_is_guarded_by_identity) {
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(other), other * layer->weight));
 }
 
+TEST_F(Guards, small_state_that_the_host_reads_is_guarded_by_value) {
+  const auto scale = at::ones({});
+  auto fast = compile([scale](const at::Tensor& x) { return x * scale.item<float>(); });
+  const auto x = at::ones({4});
+  for (const float value : {1.F, 2.F, 1.F}) {
+    scale.fill_(value);
+    for (int call = 0; call < 4; ++call) ASSERT_TRUE(same(fast(x), x * value));
+  }
+  const auto report = fast.report();
+  ASSERT_EQ(report.entries.size(), 2) << report;
+  EXPECT_TRUE(unbroken(report));
+  EXPECT_EQ(because(report), std::vector<std::string>{"state closure.0: value"});
+}
+
 TEST_F(Guards, after_sixteen_entries_further_shapes_run_eagerly_and_the_report_says_so) {
   auto fast = compile(erf_gelu);
   for (int64_t size = 1; size <= 18; ++size) {

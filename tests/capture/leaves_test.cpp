@@ -185,6 +185,61 @@ TEST(Content, that_is_returned_is_kept) {
   EXPECT_EQ(trace.contents.size(), 1);
 }
 
+/// What a traced program does where Python computed with sizes: numbers become tensors and numbers again.
+at::Tensor number(double value) { return at::detail::scalar_tensor_static(value, at::kDouble, at::kCPU); }
+
+TEST(HostRead, of_what_contents_alone_decide_is_a_constant_of_the_trace) {
+  const Trace trace =
+      trace_of([](const at::Tensor& x) { return x * (number(3) * number(2) + 1).item<double>(); }, small());
+  ASSERT_TRUE(whole(trace));
+  EXPECT_TRUE(shows(trace, "aten.mul.Scalar(%x0, 7.0)")) << text_of(trace);
+}
+
+TEST(HostRead, of_a_content_that_changes_is_seen_by_the_next_recording) {
+  const auto times = [](double factor) {
+    return trace_of([&](const at::Tensor& x) { return x * number(factor).item<double>(); }, small());
+  };
+  EXPECT_TRUE(difference(times(2), times(3)));
+  EXPECT_FALSE(difference(times(2), times(2)));
+}
+
+TEST(HostRead, of_small_state_is_kept_beside_it) {
+  const at::Tensor w = torch::tensor({4.0, 5.0});
+  const Trace trace = trace_of([&](const at::Tensor& x) { return x * w.sum().item<double>(); }, small());
+  ASSERT_TRUE(whole(trace));
+  ASSERT_EQ(trace.states.size(), 1);
+  EXPECT_TRUE(torch::equal(trace.states[0].read_by_host, w));
+}
+
+TEST(HostRead, of_large_state_breaks) {
+  const at::Tensor w = torch::rand({100});
+  const Trace trace = trace_of([&](const at::Tensor& x) { return x * w.sum().item<float>(); }, small());
+  EXPECT_TRUE(breaks(trace, BreakCode::host_read, "aten::_local_scalar_dense", "large"));
+}
+
+TEST(HostRead, of_what_an_input_was_written_to_breaks) {
+  const Trace trace = trace_of(
+      [](const at::Tensor& x) {
+        const at::Tensor table = torch::zeros({2, 3});
+        table[0].copy_(x);
+        return x * table.sum().item<float>();
+      },
+      small());
+  EXPECT_TRUE(breaks(trace, BreakCode::host_read, "aten::_local_scalar_dense", "to the host"));
+}
+
+TEST(HostRead, of_random_numbers_breaks) {
+  const Trace trace = trace_of([](const at::Tensor& x) { return x * torch::rand({}).item<float>(); }, small());
+  EXPECT_TRUE(breaks(trace, BreakCode::host_read, "aten::_local_scalar_dense", "to the host"));
+}
+
+TEST(HostRead, of_sizes_that_contents_decide_is_recorded) {
+  const Trace trace =
+      trace_of([](const at::Tensor& x) { return x.index({torch::tensor({0, 2, 0}).nonzero().squeeze(1)}); }, small());
+  ASSERT_TRUE(whole(trace));
+  EXPECT_TRUE(shows(trace, "aten.nonzero"));
+}
+
 TEST(Breaks, item_reads_the_host) {
   const Trace trace = trace_of([](const at::Tensor& x) { return x * x.sum().item<float>(); }, small());
   EXPECT_TRUE(breaks(trace, BreakCode::host_read, "aten::_local_scalar_dense", "to the host"));

@@ -23,6 +23,7 @@ const std::vector<FileCase>& file_cases() {
       {"branch.pt2", "host-read", "", "export.py:"},
       {"counter.pt2", "state-mutation", "", "export.py:"},
       {"traced.pt", "", "layers.1.conv", "export.py:27"},
+      {"windows.pt", "", "project", "export.py:"},
       {"frozen.pt", "", "", "export.py:27"},
       {"scripted.pt", "", "inner.0", "export.py:"},
   };

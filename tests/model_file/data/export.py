@@ -99,6 +99,20 @@ class Counter(nn.Module):
         return x * self.count
 
 
+class Windows(nn.Module):
+    """Sizes computed with, which a trace does with tensors and with constants of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(8, 8)
+
+    def forward(self, x):
+        height, width = x.shape[1] + 3 // 2, x.shape[2]
+        padded = F.pad(x, (0, 0, 0, (4 - width % 4) % 4, 0, 1))
+        windows = padded.view(-1, height // 2, 2, padded.shape[2] // 4, 4, 8).transpose(2, 3).reshape(-1, 8, 8)
+        return self.project(windows).softmax(-1) * int(width**0.5)
+
+
 class Scripted(nn.Module):
     """Control flow that tracing would lose."""
 
@@ -159,6 +173,9 @@ def main(folder):
     convnet = randomise(ConvNet())
     torch.jit.trace(convnet, image).save(folder / "traced.pt")
     save_case(folder, "traced", convnet, (image,))
+    windows, grid = randomise(Windows()), torch.randn(2, 5, 6, 8)
+    torch.jit.trace(windows, grid).save(folder / "windows.pt")
+    save_case(folder, "windows", windows, (grid,))
     scripted = torch.jit.script(randomise(Scripted()))
     scripted.save(folder / "scripted.pt")
     save_case(folder, "scripted", scripted, (matrix, 3, {"bias": torch.randn(8)}))
