@@ -125,8 +125,18 @@ class Generator {
     auto& plan = planned_.plan;
     const auto next = static_cast<uint32_t>(plan.kernels.size());
     const auto [known, added] = known_.try_emplace(identity(source), next);
-    if (added) plan.kernels.push_back(std::move(source));
+    if (added) {
+      plan.kernels.push_back(std::move(source));
+    } else {
+      add_origin(source, plan.kernels[known->second]);
+    }
     return known->second;
+  }
+
+  /// A kernel that several launches share serves the modules of all of them.
+  static void add_origin(const KernelSource& other, KernelSource& shared) {
+    for (const std::string& module : other.modules) add_distinct(shared.modules, module);
+    for (const std::string& place : other.sources) add_distinct(shared.sources, place);
   }
 
   /// What makes two launches the same kernel: the text, and the geometry it is launched with.

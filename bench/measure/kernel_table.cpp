@@ -50,18 +50,17 @@ void add_once(std::vector<std::string>& words, const std::string& word) {
   if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
 }
 
-/// One run of a kernel as a row of its own.
+/// One run of a kernel as a row of its own. Generated kernels of one name (for different sizes, say) are one to a
+/// trace.
 KernelTableRow row_of(const TracedKernel& kernel, const EntryReport& entry) {
   KernelTableRow row{readable_kernel_name(kernel.name), KernelOrigin::unknown, {}, {}, 1, kernel.microseconds};
-  const auto generated = std::find_if(entry.kernels.begin(), entry.kernels.end(),
-                                      [&](const KernelRecord& record) { return record.name == kernel.name; });
-  if (generated != entry.kernels.end()) {
+  for (const KernelRecord& record : entry.kernels) {
+    if (record.name != kernel.name) continue;
     row.origin = KernelOrigin::generated;
-    row.ops = generated->ops;
-    for (const std::string& module : generated->modules) add_once(row.modules, module);
-    return row;
+    if (row.ops.empty()) row.ops = record.ops;
+    for (const std::string& module : record.modules) add_once(row.modules, module);
   }
-  if (kernel.op.empty()) return row;
+  if (row.origin == KernelOrigin::generated || kernel.op.empty()) return row;
   row.origin = KernelOrigin::library;
   row.ops = {kernel.op};
   const auto called = std::find_if(entry.externs.begin(), entry.externs.end(),

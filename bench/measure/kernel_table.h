@@ -20,7 +20,7 @@ struct KernelTableRow {
   std::string name;  ///< readable_kernel_name
   KernelOrigin origin = KernelOrigin::unknown;
   std::vector<std::string> ops;      ///< of a generated kernel; or the one ATen operator that launched it
-  std::vector<std::string> modules;  ///< paths, each once; empty where none is known
+  std::vector<std::string> modules;  ///< paths, each once; of all generated kernels of that name; empty: not known
   int64_t count = 0;
   double microseconds = 0;  ///< of all runs together
 };

@@ -53,6 +53,15 @@ TEST(KernelTable, rows_say_whose_a_kernel_is_and_add_up_its_runs) {
   EXPECT_EQ(rows[2].origin, KernelOrigin::unknown);
 }
 
+TEST(KernelTable, generated_kernels_of_one_name_are_one_row_with_the_modules_of_all) {
+  EntryReport entry = report_of_two_layers();
+  KernelRecord& larger = entry.kernels.emplace_back(entry.kernels[0]);
+  larger.modules = {"conv2", "relu"};
+  const auto rows = bench::kernel_table({{"fused_add_maximum", 2, "", 0}, {"fused_add_maximum", 1, "", 0}}, entry);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].modules, (std::vector<std::string>{"conv1", "relu", "conv2"}));
+}
+
 TEST(KernelTable, one_kernel_under_two_operators_is_two_rows) {
   const auto rows = bench::kernel_table({{"gemm", 5, "aten::mm", 0}, {"gemm", 6, "aten::addmm", 0}}, {});
   ASSERT_EQ(rows.size(), 2U);

@@ -87,6 +87,22 @@ graph @g on cpu (%x: f32[8,8]) -> (%c) {
   EXPECT_LE(plan.kernels.size(), 2u) << "in place and not\n" << print(plan);
 }
 
+TEST(Compile, a_kernel_that_launches_share_names_the_modules_and_sources_of_all) {
+  EntryReport report;
+  const Plan plan = compile_text(R"(
+graph @g on cuda:0 (%x: f16[8,8]) -> (%a, %b, %c) {
+  %a = call aten.exp(%x) : f16[8,8]  # one  net.cpp:1
+  %m = call aten.mm(%a, %x) : f16[8,8]
+  %b = call aten.exp(%m) : f16[8,8]  # two  net.cpp:2
+  %n = call aten.mm(%b, %x) : f16[8,8]
+  %c = call aten.exp(%n) : f16[8,8]  # two  net.cpp:2
+})",
+                                 Backend::cuda, report);
+  ASSERT_EQ(plan.kernels.size(), 1u) << print(plan);
+  EXPECT_EQ(plan.kernels[0].modules, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(plan.kernels[0].sources, (std::vector<std::string>{"net.cpp:1", "net.cpp:2"}));
+}
+
 TEST(Compile, names_the_pass_that_failed_and_saves_the_graph_that_went_in) {
   EntryReport report;
   try {
