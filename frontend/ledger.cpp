@@ -80,6 +80,21 @@ Placement TensorLedger::place(const at::Tensor& tensor, std::span<const ir::Valu
   return placement;
 }
 
+Placement TensorLedger::place_across(const at::Tensor& tensor) const {
+  const Layout layout = Layout::of(tensor);
+  const auto memory = memories_.find(layout.storage);
+  if (memory == memories_.end()) return {};
+  const Region* lowest = nullptr;
+  for (const Region& region : memory->second.regions) {
+    const bool overlaps =
+        region.layout.begin_byte() < layout.end_byte() && layout.begin_byte() < region.layout.end_byte();
+    if (region.look || !overlaps || region.layout.dtype != layout.dtype) continue;
+    if (lowest == nullptr || region.layout.offset < lowest->layout.offset) lowest = &region;
+  }
+  if (lowest == nullptr) return {};
+  return {Placement::Kind::inside, lowest->value, layout.offset - lowest->layout.offset, false};
+}
+
 std::optional<ir::ValueId> TensorLedger::find_view(const at::Tensor& tensor) const {
   const Layout layout = Layout::of(tensor);
   const auto memory = memories_.find(layout.storage);

@@ -75,6 +75,9 @@ class TensorLedger {
   /// `preferred` values are taken as base where several hold the tensor's bytes.
   [[nodiscard]] Placement place(const at::Tensor& tensor, std::span<const ir::ValueId> preferred = {}) const;
 
+  /// The same for a tensor that no region holds: by its distance from the lowest region of its dtype that it overlaps.
+  [[nodiscard]] Placement place_across(const at::Tensor& tensor) const;
+
   /// The view an operator made over the same elements, by another tensor object.
   [[nodiscard]] std::optional<ir::ValueId> find_view(const at::Tensor& tensor) const;
   void add_view(const at::Tensor& tensor, ir::ValueId value);

@@ -123,7 +123,7 @@ std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op,
   Pending pending;
   pending.facts = &facts_.of(op);
   const OpFacts& facts = *pending.facts;
-  if (!recording_ || facts.metadata_only) return std::nullopt;
+  if (!recording_ || facts.metadata_only || reseats(facts, arguments)) return std::nullopt;
   pending.stated = stated_place();
   if (pending.stated) {
     pending.module = pending.stated->module;
@@ -183,6 +183,17 @@ ir::Arg Recorder::encode(const at::Tensor& tensor, bool overwritten, Pending& pe
     fail(gradient_break(description(value)), pending.frames, pending.module);
   }
   return {value};
+}
+
+/// True for set_ on an empty tensor that the program made: nobody can tell it from a new look at the storage it is put
+/// on, and as such it is resolved where it is used. (LibTorch's recurrent layers see all their weights through one.)
+bool Recorder::reseats(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
+  if (!facts.name.starts_with("aten::set_.source")) return false;
+  const at::Tensor& target = arguments[0].toTensor();
+  const auto known = ledger_.find(target);
+  if (!known || target.numel() != 0 || outlives_call(origin_of(*known))) return false;
+  reseated_.emplace_back(target.getIntrusivePtr());
+  return true;
 }
 
 /// True when every call with the same guards reads the same: what contents hold is compared whenever the program is

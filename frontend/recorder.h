@@ -91,6 +91,7 @@ class Recorder : public c10::DebugInfoBase {
   void fail(GraphBreak reason, const Frames& frames, const std::string& module);
   [[nodiscard]] GraphBreak located(GraphBreak reason, const Frames& frames, const std::string& module);
   ir::Arg encode(const at::Tensor& tensor, bool overwritten, Pending& pending);
+  bool reseats(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
   bool note_host_read(const Pending& pending);
   void note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending);
   void check_write(const at::Tensor& tensor, Pending& pending);
@@ -103,6 +104,7 @@ class Recorder : public c10::DebugInfoBase {
   void add_own_region(const at::Tensor& tensor, ir::ValueId value, bool look);
   void index_names(std::span<const NamedTensor> names);
   ir::ValueId resolve(const at::Tensor& tensor, bool overwritten);
+  Placement place(const at::Tensor& tensor);
   std::optional<ir::ValueId> view_of(const at::Tensor& tensor, const Placement& placement);
   ir::ValueId look_at(const at::Tensor& tensor, const Placement& placement);
   ir::ValueId add_leaf(const at::Tensor& tensor, const Named* named, std::optional<ir::Alias> base = std::nullopt);
@@ -144,6 +146,7 @@ class Recorder : public c10::DebugInfoBase {
   };
   std::vector<Argument> inputs_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> wrapped_views_;  ///< taken for views of inputs or state
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> reseated_;       ///< of the program's own, by set_
   std::vector<Leaf> leaves_;
   int64_t content_bytes_ = 0;
   std::vector<Named> names_;

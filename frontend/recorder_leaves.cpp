@@ -108,7 +108,7 @@ ir::ValueId Recorder::resolve(const at::Tensor& tensor, bool overwritten) {
   if (const auto known = ledger_.find(tensor)) return *known;
   const bool named = add_named_over(tensor);
   if (const auto known = ledger_.find(tensor)) return *known;
-  const Placement placement = ledger_.place(tensor);
+  const Placement placement = place(tensor);
   if (const auto view = view_of(tensor, placement)) return *view;
   if (placement.kind == Placement::Kind::overlapping || (placement.ambiguous && !named)) {
     fail({BreakCode::unsupported_op,
@@ -119,6 +119,17 @@ ir::ValueId Recorder::resolve(const at::Tensor& tensor, bool overwritten) {
          scopes_.take(), {});
   }
   return placement.kind == Placement::Kind::inside ? look_at(tensor, placement) : add_leaf(tensor, nullptr);
+}
+
+/// Where a tensor lies that is not known; one that the program put on a storage itself may span several regions of it.
+Placement Recorder::place(const at::Tensor& tensor) {
+  Placement placement = ledger_.place(tensor);
+  if (placement.kind != Placement::Kind::overlapping) return placement;
+  const bool reseated = std::any_of(reseated_.begin(), reseated_.end(), [&](const auto& own) {
+    return own._unsafe_get_target() == tensor.unsafeGetTensorImpl();
+  });
+  const Placement across = reseated ? ledger_.place_across(tensor) : Placement{};
+  return across.kind == Placement::Kind::inside && outlives_call(across.base) ? across : placement;
 }
 
 /// The operator's result that autograd wrapped in this tensor object. Over inputs and state only what cannot be

@@ -71,6 +71,33 @@ TEST_F(State, state_carries_its_modules_name) {
   EXPECT_TRUE(std::any_of(guards.begin(), guards.end(), names_weight)) << report;
 }
 
+struct FlatWeightsImpl : torch::nn::Module {
+  FlatWeightsImpl() {
+    const at::Tensor all = at::rand({10});
+    lower = register_parameter("lower", all.slice(0, 2, 6));
+    upper = register_parameter("upper", all.slice(0, 6, 10));
+  }
+  at::Tensor forward(const at::Tensor& x) {  // as recurrent layers see all their weights at once
+    const at::Tensor all = at::empty({0}).set_(lower.storage(), 0, {10}, {1});
+    return x * all + upper.sum();
+  }
+  at::Tensor lower, upper;
+};
+TORCH_MODULE(FlatWeights);
+
+TEST_F(State, weights_seen_through_the_storage_that_they_share_are_followed) {
+  FlatWeights layer;
+  auto fast = compile(layer);
+  const auto x = at::rand({10});
+  for (int call = 0; call < 6; ++call) {
+    ASSERT_TRUE(same(fast(x), layer(x))) << call;
+    layer->lower.add_(1);
+    layer->upper.mul_(2);
+  }
+  EXPECT_TRUE(unbroken(fast.report()));
+  EXPECT_GE(replays(fast.report()), 3);
+}
+
 TEST_F(State, nothing_is_kept_alive_between_calls) {
   torch::nn::Linear layer(4, 4);
   auto fast = compile([layer](const at::Tensor& x) mutable { return layer->forward(x); });

@@ -290,6 +290,41 @@ TEST(Breaks, conjugated_views_are_not_supported) {
   ASSERT_TRUE(trace.graph_break);
 }
 
+/// All weights of a layer in one storage, as recurrent layers keep them, and the tensor over all of them that such a
+/// layer makes on every call.
+struct Flat {
+  at::Tensor all = torch::rand({10});
+  at::Tensor upper = all.slice(0, 6, 10), lower = all.slice(0, 2, 6);
+
+  [[nodiscard]] at::Tensor buffer() const { return torch::empty({0}).set_(all.storage(), 0, {10}, {1}); }
+};
+
+TEST(Reseated, a_tensor_over_the_storage_of_named_state_is_a_view_across_it) {
+  const Flat flat;
+  const std::vector<NamedTensor> names{named("upper", flat.upper), named("lower", flat.lower)};
+  const Trace trace = trace_of([&] { return std::vector{flat.buffer() * 2 + flat.upper.sum()}; }, {}, names);
+  ASSERT_TRUE(whole(trace));
+  EXPECT_EQ(trace.states.size(), 2);
+  EXPECT_TRUE(shows(trace, "aten.as_strided(%lower, [10], [1], 0)"));
+  EXPECT_TRUE(shows(trace, ": f32[10] alias %lower + -2"));
+}
+
+TEST(Reseated, a_tensor_over_an_intermediate_is_a_view_of_it) {
+  const Trace trace = trace_of(
+      [](const at::Tensor& x) {
+        const at::Tensor y = x + 1;
+        return torch::empty({0}).set_(y.storage(), 1, {2}, {1}) * y[0];
+      },
+      small());
+  ASSERT_TRUE(whole(trace));
+  EXPECT_TRUE(shows(trace, "aten.as_strided(%add, [2], [1], 1)"));
+}
+
+TEST(Reseated, a_tensor_that_holds_something_is_not_supported) {
+  const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).set_(x.storage(), 0, {1}, {1}) * 2; }, small());
+  EXPECT_TRUE(breaks(trace, BreakCode::unsupported_op, "aten::set_.source_Storage_storage_offset", "storage"));
+}
+
 TEST(Breaks, resizing_is_not_supported) {
   const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).resize_({7}); }, small());
   EXPECT_TRUE(breaks(trace, BreakCode::unsupported_op, "aten::resize_", "storage"));

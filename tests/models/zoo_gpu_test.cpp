@@ -20,24 +20,14 @@ class GpuZoo : public ::testing::TestWithParam<std::tuple<std::string, at::Scala
   at::NoGradGuard no_grad_;
 };
 
-/// The operator at which a model cannot be captured on a GPU; docs/models.md says why. Empty: none.
-std::string documented_break(const std::string& model) { return model == "lstm" ? "aten::set_.source_Storage" : ""; }
-
 TEST_P(GpuZoo, gives_eagers_results_with_the_same_work_in_both_modes) {
   const auto& [name, dtype] = GetParam();
   const Subject subject(name, {at::kCUDA, 0}, dtype);
   const auto sizes = bench::parse_input(subject.row.inputs.at(0), 1).sizes;
   const auto fast = subject.compile({});
   (void)fast(subject.draw(sizes));
-  if (const std::string op = documented_break(name); !op.empty()) {
-    const Report report = fast.report();
-    ASSERT_EQ(report.entries.at(0).breaks.size(), 1U) << report;
-    EXPECT_EQ(report.entries.at(0).breaks[0].op, op);
-    EXPECT_TRUE(subject.agrees(fast, subject.draw(sizes)));
-    return;
-  }
   const Work work = work_of(fast.report().entries.at(0));
-  EXPECT_GT(work.launches, 0);
+  EXPECT_GT(work.launches + work.calls, 0);
   for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) expect_compiled(subject, sizes, mode, work);
 }
 
