@@ -36,8 +36,10 @@ Json traced(at::Device device, const std::function<void()>& call) {
   return list;
 }
 
-Json accuracy_json(const bench::Accuracy& accuracy) {
-  return {{"max_error", accuracy.max_error},
+Json accuracy_json(const Judged& judged) {
+  const bench::Accuracy& accuracy = judged.accuracy;
+  return {{"reference", judged.reference},
+          {"max_error", accuracy.max_error},
           {"rms_error", accuracy.rms_error},
           {"eager_max_error", accuracy.eager_max_error},
           {"eager_rms_error", accuracy.eager_rms_error},
@@ -92,7 +94,7 @@ Json compiled_row(const TargetOptions& options, const Target& target, double bud
   row["cold_s"] = bench::seconds_of(device, once(compiled));
   row["verify_s"] = bench::seconds_of(device, once(compiled));
   row["first_replay_s"] = bench::seconds_of(device, once(compiled));
-  row["accuracy"] = accuracy_json(accuracy_of(target, fast(inputs.front()), inputs.front()));
+  row["accuracy"] = accuracy_json(judge(target, fast(inputs.front()), inputs.front()));
   // Calls 5 to 7 of the entry: none of them is captured again.
   row["peak_bytes"] = bench::peak_bytes(device, once(compiled));
   row["kernel_trace"] = traced(device, once(compiled));

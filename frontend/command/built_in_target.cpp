@@ -99,11 +99,11 @@ Target make_built_in_target(const TargetOptions& options) {
   target.forward = forward_of(model);
   target.module = model.module;
   if (model.module) target.weights = dtype.value_or(ir::DType::f32);
-  target.in_float64 = [&row, model, device = target.device] {
-    const bench::Model twin = bench::in_float64(row, model);
-    if (twin.module) twin.module->to(device);
-    return forward_of(twin);
-  };
+  target.twins.push_back({at::kDouble, [&row, model, device = target.device] {
+                            const bench::Model twin = bench::in_float64(row, model);
+                            if (twin.module) twin.module->to(device);
+                            return forward_of(twin);
+                          }});
   target.draw = [specs, device = target.device] {
     Tensors inputs;
     for (const bench::InputSpec& spec : specs) inputs.push_back(bench::draw(spec, device));

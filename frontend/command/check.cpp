@@ -44,7 +44,7 @@ struct Checked {
   double size = 0;  ///< largest of what was expected
 };
 
-/// What was saved is rounded as eager's result is: where `exact` (float64; may be undefined) tells how far eager is
+/// What was saved is rounded as eager's result is: where `exact` (wider; may be undefined) tells how far eager is
 /// from the truth, a result may be twice as far from the truth, and what was saved as far on the other side.
 void allow_for_rounding(bench::Accuracy& accuracy, const at::Tensor& result, const at::Tensor& eager,
                         const at::Tensor& exact) {
@@ -74,7 +74,8 @@ Checked check_tensor(const at::Tensor& result, const at::Tensor& eager, const at
 int check_against(const std::string& file, const Target& target, const c10::IValue& result, const Tensors& inputs) {
   const Tensors results = tensors_in(result);
   const Tensors eager = tensors_in(target.forward(inputs));
-  const Tensors exact = float64_results(target, inputs).value_or(Tensors());
+  const auto reference = reference_for(target, inputs, eager);
+  const Tensors exact = reference ? reference->tensors : Tensors();
   Tensors expected = tensors_in(read_value(file));
   if (expected.size() != results.size()) {
     throw UserError(

@@ -97,9 +97,11 @@ Target make_file_target(const TargetOptions& options) {
   arguments = around(arguments, target.first, options);
   target.forward = forward_of(model, arguments);
   target.module = model.module();
-  target.in_float64 = [options, arguments, device = target.device] {
-    return forward_of(load(options, device, at::kDouble), arguments);
-  };
+  for (const at::ScalarType wide : {at::kDouble, at::kFloat}) {
+    target.twins.push_back({wide, [options, arguments, wide, device = target.device] {
+                              return forward_of(load(options, device, wide), arguments);
+                            }});
+  }
   target.owns_tensors = true;
   return target;
 }

@@ -14,30 +14,34 @@ namespace {
 
 struct Outcome {
   Report report;
-  bench::Accuracy worst;
+  Judged worst;
   Tensors inputs;      ///< of the last call
   c10::IValue result;  ///< of the last call
 };
 
-/// Eager, float64 and compiled results of the same inputs, `calls` times; keeps the least accurate call.
+/// Eager, wider and compiled results of the same inputs, `calls` times; keeps the least accurate call.
 Outcome compile_and_check(const RunOptions& options, const Target& target) {
   auto compiled = sinter::compile(target.forward, compile_options(options.target, target));
   Outcome outcome;
   for (int64_t i = 0; i < options.calls; ++i) {
     outcome.inputs = i == 0 ? target.first : target.draw();
     outcome.result = call(compiled, outcome.inputs);
-    const bench::Accuracy accuracy = accuracy_of(target, outcome.result, outcome.inputs);
-    if (i == 0 || !accuracy.ok || accuracy.max_error > outcome.worst.max_error) outcome.worst = accuracy;
+    const Judged judged = judge(target, outcome.result, outcome.inputs);
+    const bench::Accuracy& accuracy = judged.accuracy;
+    if (i == 0 || !accuracy.ok || accuracy.max_error > outcome.worst.accuracy.max_error) outcome.worst = judged;
     if (!accuracy.ok) break;
   }
   outcome.report = compiled.report();
   return outcome;
 }
 
-int verdict(const bench::Accuracy& accuracy) {
-  fmt::print("{}  largest error {:.3g} (eager {:.3g}, allowed {:.3g})  rms {:.3g} (eager {:.3g}, allowed {:.3g})\n",
-             accuracy.ok ? "check passed" : "check FAILED", accuracy.max_error, accuracy.eager_max_error,
-             accuracy.max_allowed, accuracy.rms_error, accuracy.eager_rms_error, accuracy.rms_allowed);
+int verdict(const Judged& judged) {
+  const bench::Accuracy& accuracy = judged.accuracy;
+  fmt::print("{} against {}  largest error {:.3g} (eager {:.3g}, allowed {:.3g})  ",
+             accuracy.ok ? "check passed" : "check FAILED", judged.reference, accuracy.max_error,
+             accuracy.eager_max_error, accuracy.max_allowed);
+  fmt::print("rms {:.3g} (eager {:.3g}, allowed {:.3g})\n", accuracy.rms_error, accuracy.eager_rms_error,
+             accuracy.rms_allowed);
   return accuracy.ok ? 0 : 1;
 }
 

@@ -29,6 +29,25 @@ std::string reason_of(const std::string& text) {
   return said.substr(0, said.find('\n'));
 }
 
+std::string name_of(at::ScalarType dtype) { return dtype == at::kDouble ? "float64" : "float32"; }
+
+/// True where a twin in float32 knows more than these results do.
+bool any_half(const Tensors& tensors) {
+  return std::ranges::any_of(tensors, [](const at::Tensor& tensor) {
+    return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
+  });
+}
+
+std::optional<Tensors> results_of(const Twin& twin, const Tensors& inputs) {
+  Tensors wide;
+  for (const at::Tensor& input : inputs) wide.push_back(input.is_floating_point() ? input.to(twin.dtype) : input);
+  try {
+    return tensors_in(twin.build()(wide));
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
 UserError cannot_write(const std::string& path) {
   return UserError(fmt::format("{}: cannot be written: {}. Name another file", path, std::strerror(errno)));
 }
@@ -128,19 +147,19 @@ c10::IValue call(const sinter::Compiled<Forward>& compiled, const Tensors& input
   }
 }
 
-std::optional<Tensors> float64_results(const Target& target, const Tensors& inputs) {
-  Tensors wide;
-  for (const at::Tensor& input : inputs) wide.push_back(input.is_floating_point() ? input.to(at::kDouble) : input);
-  try {
-    return tensors_in(target.in_float64()(wide));
-  } catch (const std::exception&) {
-    return std::nullopt;  // a model that names dtypes of its own does not run in another one
+std::optional<Reference> reference_for(const Target& target, const Tensors& inputs, const Tensors& eager) {
+  for (const Twin& twin : target.twins) {
+    if (twin.dtype != at::kDouble && !any_half(eager)) continue;
+    if (auto results = results_of(twin, inputs)) return Reference{std::move(*results), twin.dtype};
   }
+  return std::nullopt;
 }
 
-bench::Accuracy accuracy_of(const Target& target, const c10::IValue& compiled, const Tensors& inputs) {
+Judged judge(const Target& target, const c10::IValue& compiled, const Tensors& inputs) {
   const Tensors eager = tensors_in(target.forward(inputs));
-  return worst_of(tensors_in(compiled), eager, float64_results(target, inputs).value_or(eager));
+  const auto reference = reference_for(target, inputs, eager);
+  return {worst_of(tensors_in(compiled), eager, reference ? reference->tensors : eager),
+          reference ? name_of(reference->dtype) : "eager"};
 }
 
 bench::Accuracy worst_of(const Tensors& compiled, const Tensors& eager, const Tensors& reference) {

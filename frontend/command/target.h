@@ -37,12 +37,24 @@ struct TargetOptions {
 /// Runs a model on the tensors of one call.
 using Forward = std::function<c10::IValue(const Tensors&)>;
 
+/// The same model in a wider dtype.
+struct Twin {
+  at::ScalarType dtype;
+  std::function<Forward()> build;
+};
+
+/// Results to measure others against, and the dtype that they were computed in.
+struct Reference {
+  Tensors tensors;
+  at::ScalarType dtype;
+};
+
 /// A model on its device with the inputs it will be called with.
 struct Target {
   std::string name;
   Forward forward;
   std::shared_ptr<torch::nn::Module> module;  ///< whose tensors and flags are watched; may be null
-  std::function<Forward()> in_float64;        ///< the same model in float64, with the same weights
+  std::vector<Twin> twins;                    ///< with the same weights, the widest first
   std::function<Tensors()> draw;              ///< inputs of one call
   Tensors first;                              ///< drawn once; says dtypes and sizes
   at::Device device{at::kCPU};
@@ -73,12 +85,16 @@ struct Target {
 /// the model refuses its inputs.
 [[nodiscard]] c10::IValue call(const sinter::Compiled<Forward>& compiled, const Tensors& inputs);
 
-/// Results of the same model in float64; nothing where it names dtypes of its own and so does not run in another.
-[[nodiscard]] std::optional<Tensors> float64_results(const Target& target, const Tensors& inputs);
+/// Results of the first twin that runs and is wider than `eager`: a model may name dtypes of its own, or call operators
+/// that do not know float64. Nothing where none does.
+[[nodiscard]] std::optional<Reference> reference_for(const Target& target, const Tensors& inputs, const Tensors& eager);
 
-/// Compiled and eager results of one call against float64; against each other where the model names dtypes of its own,
-/// so that float64 cannot be had. The worst tensor of the result.
-[[nodiscard]] bench::Accuracy accuracy_of(const Target& target, const c10::IValue& compiled, const Tensors& inputs);
+/// Results of one call beside eager's.
+struct Judged {
+  bench::Accuracy accuracy;  ///< of the worst tensor
+  std::string reference;     ///< "float64", "float32", or "eager" where no twin runs
+};
+[[nodiscard]] Judged judge(const Target& target, const c10::IValue& compiled, const Tensors& inputs);
 
 /// The least accurate of several tensors; not ok where there are not as many everywhere.
 [[nodiscard]] bench::Accuracy worst_of(const Tensors& compiled, const Tensors& eager, const Tensors& reference);

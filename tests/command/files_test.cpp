@@ -30,6 +30,13 @@ TEST(Files, run_with_the_inputs_that_they_hold_or_that_are_described) {
               {"bf16[2,3,17,17]", "check passed"});
 }
 
+TEST(Files, are_measured_against_the_widest_dtype_that_their_operators_know) {
+  expect_says(sinter({"run", data("convnet.pt2"), "--device", "cpu"}), 0, {"check passed against float64"});
+  const Ran ran = sinter({"run", data("no_double.pt"), "--device", "cpu", "--input", "bf16[1,3,8,8]"});
+  if (ran.err.find("needs the cpu support") != std::string::npos) GTEST_SKIP() << "oneDNN has no bfloat16 here";
+  expect_says(ran, 0, {"bf16[1,3,8,8]", "check passed against float32"});
+}
+
 TEST(Files, save_results_that_a_later_run_is_checked_against) {
   const Folder folder;
   const std::string saved = folder.path("result.pt");

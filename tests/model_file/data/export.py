@@ -113,6 +113,18 @@ class Windows(nn.Module):
         return self.project(windows).softmax(-1) * int(width**0.5)
 
 
+class NoDouble(nn.Module):
+    """An operator that does not know float64."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x):
+        y = torch.ops.aten.mkldnn_convolution(x, self.conv.weight, self.conv.bias, [0, 0], [1, 1], [1, 1], 1)
+        return torch.tanh(y) * 2
+
+
 class Scripted(nn.Module):
     """Control flow that tracing would lose."""
 
@@ -173,6 +185,9 @@ def main(folder):
     convnet = randomise(ConvNet())
     torch.jit.trace(convnet, image).save(folder / "traced.pt")
     save_case(folder, "traced", convnet, (image,))
+    no_double = randomise(NoDouble().bfloat16())
+    with torch.no_grad():
+        torch.jit.trace(no_double, torch.randn(1, 3, 8, 8).bfloat16()).save(folder / "no_double.pt")
     windows, grid = randomise(Windows()), torch.randn(2, 5, 6, 8)
     torch.jit.trace(windows, grid).save(folder / "windows.pt")
     save_case(folder, "windows", windows, (grid,))
