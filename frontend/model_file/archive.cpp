@@ -17,6 +17,12 @@ std::string first_line(const c10::Error& error) {
   return text.substr(0, text.find('\n'));
 }
 
+/// The layout of torch.export.save before PyTorch 2.8.
+bool is_old_export(const std::vector<ZipEntry>& entries) {
+  return std::ranges::any_of(
+      entries, [](const ZipEntry& entry) { return entry.name.ends_with("serialized_exported_program.json"); });
+}
+
 /// Names without the folder that all files of the archive lie in.
 std::vector<std::string> names_inside(const std::string& path, const std::vector<ZipEntry>& entries) {
   const std::string& first = entries.front().name;
@@ -35,7 +41,11 @@ std::vector<std::string> names_inside(const std::string& path, const std::vector
 
 Archive::Archive(std::string path) : path_(std::move(path)) {
   const std::vector<ZipEntry> entries = read_zip_directory(path_);
-  check_zip(path_, entries);
+  if (is_old_export(entries)) {
+    throw UserError(path_ +
+                    ": written by torch.export.save of a PyTorch before 2.8, which had another layout; load it there, "
+                    "or export the model again, and save it with PyTorch 2.8 or newer");
+  }
   names_ = names_inside(path_, entries);
   try {
     reader_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(path_);

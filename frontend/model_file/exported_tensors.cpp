@@ -10,6 +10,7 @@
 
 #include "compiler/support/errors.h"
 #include "frontend/model_file/exported_graph.h"
+#include "frontend/model_file/zip_directory.h"
 
 namespace sinter::frontend {
 namespace {
@@ -115,6 +116,7 @@ Tensors read_folder(Archive& archive, const std::string& folder, const std::stri
 }  // namespace
 
 c10::IValue read_pickle(const std::string& what, const std::string& bytes) {
+  check_zip(what, bytes);
   try {
     return torch::jit::pickle_load({bytes.begin(), bytes.end()});
   } catch (const std::exception& error) {  // c10::Error, or what its pickle reader lets through

@@ -21,7 +21,7 @@ constexpr uint64_t kEndSize = 22;
 constexpr uint64_t kLongestComment = 0xffff;
 constexpr uint64_t kMostDirectory = uint64_t{256} << 20;
 
-/// A file read by position. Every read stays inside it.
+/// A file read by position, or one inside another that was read as a whole. Every read stays inside it.
 class File {
  public:
   explicit File(const std::string& path) : path_(path) {
@@ -36,10 +36,13 @@ class File {
     if (size_ == 0) throw UserError(path + ": the file is empty");
   }
 
+  File(const std::string& name, std::string_view bytes) : path_(name), bytes_(bytes), size_(bytes.size()) {}
+
   [[nodiscard]] uint64_t size() const { return size_; }
 
   [[nodiscard]] std::string read(uint64_t from, uint64_t count) {
     if (from > size_ || count > size_ - from) throw damaged();
+    if (!stream_.is_open()) return std::string(bytes_.substr(from, count));
     std::string bytes(count, '\0');
     stream_.seekg(static_cast<std::streamoff>(from));
     stream_.read(bytes.data(), static_cast<std::streamsize>(count));
@@ -53,7 +56,8 @@ class File {
 
  private:
   std::string path_;
-  std::ifstream stream_;
+  std::ifstream stream_;    ///< or, where it is not open,
+  std::string_view bytes_;  ///< what was read already
   uint64_t size_ = 0;
 };
 
@@ -119,11 +123,8 @@ bool climbs_out(std::string_view name) {
   return false;
 }
 
-}  // namespace
-
-std::vector<ZipEntry> read_zip_directory(const std::string& path) {
+std::vector<ZipEntry> entries_of(File& file, const std::string& path) {
   constexpr size_t header_size = 46;
-  File file(path);
   const Directory directory = find_directory(file);
   if (directory.size > kMostDirectory) throw file.damaged();
   const std::string bytes = file.read(directory.offset, directory.size);
@@ -144,8 +145,7 @@ std::vector<ZipEntry> read_zip_directory(const std::string& path) {
   return entries;
 }
 
-void check_zip(const std::string& path, const std::vector<ZipEntry>& entries) {
-  const uint64_t file_size = std::filesystem::file_size(path);
+void check(const std::string& path, uint64_t file_size, const std::vector<ZipEntry>& entries) {
   uint64_t packed = 0;
   uint64_t unpacked = 0;
   for (const ZipEntry& entry : entries) {
@@ -163,6 +163,20 @@ void check_zip(const std::string& path, const std::vector<ZipEntry>& entries) {
   if (unpacked > file_size * kMostUnpacked) {
     throw UserError(fmt::format("{}: refused: it claims to unpack to {} times its size", path, unpacked / file_size));
   }
+}
+
+}  // namespace
+
+std::vector<ZipEntry> read_zip_directory(const std::string& path) {
+  File file(path);
+  std::vector<ZipEntry> entries = entries_of(file, path);
+  check(path, file.size(), entries);
+  return entries;
+}
+
+void check_zip(const std::string& name, const std::string& bytes) {
+  File file(name, bytes);
+  check(name, bytes.size(), entries_of(file, name));
 }
 
 }  // namespace sinter::frontend

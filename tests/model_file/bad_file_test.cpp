@@ -226,6 +226,42 @@ TEST_F(BadFile, with_code_in_a_pickle_is_refused_and_runs_nothing) {
   EXPECT_FALSE(std::filesystem::exists(witness));
 }
 
+TEST_F(BadFile, inside_a_model_is_refused_like_one_of_its_own) {
+  const std::string witness = path("witness");
+  const std::string code =
+      "\x80\x02"
+      "cposix\nsystem\nX" +
+      std::string(1, static_cast<char>(witness.size() + 6)) + std::string(3, '\0') + "touch " + witness + "\x85R.";
+  const std::string evil = bytes_of(archive("evil.pt", {{"data.pkl", code}}));
+  const std::string bomb = directory({{"m/data.pkl", 1000, 0xfffffff0}}, 2000);
+  const std::string climbs = directory({{"m/data.pkl", 0, 0}, {"m/../../x", 0, 0}});
+  const std::map<std::string, std::string> hostile{
+      {evil, "not tensors"}, {bomb, "claims 4294967280 bytes"}, {climbs, "outside the archive"}, {code, "zip"}};
+  for (const auto& [bytes, reason] : hostile) {
+    auto records = records_of("convnet.pt2");
+    records["data/weights/model.pt"] = bytes;  // where PyTorch 2.8 kept them
+    expect_refused(archive("weights.pt2", records), {"data/weights/model.pt", reason});
+    records = records_of("convnet.pt2");
+    Json weights = Json::parse(records.at("data/weights/model_weights_config.json"));
+    weights["config"]["fc.weight"]["use_pickle"] = true;
+    records["data/weights/model_weights_config.json"] = weights.dump();
+    records["data/weights/" + weights["config"]["fc.weight"]["path_name"].get<std::string>()] = bytes;
+    expect_refused(archive("tensor.pt2", records), {"'fc.weight'", reason});
+    records = records_of("convnet.pt2");
+    records["data/sample_inputs/model.pt"] = bytes;
+    EXPECT_NO_THROW(Model(std::filesystem::path(archive("sample.pt2", records))));  // the example is left out
+  }
+  EXPECT_FALSE(std::filesystem::exists(witness));
+}
+
+TEST_F(BadFile, of_a_torch_export_before_the_present_layout) {
+  const std::string old = directory({{"version", 0, 0},
+                                     {"serialized_exported_program.json", 0, 0},
+                                     {"serialized_state_dict.pt", 0, 0},
+                                     {"serialized_constants.pt", 0, 0}});
+  expect_refused(file("old.pt2", old), {"PyTorch before 2.8", "export the model again"});
+}
+
 TEST_F(BadFile, with_damage_at_any_byte_is_read_or_refused) {
   std::mt19937 random(11);
   for (const char* name : {"nested.pt2", "traced.pt", "nested.case.pt"}) {

@@ -13,19 +13,30 @@ using c10::IValue;
 
 void PrintTo(const FileCase& subject, std::ostream* out) { *out << subject.file; }
 
+void PrintTo(const Work& work, std::ostream* out) {
+  *out << work.launches << " launches, " << work.calls << " library calls";
+}
+
+Work work_of(const Report& report) {
+  Work work;
+  for (const KernelRecord& kernel : report.entries.at(0).kernels) work.launches += kernel.launches;
+  for (const ExternRecord& call : report.entries.at(0).externs) work.calls += call.calls;
+  return work;
+}
+
 const std::vector<FileCase>& file_cases() {
   static const std::vector<FileCase> cases{
-      {"convnet.pt2", "", "layers.1.conv", "export.py:27"},
-      {"decomposed.pt2", "", "layers.1.conv", "export.py:27"},
-      {"nested.pt2", "", "encode", "export.py:"},
-      {"sizes.pt2", "", "", "export.py:70"},
-      {"regions.pt2", "", "", ""},
-      {"branch.pt2", "host-read", "", "export.py:"},
-      {"counter.pt2", "state-mutation", "", "export.py:"},
-      {"traced.pt", "", "layers.1.conv", "export.py:27"},
-      {"windows.pt", "", "project", "export.py:"},
-      {"frozen.pt", "", "", "export.py:27"},
-      {"scripted.pt", "", "inner.0", "export.py:"},
+      {"convnet.pt2", "", "layers.1.conv", "export.py:27", {2, 5}},
+      {"decomposed.pt2", "", "layers.1.conv", "export.py:27", {2, 5}},
+      {"nested.pt2", "", "encode", "export.py:", {2, 4}},
+      {"sizes.pt2", "", "", "export.py:70", {2, 0}},
+      {"regions.pt2", "", "", "", {3, 2}},
+      {"branch.pt2", "host-read", "", "export.py:", {}},
+      {"counter.pt2", "state-mutation", "", "export.py:", {}},
+      {"traced.pt", "", "layers.1.conv", "export.py:27", {2, 5}},
+      {"windows.pt", "", "project", "export.py:", {2, 3}},
+      {"frozen.pt", "", "", "export.py:27", {2, 5}},
+      {"scripted.pt", "", "inner.0", "export.py:", {3, 5}},
   };
   return cases;
 }
@@ -128,6 +139,15 @@ namespace {
   return left.str() == right.str() ? ::testing::AssertionSuccess() : differ(left.str() + " and " + right.str());
 }
 
+Work work_of_file(const std::string& file, at::Device device) {
+  const at::NoGradGuard no_grad;
+  Model model{std::filesystem::path(data_file(file))};
+  model.to(device);
+  const auto fast = compile(model, {.freeze = true});
+  (void)fast(saved_case(file, device).args.at(0));
+  return work_of(fast.report());
+}
+
 void expect_as_python(const FileCase& subject, at::Device device, Mode mode) {
   const at::NoGradGuard no_grad;
   const Saved saved = saved_case(subject.file, device);
@@ -161,6 +181,9 @@ void expect_as_python(const FileCase& subject, at::Device device, Mode mode) {
   if (subject.break_code.empty()) {
     EXPECT_TRUE(entry.breaks.empty() && entry.compiled) << report;
     EXPECT_EQ(entry.replays, 1) << report;  // calls 1, 2 and 4 are captured
+    if (device.is_cpu()) {
+      EXPECT_EQ(work_of(report), subject.on_cpu) << report;
+    }
   } else {
     ASSERT_EQ(entry.breaks.size(), 1U) << report;
     EXPECT_EQ(name(entry.breaks.front().code), subject.break_code);

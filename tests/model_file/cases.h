@@ -9,10 +9,20 @@
 /// Models that Python wrote, with what Python's own run of them gave.
 namespace sinter::test {
 
+/// What a compiled call does.
+struct Work {
+  int64_t launches = 0;  ///< of kernels
+  int64_t calls = 0;     ///< of library operators
+  bool operator==(const Work&) const = default;
+};
+void PrintTo(const Work& work, std::ostream* out);
+[[nodiscard]] Work work_of(const Report& report);
+
 struct FileCase {
   std::string file;           ///< "convnet.pt2"
   std::string break_code;     ///< of the one break there is; empty: none
   std::string module, place;  ///< of something in its report
+  Work on_cpu;
 };
 void PrintTo(const FileCase& subject, std::ostream* out);
 
@@ -34,6 +44,9 @@ struct Saved {
 
 /// The same structure, types and values; floating-point tensors within `tolerance` of the larger one's size.
 [[nodiscard]] ::testing::AssertionResult same(const c10::IValue& a, const c10::IValue& b, double tolerance);
+
+/// The work of a model of its file, compiled as a file's owner compiles it.
+[[nodiscard]] Work work_of_file(const std::string& file, at::Device device);
 
 /// Loads, runs eager, compiles in a mode and calls: results are Python's, the report as the case says.
 void expect_as_python(const FileCase& subject, at::Device device, Mode mode);

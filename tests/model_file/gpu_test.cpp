@@ -17,6 +17,12 @@ TEST_P(GpuModelFiles, give_what_python_gives_as_a_graph) {
   expect_as_python(GetParam(), at::Device(at::kCUDA, 0), Mode::ReduceOverhead);
 }
 
+TEST(GpuModelFile, is_the_same_work_whichever_way_it_was_saved) {
+  if (c10::cuda::device_count() == 0) GTEST_SKIP() << "no GPU";
+  const Work work = work_of_file("convnet.pt2", at::kCUDA);
+  EXPECT_EQ(work_of_file("traced.pt", at::kCUDA), work);
+}
+
 INSTANTIATE_TEST_SUITE_P(Exported, GpuModelFiles, ::testing::ValuesIn(file_cases()),
                          [](const auto& test) { return test.param.file.substr(0, test.param.file.find('.')); });
 

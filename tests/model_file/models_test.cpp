@@ -35,6 +35,11 @@ TEST(ModelFile, compiles_from_its_path_and_computes_once_what_depends_on_weights
   EXPECT_EQ(fast.report().function, "ConvNet");
 }
 
+TEST(ModelFile, is_the_same_work_whichever_way_it_was_saved) {
+  const Work work = work_of_file("convnet.pt2", at::kCPU);
+  for (const char* file : {"traced.pt", "frozen.pt"}) EXPECT_EQ(work_of_file(file, at::kCPU), work) << file;
+}
+
 TEST(ModelFile, takes_every_size_in_the_range_of_a_symbol_and_refuses_others) {
   const torch::NoGradGuard no_grad;
   const auto fast = compile(data_file("sizes.pt2"));
