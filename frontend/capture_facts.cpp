@@ -83,7 +83,8 @@ std::string functional_form(const c10::FunctionSchema& schema) {
   if (in_place) base.pop_back();
   std::string overload = schema.overload_name();
   if (overload.ends_with("_out")) overload.resize(overload.size() - 4);
-  for (const std::string& candidate : {overload, std::string(), std::string("Tensor"), std::string("Scalar")}) {
+  for (const char* const other : {overload.c_str(), "", "Tensor", "Scalar", "int"}) {
+    const std::string candidate = other;
     const auto found = c10::Dispatcher::singleton().findSchema({base, candidate});
     if (found && is_functional_form(schema, found->schema())) {
       return candidate.empty() ? base : base + "." + candidate;

@@ -219,9 +219,9 @@ void Recorder::note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pendin
   for (const uint32_t position : unsaid_writes(facts, arguments)) pending.mutates.push_back(position);
   std::erase_if(pending.mutates, [&](uint32_t position) { return pending.args[position].is_none(); });
   if (pending.mutates.empty()) return;
-  if (resizes(facts)) {
-    return fail(unsupported(facts, "changes the storage of a tensor", "make a new tensor instead"), pending.frames,
-                pending.module);
+  if (resizes(facts) || (facts.view_in_place && facts.functional.empty())) {
+    return fail(unsupported(facts, "changes the storage or the sizes of a tensor", "make a new tensor instead"),
+                pending.frames, pending.module);
   }
   for (const uint32_t position : pending.mutates) {
     for_each_tensor(arguments[position], [&](const at::Tensor& tensor) {

@@ -325,6 +325,18 @@ TEST(Reseated, a_tensor_that_holds_something_is_not_supported) {
   EXPECT_TRUE(breaks(trace, BreakCode::unsupported_op, "aten::set_.source_Storage_storage_offset", "storage"));
 }
 
+TEST(InPlaceView, of_an_intermediate_is_a_view_of_it) {
+  const Trace trace = trace_of(
+      [](const at::Tensor& x) {
+        at::Tensor y = torch::outer(x, x);
+        y.transpose_(0, 1);
+        return y.swapaxes_(0, 1).transpose_(0, 1) + x;
+      },
+      small());
+  ASSERT_TRUE(whole(trace));
+  EXPECT_TRUE(shows(trace, "= call aten.transpose.int(%")) << text_of(trace);
+}
+
 TEST(Breaks, resizing_is_not_supported) {
   const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).resize_({7}); }, small());
   EXPECT_TRUE(breaks(trace, BreakCode::unsupported_op, "aten::resize_", "storage"));
