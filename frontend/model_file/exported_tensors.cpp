@@ -122,6 +122,9 @@ c10::IValue read_pickle(const std::string& what, const std::string& bytes) {
   } catch (const std::exception& error) {  // c10::Error, or what its pickle reader lets through
     const auto* known = dynamic_cast<const c10::Error*>(&error);
     const std::string reason = known != nullptr ? known->what_without_backtrace() : error.what();
+    if (reason.starts_with("isGenericDict()")) {  // LibTorch's unpickler reads Python's OrderedDict as None
+      throw UserError(what + ": it holds an OrderedDict, which LibTorch cannot read; save dict(...) of it");
+    }
     throw UserError(fmt::format("{}: not tensors and containers of them that torch.save wrote: {}", what,
                                 reason.substr(0, reason.find('\n'))));
   }

@@ -254,6 +254,14 @@ TEST_F(BadFile, inside_a_model_is_refused_like_one_of_its_own) {
   EXPECT_FALSE(std::filesystem::exists(witness));
 }
 
+TEST_F(BadFile, with_an_ordered_dict_says_what_to_save_instead) {
+  const std::string pickle(
+      "\x80\x02"
+      "ccollections\nOrderedDict\n)RX\x01\0\0\0aK\x01s.",
+      39);
+  expect_refused(archive("ordered.pt", {{"data.pkl", pickle}}), {"OrderedDict", "save dict(...)"}, load_tensors);
+}
+
 TEST_F(BadFile, of_a_torch_export_before_the_present_layout) {
   const std::string old = directory({{"version", 0, 0},
                                      {"serialized_exported_program.json", 0, 0},
