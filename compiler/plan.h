@@ -71,6 +71,8 @@ struct ExternCall {
 };
 
 /// Steps of a plan, in order.
+/// From here on steps write memory that was there before the call: what fails before left no trace.
+struct BeginWrites {};
 struct Launch {
   uint32_t kernel = 0;  ///< index into Plan::kernels
   std::vector<KernelArg> args;
@@ -87,7 +89,7 @@ struct Bind {
 struct Release {
   BufferId buffer;  ///< no later step and no output reads it
 };
-using Step = std::variant<Launch, RunCall, Allocate, Bind, Release>;
+using Step = std::variant<Launch, RunCall, Allocate, Bind, Release, BeginWrites>;
 
 struct Plan {
   std::string name;
@@ -99,6 +101,7 @@ struct Plan {
   std::vector<Step> once;         ///< run when the entry is built (freeze)
   std::vector<Step> steps;        ///< run on every call
   std::vector<BufferId> outputs;  ///< in the order of the callable's flattened results
+  std::vector<BufferId> written;  ///< `input` and `state` buffers that the steps write
   int64_t arena_bytes = 0;
 };
 

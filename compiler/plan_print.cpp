@@ -62,6 +62,10 @@ class PlanPrinter {
     }
     steps("once", plan_.once);
     steps("steps", plan_.steps);
+    if (!plan_.written.empty()) {
+      line(
+          fmt::format("writes {}", list_of(plan_.written.size(), [&](size_t i) { return name_of(plan_.written[i]); })));
+    }
     line(fmt::format("return {}", list_of(plan_.outputs.size(), [&](size_t i) { return name_of(plan_.outputs[i]); })));
     text_ += "}\n";
     return std::move(text_);
@@ -93,6 +97,7 @@ class PlanPrinter {
     line(fmt::format("{}{}call {}({}){}", results, results.empty() ? "" : " = ", call.op, args, module));
   }
 
+  void add(const BeginWrites&) { line("begin writes"); }
   void add(const Allocate& step) { line(fmt::format("allocate {}", name_of(step.buffer))); }
   void add(const Bind& step) { line(fmt::format("bind {}", name_of(step.buffer))); }
   void add(const Release& step) { line(fmt::format("release {}", name_of(step.buffer))); }

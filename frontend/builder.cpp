@@ -26,6 +26,14 @@ GraphBreak needs_gradient(const std::string& what) {
           .hint = "call it under torch::NoGradGuard or torch::InferenceMode to have it compiled"};
 }
 
+GraphBreak shares_state(const std::string& what) {
+  return {.code = BreakCode::input_mutation,
+          .op = {},
+          .where = {},
+          .reason = what + ", and the call writes to inputs or state",
+          .hint = "pass a clone"};
+}
+
 /// Why a captured program cannot be replayed, if it cannot.
 std::optional<GraphBreak> break_of(const Captured& captured, bool grad_mode) {
   if (grad_mode) {
@@ -205,6 +213,10 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
                                .input_alignment = entry.guards().alignments(),
                                .state_alignment = entry.guards().state_alignments()};
   const auto plan = std::make_shared<const Plan>(sinter::compile(graph, options, record));
+  if (!plan->written.empty()) {
+    if (const auto shared = entry.guards().keep_apart()) return entry.turn_eager(shares_state(*shared));
+    record.guards = entry.guards().describe();
+  }
   OutputRules outputs(graph, *plan);
   auto host = std::make_unique<TorchHost>(plan, captured.trace.opaques);
   const runtime::ExecutableOptions runtime_options{.graphs = options_.mode != Mode::Default,
@@ -237,7 +249,7 @@ std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& 
   }
   if (auto text = difference(first.trace, again.trace)) return text;
   if (first.structure != again.structure) return "the result has another structure or other scalars in it";
-  if (options_.verify.every() < 1 || first.random) return std::nullopt;
+  if (options_.verify.every() < 1 || first.random || !first.plan->written.empty()) return std::nullopt;
   detail::Replay replay;
   if (!entry.replay(arguments, replay)) return std::nullopt;
   return result_difference(again.results, {replay.tensors.begin(), replay.tensors.end()});

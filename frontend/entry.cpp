@@ -23,6 +23,16 @@ class FrameLease {
   std::unique_ptr<TorchFrame> frame_;
 };
 
+/// Raises the version of every tensor the plan wrote, as operators that write do.
+void note_writes(const Replayable& work, const detail::Flat& arguments) {
+  for (const BufferId written : work.plan->written) {
+    const Buffer& buffer = work.plan->buffers[written.index];
+    const bool input = buffer.kind == BufferKind::input;
+    const at::Tensor tensor = input ? *arguments.tensors[buffer.index] : lock(work.trace.states[buffer.index].tensor);
+    if (tensor.defined() && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
 }  // namespace
 
 FramePool::~FramePool() {
@@ -69,7 +79,17 @@ bool Entry::replay(const detail::Flat& arguments, detail::Replay& replay) {
   c10::OptionalDeviceGuard device;
   if (work.plan->backend == Backend::cuda) device.reset_device(device_of(work.plan->device));
   if (!frame->bind_arguments(arguments.tensors, work.trace.states, work.trace.contents)) return false;
-  work.executable->run(*frame);
+  try {
+    work.executable->run(*frame);
+  } catch (const InternalError& error) {
+    if (frame->writing()) throw HalfWritten(error);
+    throw;
+  } catch (const std::exception&) {
+    // Nothing was written yet: eager throws the same, with the writes it makes before.
+    if (!work.plan->written.empty() && !frame->writing()) return false;
+    throw;
+  }
+  note_writes(work, arguments);
   work.outputs.collect(*frame, arguments, work.trace.states, replay);
   replay.structure = work.structure;
   replays_.fetch_add(1, std::memory_order_relaxed);

@@ -43,6 +43,12 @@ struct Replayable {
   bool random = false;    ///< draws from a generator, so two runs differ
 };
 
+/// A plan failed after it had begun to write inputs or state: the call can be neither finished nor run again.
+class HalfWritten : public InternalError {
+ public:
+  explicit HalfWritten(const InternalError& error) : InternalError(error) {}
+};
+
 /// One combination of guards and what to do where they hold. Thread-safe once built.
 class Entry {
  public:
@@ -61,8 +67,9 @@ class Entry {
   int64_t arrive() { return calls_.fetch_add(1, std::memory_order_relaxed) + 1; }
   void count_eager() { eager_calls_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// Runs the plan. False when the call must run eagerly after all: state has died meanwhile.
-  /// Throws InternalError when the plan no longer fits; nothing was written then.
+  /// Runs the plan. False when the call must run eagerly after all: state has died meanwhile, or an operator threw
+  /// before anything was written. Throws InternalError when the plan no longer fits and nothing was written,
+  /// HalfWritten when inputs or state were.
   [[nodiscard]] bool replay(const detail::Flat& arguments, detail::Replay& replay);
 
   /// For whoever builds the entry, before it is shared; the runtime keeps adding to the record under the mutex.

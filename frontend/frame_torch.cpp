@@ -166,6 +166,7 @@ bool TorchFrame::bind_arguments(std::span<const at::Tensor* const> inputs, std::
 
 void TorchFrame::clear() {
   for (auto& tensor : tensors_) tensor.reset();
+  writing_ = false;
   release_arena();
 }
 

@@ -64,6 +64,9 @@ class TorchFrame final : public runtime::Frame {
   void release(BufferId buffer) override;
   void share(BufferId buffer, const Frame& other, BufferId other_buffer) override;
   void call(uint32_t call) override;
+  void begin_writes() override { writing_ = true; }
+  /// True once memory that was there before the call is being written.
+  [[nodiscard]] bool writing() const { return writing_; }
 
  private:
   void set(uint32_t buffer, at::Tensor tensor);
@@ -75,6 +78,7 @@ class TorchFrame final : public runtime::Frame {
   std::vector<void*> data_;
   at::Tensor arena_;
   void* arena_data_ = nullptr;
+  bool writing_ = false;
   torch::jit::Stack stack_;
 };
 

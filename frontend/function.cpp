@@ -116,6 +116,7 @@ bool Function::replay_or_run(Entry& entry, const Flat& arguments, const Program&
   try {
     if (entry.replay(arguments, replay)) return true;
   } catch (const InternalError& error) {
+    const bool half_written = dynamic_cast<const frontend::HalfWritten*>(&error) != nullptr;
     if (options_.strict) throw;
     entry.turn_eager({.code = BreakCode::compile_failed,
                       .op = {},
@@ -123,6 +124,7 @@ bool Function::replay_or_run(Entry& entry, const Flat& arguments, const Program&
                       .reason = error.what(),
                       .hint = "this is a bug in Sinter"},
                      error.what());
+    if (half_written) throw;
   }
   replay.tensors.clear();
   return run_eagerly(entry, program);

@@ -158,6 +158,19 @@ void Guards::add_states(std::span<const StateSlot> states, std::span<const at::T
   }
 }
 
+std::optional<std::string> Guards::keep_apart() {
+  for (const auto& state : states_) {
+    const auto* storage = storage_of(*state.tensor._unsafe_get_target());
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (inputs_[i].storage._unsafe_get_target() != storage) continue;
+      return "input " + std::to_string(i) + " shares memory with " + state.name;
+    }
+    apart_.push_back(storage);
+  }
+  std::sort(apart_.begin(), apart_.end());
+  return std::nullopt;
+}
+
 void Guards::add_device() { cuda_device_ = c10::cuda::current_device(); }
 
 Fit Guards::fit(const detail::Flat& arguments, const Modes& modes) const {
@@ -180,7 +193,11 @@ bool Guards::input_holds(size_t index, const detail::Flat& arguments) const {
   const auto& tensor = impl(arguments.tensors[index]);
   if (!input.layout.fits(tensor) || tensor.requires_grad() != input.requires_grad) return false;
   if ((address_of(tensor) & static_cast<uintptr_t>(input.alignment - 1)) != 0) return false;
-  return sharing_holds(index, arguments);
+  return sharing_holds(index, arguments) && !lies_in_state(tensor);
+}
+
+bool Guards::lies_in_state(const c10::TensorImpl& tensor) const {
+  return !apart_.empty() && std::binary_search(apart_.begin(), apart_.end(), storage_of(tensor));
 }
 
 bool Guards::sharing_holds(size_t index, const detail::Flat& arguments) const {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,6 +43,9 @@ class Guards {
   /// Adds the state a program read. `results` are the tensors it returned: references they hold do not count, as they
   /// go away with them.
   void add_states(std::span<const StateSlot> states, std::span<const at::Tensor> results);
+  /// Adds that no argument lies in the memory of state, for programs that write either. After `add_states`. Gives the
+  /// argument and the state for which it does not hold even now: "input 0 shares memory with fc.weight".
+  [[nodiscard]] std::optional<std::string> keep_apart();
   /// Adds the current CUDA device.
   void add_device();
 
@@ -99,6 +103,7 @@ class Guards {
 
   [[nodiscard]] bool input_holds(size_t index, const detail::Flat& arguments) const;
   [[nodiscard]] bool sharing_holds(size_t index, const detail::Flat& arguments) const;
+  [[nodiscard]] bool lies_in_state(const c10::TensorImpl& tensor) const;
   [[nodiscard]] bool state_holds(const State& state) const;
   [[nodiscard]] bool is_moved(size_t index, const detail::Flat& arguments) const;
   void input_misses(size_t index, const detail::Flat& arguments, std::vector<GuardMiss>& out) const;
@@ -110,6 +115,7 @@ class Guards {
   std::vector<Input> inputs_;
   std::unique_ptr<std::atomic<const c10::StorageImpl*>[]> bound_;  ///< by input; nullptr: free
   std::vector<State> states_;
+  std::vector<const c10::StorageImpl*> apart_;  ///< sorted: storages that no argument may have
   TrainFlags train_flags_;
 };
 

@@ -53,8 +53,18 @@ Memory* TensorLedger::memory(const at::Tensor& tensor) {
 Memory& TensorLedger::memory_or_add(const at::Tensor& tensor) {
   const auto [entry, added] =
       memories_.try_emplace(tensor.storage().unsafeGetStorageImpl(),
-                            Memory{tensor.storage().getWeakStorageImpl(), {}, {}, false, false, false, false, 0, {}});
+                            Memory{.storage = tensor.storage().getWeakStorageImpl(), .regions = {}, .views = {}});
   return entry->second;
+}
+
+bool TensorLedger::is_written(const c10::StorageImpl* storage) const {
+  const auto memory = memories_.find(storage);
+  return memory != memories_.end() && memory->second.written;
+}
+
+bool TensorLedger::has_lost_writes() const {
+  return std::any_of(memories_.begin(), memories_.end(),
+                     [](const auto& entry) { return entry.second.written && entry.second.opaque; });
 }
 
 Placement TensorLedger::place(const at::Tensor& tensor, std::span<const ir::ValueId> preferred) const {

@@ -47,6 +47,8 @@ struct Memory {
   std::vector<Region> regions;
   std::vector<Region> views;   ///< made by operators: autograd may wrap such a result in another tensor object
   bool opaque = false;         ///< some tensors over it overlap in a way the IR cannot say: it must not be written
+  bool written = false;        ///< an operator wrote to the input or state that lies here
+  bool refreshed = false;      ///< the program filled it behind the dispatcher's back
   bool left_device = false;    ///< CPU memory an operator filled from CUDA tensors, though it is no copy
   bool watched = false;        ///< the program may fill it behind the dispatcher's back
   bool uninitialised = false;  ///< no operator and no content has defined it yet
@@ -70,6 +72,10 @@ class TensorLedger {
   [[nodiscard]] std::optional<ir::ValueId> find(const at::Tensor& tensor) const;
   /// The storage of a tensor; null when it was not met before.
   [[nodiscard]] Memory* memory(const at::Tensor& tensor);
+  /// True when an operator wrote to the input or state in a storage.
+  [[nodiscard]] bool is_written(const c10::StorageImpl* storage) const;
+  /// True when written memory lies under inputs or state in a way that a write to one is not seen by the others.
+  [[nodiscard]] bool has_lost_writes() const;
   /// The same, added when it was not met before.
   Memory& memory_or_add(const at::Tensor& tensor);
   /// `preferred` values are taken as base where several hold the tensor's bytes.

@@ -204,6 +204,7 @@ bool Recorder::note_host_read(const Pending& pending) {
   for (const ir::ValueId value : pending.origin.leaves) {
     Leaf* leaf = leaf_of(value);
     if (!leaf || leaf->is_content || leaf->read_by_host.defined() || leaf->too_large) continue;
+    if (is_written(*leaf)) return false;
     if (leaf->layout.end_byte() - leaf->layout.begin_byte() > kComparedBytes) {
       leaf->too_large = located(host_read(facts, "reads a large tensor to the host"), pending.frames, pending.module);
     } else {
@@ -240,13 +241,14 @@ void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {
   const OpFacts& facts = *pending.facts;
   const ir::ValueId value = resolve(tensor, true);
   const ir::ValueId root = origin_of(value);
-  const ir::Node& producer = trace_.graph.producer(root);
-  if (producer.as<ir::Input>()) {
-    return fail({BreakCode::input_mutation,
+  const bool lasts = outlives_call(root);
+  if (lasts && facts.view_in_place) {
+    const bool input = trace_.graph.producer(root).as<ir::Input>() != nullptr;
+    return fail({input ? BreakCode::input_mutation : BreakCode::state_mutation,
                  facts.name,
                  {},
-                 "writes to " + description(root),
-                 "write to a clone of it, or return the new value"},
+                 "changes the sizes or strides of " + description(root),
+                 "make a view instead (t(), squeeze())"},
                 pending.frames, pending.module);
   }
   if (!facts.view_in_place &&
@@ -255,15 +257,15 @@ void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {
                             "write to a clone of it"),
                 pending.frames, pending.module);
   }
-  if (Leaf* leaf = leaf_of(root)) {
-    GraphBreak mutation{BreakCode::state_mutation,
-                        facts.name,
-                        {},
-                        "writes to " + description(root),
-                        "return the new value, or update state outside the compiled callable"};
-    if (!leaf->name.empty()) return fail(std::move(mutation), pending.frames, pending.module);
-    if (!leaf->mutation) leaf->mutation = located(std::move(mutation), pending.frames, pending.module);
+  const Leaf* leaf = leaf_of(root);
+  if (leaf && leaf->read_by_host.defined()) {
+    return fail(host_read(facts, "writes " + description(root) + ", which the host has read"), pending.frames,
+                pending.module);
+  }
+  if (leaf && leaf->content.defined()) {
     own_content(tensor);
+  } else if (lasts) {
+    ledger_.memory(tensor)->written = true;
   }
   if (tensor.device().is_cpu() && pending.reads_cuda) {
     return fail(host_read(facts, "copies a CUDA tensor to the CPU"), pending.frames, pending.module);
@@ -290,7 +292,7 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
     types.push_back(type_of(tensor));
     known_before.push_back(ledger_.memory(tensor) != nullptr);
   }
-  if (!check_written(pending, tensors)) return;
+  if (!check_written(pending)) return;
 
   const bool views = facts.view_in_place && !facts.functional.empty();
   ir::Call call{views ? facts.functional : facts.name, {}, {}, pending.draws, facts.impure};
@@ -313,21 +315,14 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
   places_[node.index] = {std::move(pending.module), std::move(pending.frames), std::move(line)};
 }
 
-bool Recorder::check_written(const Pending& pending, std::span<const at::Tensor> results) {
+/// A write that moved its tensor to other memory, or gave it other sizes, is none that can be recorded.
+bool Recorder::check_written(const Pending& pending) {
   for (const Written& written : pending.written) {
-    const auto returned = std::find_if(results.begin(), results.end(), [&](const at::Tensor& result) {
-      return result.unsafeGetTensorImpl() == written.tensor._unsafe_get_target();
-    });
-    if (returned == results.end()) {
-      fail(unsupported(*pending.facts, "writes a tensor that it does not return", "use the form that returns it"),
-           pending.frames, pending.module);
-      return false;
-    }
-    if (!pending.facts->view_in_place && Layout::of(*returned) != written.layout) {
-      fail(unsupported(*pending.facts, "resizes the tensor it writes", "give it an output of the right size"),
-           pending.frames, pending.module);
-      return false;
-    }
+    const auto tensor = written.tensor.lock();
+    if (!tensor || pending.facts->view_in_place || Layout::of(at::Tensor(tensor)) == written.layout) continue;
+    fail(unsupported(*pending.facts, "resizes the tensor it writes", "give it an output of the right size"),
+         pending.frames, pending.module);
+    return false;
   }
   return true;
 }

@@ -78,7 +78,7 @@ class Recorder : public c10::DebugInfoBase {
     std::optional<ir::Alias> base;        ///< where it lies in an input or in state met before
     at::Tensor content;                   ///< a copy, made at first use, of a small CPU tensor without a name
     bool is_content = false;              ///< known to be content: its memory changed without an operator
-    std::optional<GraphBreak> mutation;   ///< the write that breaks the graph should it be state
+    ir::ValueId own_copy;                 ///< what was written in its place, while it was taken for content
     std::optional<GraphBreak> too_large;  ///< the read by the host that does, as it cannot be compared on every call
     at::Tensor read_by_host;              ///< what the host read of it
   };
@@ -95,7 +95,7 @@ class Recorder : public c10::DebugInfoBase {
   bool note_host_read(const Pending& pending);
   void note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending);
   void check_write(const at::Tensor& tensor, Pending& pending);
-  bool check_written(const Pending& pending, std::span<const at::Tensor> results);
+  bool check_written(const Pending& pending);
   void place_result(const at::Tensor& tensor, ir::ValueId value, bool known_before, const Pending& pending);
   void watch_memory(const Pending& pending, std::span<const at::Tensor> results);
 
@@ -113,6 +113,7 @@ class Recorder : public c10::DebugInfoBase {
   void refresh_content(Memory& memory);
   void own_content(const at::Tensor& tensor);
   [[nodiscard]] Leaf* leaf_of(ir::ValueId root);
+  [[nodiscard]] bool is_written(const Leaf& leaf) const;
   [[nodiscard]] bool outlives_call(ir::ValueId root) const;
   [[nodiscard]] ir::ValueId root_of(ir::ValueId value) const;
   [[nodiscard]] ir::ValueId origin_of(ir::ValueId value);
@@ -129,6 +130,8 @@ class Recorder : public c10::DebugInfoBase {
   void finish_state(Leaf& leaf, const at::Tensor& tensor);
   void finish_content(Leaf& leaf);
   void finish_look(const Leaf& leaf);
+  void make_view(ir::ValueId value, ir::Alias alias, ir::Call call, std::vector<ir::Arg> args);
+  void finish_writes();
   void finish_scopes();
   void choose_device();
   void order_leaves_first();

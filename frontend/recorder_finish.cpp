@@ -31,6 +31,7 @@ Trace Recorder::finish(std::span<const at::Tensor> outputs) {
   finish_outputs(outputs);
   finish_inputs();
   finish_leaves(outputs);
+  finish_writes();
   recording_ = false;
   finish_scopes();
   choose_device();
@@ -131,8 +132,21 @@ void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
 }
 
 void Recorder::finish_state(Leaf& leaf, const at::Tensor& tensor) {
-  if (leaf.mutation) return fail(*leaf.mutation, {}, {});
   if (leaf.too_large) return fail(*leaf.too_large, {}, {});
+  Memory& memory = *ledger_.memory(tensor);
+  memory.opaque = memory.opaque || leaf.base.has_value();
+  if (leaf.own_copy.valid()) {  // taken for content so far: what was written is the state itself
+    if (memory.refreshed) {
+      return fail({BreakCode::state_mutation,
+                   {},
+                   {},
+                   description(leaf.value) + " was written by operators and by the program itself",
+                   "write it through operators only"},
+                  {}, {});
+    }
+    memory.written = true;
+    make_view(leaf.own_copy, {leaf.value, 0}, ir::Call{"aten::alias", {}, {}, false, false}, {{leaf.value}});
+  }
   if (Layout::of(tensor) != leaf.layout) {
     return fail({BreakCode::state_mutation,
                  {},
@@ -155,15 +169,33 @@ void Recorder::finish_content(Leaf& leaf) {
 
 /// A temporary tensor over an input or state is a view of it.
 void Recorder::finish_look(const Leaf& leaf) {
+  make_view(leaf.value, *leaf.base, ir::Call{"aten::as_strided", {}, {}, false, false},
+            as_strided_args(leaf.base->base, leaf.layout));
+  trace_.graph.value(leaf.value).hint = "as_strided";
+}
+
+/// Turns the node of a value, and all that lies in its memory, into a view of another one.
+void Recorder::make_view(ir::ValueId value, ir::Alias alias, ir::Call call, std::vector<ir::Arg> args) {
   ir::Graph& graph = trace_.graph;
-  graph.node(leaf.node).payload = ir::Call{"aten::as_strided", {}, {}, false, false};
-  graph.node(leaf.node).args = as_strided_args(leaf.base->base, leaf.layout);
-  graph.value(leaf.value).alias = leaf.base;
-  graph.value(leaf.value).hint = "as_strided";
+  ir::Node& node = graph.node(graph.value(value).producer);
+  node.payload = std::move(call);
+  node.args = std::move(args);
+  graph.value(value).alias = alias;
   for (uint32_t i = 0; i < graph.value_count(); ++i) {
-    auto& alias = graph.value({i}).alias;
-    if (alias && alias->base == leaf.value) alias = ir::Alias{leaf.base->base, leaf.base->offset + alias->offset};
+    auto& other = graph.value({i}).alias;
+    if (other && other->base == value) other = ir::Alias{alias.base, alias.offset + other->offset};
   }
+}
+
+/// A write that inputs or state would see which the graph knows as tensors of their own.
+void Recorder::finish_writes() {
+  if (!recording_ || !ledger_.has_lost_writes()) return;
+  fail({BreakCode::unsupported_op,
+        {},
+        {},
+        "writes an input or state whose memory another input or state shares",
+        "write to a clone of it"},
+       {}, {});
 }
 
 void Recorder::finish_scopes() {

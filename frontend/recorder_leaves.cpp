@@ -96,7 +96,7 @@ void Recorder::add_own_region(const at::Tensor& tensor, ir::ValueId value, bool 
   const bool shared = ledger_.place(tensor).kind != Placement::Kind::fresh;
   ledger_.add_region(tensor, value, look);
   Memory& memory = *ledger_.memory(tensor);
-  memory.opaque = memory.opaque || shared;
+  memory.opaque = memory.opaque || (shared && !look);  // of looks it is known at the end which of them are views
 }
 
 ir::ValueId Recorder::resolve(const at::Tensor& tensor, bool overwritten) {
@@ -229,6 +229,7 @@ void Recorder::refresh_content(Memory& memory) {
   if (!memory.uninitialised && hash == memory.hash) return;
   memory.hash = hash;
   memory.uninitialised = false;
+  memory.refreshed = true;
   for (Region& region : memory.regions) {
     Leaf leaf;
     leaf.content = copy_of(*storage, region.layout);
@@ -249,6 +250,7 @@ void Recorder::own_content(const at::Tensor& tensor) {
     const ir::ValueId copy = trace_.graph.add1(ir::Call{"aten::clone", {}, {}, false, false},
                                                {{region.value}, {ir::None{}}}, trace_.graph.type(region.value));
     trace_.graph.value(copy).hint = "clone";
+    if (Leaf* leaf = leaf_of(region.value); leaf && !leaf->is_content) leaf->own_copy = copy;
     region.value = copy;
   }
   ledger_.forget_tensors(tensor.storage().unsafeGetStorageImpl());
@@ -257,6 +259,11 @@ void Recorder::own_content(const at::Tensor& tensor) {
 Recorder::Leaf* Recorder::leaf_of(ir::ValueId root) {
   const auto found = std::find_if(leaves_.begin(), leaves_.end(), [&](const Leaf& leaf) { return leaf.value == root; });
   return found == leaves_.end() ? nullptr : &*found;
+}
+
+/// True once an operator wrote to what the tensor held when the call began.
+bool Recorder::is_written(const Leaf& leaf) const {
+  return leaf.own_copy.valid() || ledger_.is_written(leaf.layout.storage);
 }
 
 /// True for inputs and state: others may hold tensors over their memory from call to call.

@@ -87,6 +87,7 @@ void CudaGraph::warm_up(const Program& steps, Frame& frame, const Frame* kept, C
   try {
     const auto inside = parts_.host.make_frame(parts_.plan);
     share_border(parts_.plan, *inside, frame, kept);
+    for (BufferId buffer : parts_.plan.written) shield(*inside, buffer, side);
     interpret(steps, *inside, executor);
   } catch (const std::exception&) {
     failed = executor.last();
@@ -94,6 +95,16 @@ void CudaGraph::warm_up(const Program& steps, Frame& frame, const Frame* kept, C
   turn_.leave(side);
   event.order(side, stream);
   if (!failed.empty()) throw NotRecorded(failed + " cannot be recorded");
+}
+
+/// Gives a frame a copy of what a buffer holds: what the warm-up writes, nobody sees.
+void CudaGraph::shield(Frame& inside, BufferId buffer, CUstream stream) const {
+  const void* from = inside.data(buffer);
+  inside.allocate(buffer);
+  const auto bytes = static_cast<size_t>(span_bytes(parts_.plan.buffers[buffer.index].type));
+  if (bytes == 0) return;
+  parts_.driver.check(parts_.driver.copy_on_device(address(inside.data(buffer)), address(from), bytes, stream),
+                      "cuMemcpyDtoDAsync");
 }
 
 void CudaGraph::capture(Frame& frame, const Frame* kept) {
@@ -106,6 +117,8 @@ void CudaGraph::capture(Frame& frame, const Frame* kept) {
   for (BufferId buffer : layout_.copied_inputs) {
     inside->allocate(buffer);
     copies_in_.push_back(copy_in_of(*inside, buffer));
+    const auto& written = parts_.plan.written;
+    if (std::find(written.begin(), written.end(), buffer) != written.end()) copies_back_.push_back(copies_in_.back());
   }
   const auto stream = static_cast<CUstream>(recording->stream());
   StreamCapture capturing(parts_.driver, stream);
@@ -169,11 +182,14 @@ void CudaGraph::replay(Frame& frame, CUstream stream) {
     driver.check(driver.copy_on_device(copy.address, address(frame.data(copy.buffer)), copy.bytes, stream),
                  "cuMemcpyDtoDAsync");
   }
+  if (!parts_.plan.written.empty()) frame.begin_writes();
   driver.check(driver.graph_launch(exec_, stream), "cuGraphLaunch");
-  for (const Copy& copy : copies_out_) {
-    if (copy.bytes == 0) continue;
-    driver.check(driver.copy_on_device(address(frame.data(copy.buffer)), copy.address, copy.bytes, stream),
-                 "cuMemcpyDtoDAsync");
+  for (const std::vector<Copy>* copies : {&copies_out_, &copies_back_}) {
+    for (const Copy& copy : *copies) {
+      if (copy.bytes == 0) continue;
+      driver.check(driver.copy_on_device(address(frame.data(copy.buffer)), copy.address, copy.bytes, stream),
+                   "cuMemcpyDtoDAsync");
+    }
   }
   turn_.leave(stream);
   for (BufferId buffer : layout_.output_binds) frame.bind(buffer);

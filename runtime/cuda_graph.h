@@ -63,6 +63,7 @@ class CudaGraph {
 
   CudaGraph(const CudaParts& parts, const GraphLayout& layout);
   void warm_up(const Program& steps, Frame& frame, const Frame* kept, CUstream stream);
+  void shield(Frame& inside, BufferId buffer, CUstream stream) const;
   void capture(Frame& frame, const Frame* kept);
   void keep(const RecordedLaunch& launch);
   [[nodiscard]] Copy copy_in_of(const Frame& inside, BufferId input) const;
@@ -77,6 +78,7 @@ class CudaGraph {
   std::vector<uint64_t> addresses_;  ///< of `moving_`, in this call
   std::vector<Node> nodes_;          ///< only those with a moving parameter
   std::vector<Copy> copies_in_;
+  std::vector<Copy> copies_back_;  ///< of `copies_in_`: inputs that the graph writes
   std::vector<Copy> copies_out_;
   std::optional<uint64_t> pool_;
   CUgraph graph_ = nullptr;

@@ -21,6 +21,9 @@ class LayoutMaker {
       if (const auto* call = std::get_if<RunCall>(&step)) visit(plan_.calls[call->call]);
       if (const auto* launch = std::get_if<Launch>(&step)) visit(*launch);
     }
+    for (BufferId id : plan_.written) {
+      if (buffer(id).type.device != plan_.device) refuse("writes a tensor on " + ir::to_string(buffer(id).type.device));
+    }
     place_inputs();
     place_outputs();
     layout_.scalar_binds = binds_for(plan_, scalars_);
@@ -73,6 +76,10 @@ class LayoutMaker {
       if (buffer(id).kind != BufferKind::input) continue;
       if (read_by_calls_.contains(id)) {
         if (!is_copyable(buffer(id))) refuse(fmt::format("input {} cannot be copied", buffer(id).index));
+        const bool written = std::find(plan_.written.begin(), plan_.written.end(), id) != plan_.written.end();
+        if (written && !buffer(id).type.is_dense()) {
+          refuse(fmt::format("a library call writes input {}, which has gaps", buffer(id).index));
+        }
         layout_.copied_inputs.push_back(id);
       } else if (touched_by_kernels_.contains(id)) {
         layout_.moving_inputs.push_back(id);

@@ -36,6 +36,9 @@ class Frame {
   /// Binds the buffer to the tensor that `other` holds for `other_buffer`.
   virtual void share(BufferId buffer, const Frame& other, BufferId other_buffer) = 0;
 
+  /// Told before the first step that writes memory which was there before the call.
+  virtual void begin_writes() {}
+
   /// Runs Plan::calls[call] through the dispatcher and binds its results. Throws InternalError when a result has not
   /// the type the plan was made for; lets LibTorch's own exceptions through.
   virtual void call(uint32_t call) = 0;

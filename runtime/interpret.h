@@ -61,6 +61,9 @@ void interpret(const Program& program, Frame& frame, Executor&& executor) {
       case Kind::release:
         frame.release(buffer);
         break;
+      case Kind::begin_writes:
+        frame.begin_writes();
+        break;
       case Kind::fetch:
         addresses[instruction.slot] = reinterpret_cast<uint64_t>(frame.data(buffer));
         break;

@@ -102,6 +102,7 @@ class Flattener {
     if (plan_.buffers[root.buffer.index].kind == BufferKind::arena) program_.uses_arena = true;
     program_.instructions.push_back({Kind::bind, step.buffer.index, 0});
   }
+  void add(const BeginWrites&) { program_.instructions.push_back({Kind::begin_writes, 0, 0}); }
   void add(const Release& step) { program_.instructions.push_back({Kind::release, step.buffer.index, 0}); }
 
   const Plan& plan_;

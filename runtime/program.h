@@ -41,7 +41,7 @@ struct Program {
     uint32_t param_count = 0;
   };
   struct Instruction {
-    enum class Kind : uint8_t { launch, call, allocate, bind, release, fetch };
+    enum class Kind : uint8_t { launch, call, allocate, bind, release, fetch, begin_writes };
     Kind kind = Kind::launch;
     uint32_t index = 0;  ///< into `launches` or Plan::calls, or a buffer
     uint32_t slot = 0;   ///< fetch: where the buffer's address goes

@@ -57,7 +57,12 @@ struct Fused {
   std::shared_ptr<const Graph> body;
 };
 
-using Payload = std::variant<Input, State, Constant, Call, Primitive, View, Fused>;
+/// A write-back: when the call ends, the memory of args[0], an input or state, holds args[1] (same dtype and sizes).
+/// Reads of args[0] anywhere in the graph see what it held before the call; where write-backs stand in the order means
+/// nothing.
+struct Write {};
+
+using Payload = std::variant<Input, State, Constant, Call, Primitive, View, Fused, Write>;
 
 struct Node {
   Payload payload;

@@ -50,6 +50,7 @@ class Interpreter {
     }
     std::vector<HostTensor> outputs;
     for (ValueId output : graph_.outputs) outputs.push_back(value(output));
+    outputs.insert(outputs.end(), written_.begin(), written_.end());
     return outputs;
   }
 
@@ -103,6 +104,8 @@ class Interpreter {
     if (fused.body == nullptr) throw UserError(fmt::format("interpret: {} has no body", fused.name));
     define_all(node, Interpreter(*fused.body, inside).run(), fused.name);
   }
+
+  void evaluate_node(const Write&, const Node& node) { written_.push_back(value(*node.args.at(1).value())); }
 
   void define_all(const Node& node, const std::vector<HostTensor>& results, std::string_view what) {
     if (results.size() != node.results.size()) {
@@ -163,6 +166,7 @@ class Interpreter {
   const Graph& graph_;
   const Environment& environment_;
   std::vector<std::optional<HostTensor>> values_;
+  std::vector<HostTensor> written_;
 };
 
 }  // namespace

@@ -20,9 +20,10 @@ struct Environment {
 };
 
 /// Runs a graph of the functional or fused stage on the CPU, element by element, through the op table's reference
-/// functions, and gives its outputs. Every op's result is rounded to its dtype. Slow, and without LibTorch: it says
-/// what a graph means, so that a pass can be checked to keep it. Throws UserError for a tensor that the environment
-/// lacks or that has another dtype or other sizes (strides may differ), and for symbolic types.
+/// functions, and gives its outputs, then the values of its write-backs. Every op's result is rounded to its dtype.
+/// Slow, and without LibTorch: it says what a graph means, so that a pass can be checked to keep it. Throws UserError
+/// for a tensor that the environment lacks or that has another dtype or other sizes (strides may differ), and for
+/// symbolic types.
 [[nodiscard]] std::vector<HostTensor> interpret(const Graph& graph, const Environment& environment);
 
 }  // namespace sinter::ir

@@ -108,6 +108,7 @@ class GraphReader {
     if (keyword == "call") return call(results);
     if (keyword == "view") return view(results);
     if (keyword == "fused") return fused(results);
+    if (keyword == "write") return write(results, place);
     const auto op = find_op(keyword);
     if (!op)
       cursor_.fail_at(place, fmt::format("unknown op '{}'. `call` opens an ATen call: call aten.relu(%x)", keyword));
@@ -155,6 +156,14 @@ class GraphReader {
     call.impure = cursor_.accept("impure");
     if (results.empty()) return add({}, {}, std::move(call), std::move(args), comment());
     typed(results, std::move(call), std::move(args));
+  }
+
+  void write(const std::vector<ResultName>& results, size_t place) {
+    if (!results.empty()) cursor_.fail_at(place, "a write has no result. Example: write %x, %y");
+    std::vector<Arg> args{{lookup(result_name())}};
+    cursor_.expect(",", "write %x, %y");
+    args.push_back({lookup(result_name())});
+    add({}, {}, Write{}, std::move(args), comment());
   }
 
   void view(const std::vector<ResultName>& results) {

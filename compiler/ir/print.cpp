@@ -234,6 +234,7 @@ class Printer {
   std::string head(const View& view, const Node& node) const {
     return fmt::format("view {} + {}", join(node.args), view.offset);
   }
+  std::string head(const Write&, const Node& node) const { return fmt::format("write {}", join(node.args)); }
   std::string head(const Fused& fused, const Node& node) const {
     return fmt::format("fused @{}({})", word_or_quote(fused.name), join(node.args));
   }

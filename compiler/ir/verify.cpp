@@ -128,10 +128,19 @@ class Verifier {
     if (const auto wrong = fused_problem(graph_, node)) at(node, *wrong);
   }
 
+  void check(const Write&, const Node& node) {
+    if (place_ != Place::functional && place_ != Place::fused) return at(node, "a write outside a functional graph");
+    if (const auto wrong = write_problem(graph_, node)) return at(node, *wrong);
+    if (!written_.insert(node.args[0].value()->index).second) {
+      at(node, fmt::format("{} is written twice", name_of(*node.args[0].value())));
+    }
+  }
+
   void at(const Node& node, const std::string& what) {
     if (node.results.empty()) {
       const auto* call = node.as<Call>();
-      return problem(fmt::format("{}: {}", call != nullptr ? call->op : "a node without results", what));
+      const auto other = node.as<Write>() != nullptr ? "write" : "a node without results";
+      return problem(fmt::format("{}: {}", call != nullptr ? call->op : other, what));
     }
     problem(fmt::format("{}: {}", name_of(node.results[0]), what));
   }
@@ -142,7 +151,7 @@ class Verifier {
   Place place_;
   std::vector<std::string> names_;
   std::vector<bool> defined_;
-  std::set<uint32_t> visited_, inputs_, states_, contents_;
+  std::set<uint32_t> visited_, inputs_, states_, contents_, written_;
   std::vector<std::string> problems_;
 };
 

@@ -225,6 +225,19 @@ Problem view_problem(const Graph& graph, const Node& node) {
   return fmt::format("the view reaches element {} of a base that ends at {}", offset + view.span(), base.span());
 }
 
+Problem write_problem(const Graph& graph, const Node& node) {
+  const bool two_values = node.args.size() == 2 && node.args[0].value() != nullptr && node.args[1].value() != nullptr;
+  if (!two_values || !node.results.empty()) return "a write has two args, an input or state and a value, and no result";
+  const Node& target = graph.producer(*node.args[0].value());
+  if (target.as<Input>() == nullptr && target.as<State>() == nullptr) return "a write goes to an input or state only";
+  const Type& memory = graph.type(*node.args[0].value());
+  const Type& value = graph.type(*node.args[1].value());
+  if (memory.dtype != value.dtype || memory.sizes != value.sizes || memory.device != value.device) {
+    return fmt::format("a write of {} to {}", to_string(value, graph.device), to_string(memory, graph.device));
+  }
+  return std::nullopt;
+}
+
 Problem fused_problem(const Graph& graph, const Node& node) {
   const auto& fused = *node.as<Fused>();
   if (!is_identifier(fused.name)) return fmt::format("'{}' is no C identifier", fused.name);

@@ -15,6 +15,8 @@ namespace sinter::ir {
 [[nodiscard]] std::optional<std::string> primitive_problem(const Graph& graph, const Node& node);
 /// The base's dtype and device, and no element outside the base's storage.
 [[nodiscard]] std::optional<std::string> view_problem(const Graph& graph, const Node& node);
+/// An input or state, and a value of its dtype, sizes and device.
+[[nodiscard]] std::optional<std::string> write_problem(const Graph& graph, const Node& node);
 /// A body whose inputs and outputs are the node's args and results. The body's own nodes are not looked at.
 [[nodiscard]] std::optional<std::string> fused_problem(const Graph& graph, const Node& node);
 

@@ -12,11 +12,6 @@ bool contains(const std::array<std::string_view, n>& names, std::string_view nam
 }
 
 constexpr std::array<std::string_view, 2> meaning_changing = {"aten::_conj", "aten::_neg_view"};
-constexpr std::array<std::string_view, 14> factories = {
-    "aten::as_strided_scatter", "aten::clone",     "aten::empty",     "aten::empty_like",
-    "aten::empty_strided",      "aten::zeros",     "aten::ones",      "aten::full",
-    "aten::zeros_like",         "aten::ones_like", "aten::full_like", "aten::new_empty",
-    "aten::new_zeros",          "aten::_to_copy"};
 
 }  // namespace
 
@@ -38,7 +33,5 @@ std::string pure_form(const ir::Call& call) {
 }
 
 bool changes_meaning(std::string_view op) { return contains(meaning_changing, base_name(op)); }
-
-bool starts_at_zero(std::string_view op) { return contains(factories, base_name(op)) || ir::find_aten(base_name(op)); }
 
 }  // namespace sinter::passes

@@ -18,7 +18,8 @@ namespace sinter::passes {
 /// True for aliasing ops whose result reads the same memory as other numbers (`_conj`, `_neg_view`).
 [[nodiscard]] bool changes_meaning(std::string_view op);
 
-/// True for ops whose result starts at the beginning of a storage of its own.
-[[nodiscard]] bool starts_at_zero(std::string_view op);
+/// A value with other elements in a part of it: args are base, source, sizes, strides and offset of the part, which
+/// counts from the base's first element (ATen's own op counts from the start of the storage; it is never called).
+inline constexpr std::string_view scatter = "aten::as_strided_scatter";
 
 }  // namespace sinter::passes

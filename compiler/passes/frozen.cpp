@@ -25,10 +25,14 @@ std::vector<bool> frozen_nodes(const Graph& graph, bool freeze) {
   std::vector<bool> owned_by_caller(graph.value_count(), false);
   for (ValueId output : graph.outputs) owned_by_caller[view_source(graph, output).base.index] = true;
 
+  std::vector<bool> written(graph.value_count(), false);
+  for (NodeId id : graph.order()) {
+    if (graph.node(id).as<Write>()) written[graph.node(id).args[0].value()->index] = true;
+  }
   std::vector<bool> frozen(graph.node_count(), false);
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (node.as<State>()) frozen[id.index] = freeze;
+    if (node.as<State>()) frozen[id.index] = freeze && !written[node.results[0].index];
     if (node.as<State>() || node.as<Input>() || node.as<Constant>() || has_effect(node)) continue;
     bool kept = freeze || node.as<View>() || is_small(graph, node);
     for (const Arg& arg : node.args) {

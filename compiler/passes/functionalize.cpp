@@ -1,7 +1,9 @@
 #include "compiler/passes/functionalize.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "compiler/passes/aten.h"
 #include "compiler/passes/pointwise.h"
@@ -38,11 +40,15 @@ bool computes_in_narrow_dtype(const Graph& graph, const Node& node, ValueId targ
 
 class Functionalizer {
  public:
-  explicit Functionalizer(const Graph& old) : old_(old), rewrite_(old), current_(old.value_count()) { find_foreign(); }
+  explicit Functionalizer(const Graph& old)
+      : old_(old), rewrite_(old), leaves_(old.value_count()), current_(old.value_count()) {
+    find_foreign();
+  }
 
   Graph run() {
     for (NodeId id : old_.order()) visit(id);
-    for (ValueId output : old_.outputs) rewrite_.set(output, read(output));
+    for (ValueId output : old_.outputs) rewrite_.set(output, read_output(output));
+    for (NodeId id : old_.order()) write_back(id);
     return rewrite_.finish();
   }
 
@@ -56,7 +62,7 @@ class Functionalizer {
   };
 
   /// Where a value lies: what a call looked at or wrote to. Inputs and state stand for themselves: where they overlap,
-  /// nothing is written here.
+  /// capture lets nothing be written.
   Alias place(ValueId value) const {
     const auto& alias = old_.value(value).alias;
     return alias && old_.producer(value).as<Call>() ? *alias : Alias{value, 0};
@@ -70,6 +76,9 @@ class Functionalizer {
     return alias ? alias->base : value;
   }
 
+  /// True for inputs and state, whose memory is there after the call.
+  bool is_leaf(ValueId value) const { return old_.producer(value).as<Input>() || old_.producer(value).as<State>(); }
+
   void find_foreign();
   bool is_foreign_look(const Node& node, ValueId result) const;
 
@@ -77,6 +86,8 @@ class Functionalizer {
   void visit_call(NodeId id);
   ValueId read(ValueId value);
   ValueId read_foreign(ValueId value);
+  ValueId read_output(ValueId value);
+  void write_back(NodeId id);
   std::vector<Arg> read_args(const std::vector<Arg>& args);
   void emit_call(NodeId id, const std::vector<Arg>& args);
   void bind_results(NodeId old_node, NodeId new_node);
@@ -85,12 +96,13 @@ class Functionalizer {
   std::optional<ValueId> pure_value(const Node& node, ValueId target);
   std::optional<ValueId> pure_cast(const Node& node, ValueId target, const Arg& source);
   void mutate_in_place(NodeId id, const std::vector<ValueId>& targets);
+  void write_unreturned(const std::map<ValueId, ValueId>& copies, ScopeId scope);
   ValueId own_copy(ValueId target, ScopeId scope);
   void write(ValueId target, ValueId value, ScopeId scope);
-  ValueId zero_offset(ValueId value, ScopeId scope);
 
   const Graph& old_;
   Rewriter rewrite_;
+  std::vector<ValueId> leaves_;   ///< by old input or state: the new one
   std::vector<ValueId> current_;  ///< new value of each storage, by its first value in the old graph
   std::vector<bool> foreign_;     ///< by old value: an alias that a view cannot describe
   std::unordered_map<ValueId, Foreign> made_;
@@ -131,6 +143,7 @@ void Functionalizer::visit(NodeId id) {
     const ValueId result = rewrite_.next().node(copied).results[i];
     rewrite_.next().value(result).alias.reset();
     current_[node.results[i].index] = result;
+    leaves_[node.results[i].index] = result;
   }
 }
 
@@ -200,6 +213,31 @@ ValueId Functionalizer::read_foreign(ValueId value) {
   return made_.at(value).value;
 }
 
+/// What the caller gets: an output that lies in an input or in state is that memory, whatever it holds by then.
+ValueId Functionalizer::read_output(ValueId value) {
+  const ValueId base = root(value);
+  if (!is_leaf(base) || foreign_[value.index]) return read(value);
+  ValueId& current = current_[base.index];
+  const ValueId written = std::exchange(current, leaves_[base.index]);
+  const ValueId output = read(value);
+  current_[base.index] = written;
+  return output;
+}
+
+/// Where the memory of an input or of state is another value by now, it gets that value when the call ends.
+void Functionalizer::write_back(NodeId id) {
+  const Node& node = old_.node(id);
+  if (!node.as<Input>() && !node.as<State>()) return;
+  const ValueId leaf = leaves_[node.results[0].index];
+  ValueId current = current_[node.results[0].index];
+  if (current == leaf) return;
+  const Type type = rewrite_.next().type(leaf);  // what was written through a view that covers it has that view's sizes
+  if (rewrite_.next().type(current).sizes != type.sizes) {
+    current = rewrite_.add(View{0}, {{current}}, type, old_.producer(node.results[0]).scope);
+  }
+  rewrite_.next().add(Write{}, {{leaf}, {current}}, {});
+}
+
 std::vector<Arg> Functionalizer::read_args(const std::vector<Arg>& args) {
   std::vector<Arg> mapped = args;
   for (Arg& arg : mapped) for_each_value(arg, [&](ValueId& value) { value = read(value); });
@@ -214,7 +252,7 @@ void Functionalizer::mutate(NodeId id) {
     for_each_value(node.args.at(position), [&](ValueId value) { targets.push_back(value); });
   }
   for (ValueId target : targets) {
-    if (!old_.producer(root(target)).as<Call>()) fail("a write to an input or state is not staged");
+    if (old_.producer(root(target)).as<Constant>()) fail("a write to a content tensor");
     if (foreign_[target.index]) fail("a write through a view of another dtype");
   }
   if (targets.size() == 1) {
@@ -252,7 +290,7 @@ std::optional<ValueId> Functionalizer::pure_cast(const Node& node, ValueId targe
 /// Runs the op as it is, on tensors that nothing else reads.
 void Functionalizer::mutate_in_place(NodeId id, const std::vector<ValueId>& targets) {
   const Node& node = old_.node(id);
-  std::unordered_map<ValueId, ValueId> copies;
+  std::map<ValueId, ValueId> copies;
   for (ValueId target : targets) {
     if (!copies.contains(target)) copies[target] = own_copy(target, node.scope);
   }
@@ -275,6 +313,10 @@ void Functionalizer::mutate_in_place(NodeId id, const std::vector<ValueId>& targ
   Call call = *node.as<Call>();
   call.mutates.clear();
   call.functional.clear();
+  call.impure =
+      call.impure || result_target.empty() || std::any_of(copies.begin(), copies.end(), [&](const auto& copy) {
+        return std::find(result_target.begin(), result_target.end(), copy.first) == result_target.end();
+      });
   const NodeId made = rewrite_.next().add(std::move(call), std::move(args), types, rewrite_.map_scope(node.scope));
   bind_results(id, made);
   for (size_t i = 0; i < node.results.size(); ++i) {
@@ -286,7 +328,17 @@ void Functionalizer::mutate_in_place(NodeId id, const std::vector<ValueId>& targ
     write(result_target[i], result, node.scope);
     copies.erase(copy);
   }
-  if (!copies.empty()) fail(node.as<Call>()->op + " writes a tensor that it does not return");
+  write_unreturned(copies, node.scope);
+}
+
+/// What a call wrote without returning it is looked at after the call. Both are impure, so that they keep their order.
+void Functionalizer::write_unreturned(const std::map<ValueId, ValueId>& copies, ScopeId scope) {
+  for (const auto& [target, copy] : copies) {
+    const Type type = rewrite_.next().type(copy);
+    const ValueId look = rewrite_.add(Call{"aten::alias", {}, {}, false, true}, {{copy}}, type, scope);
+    rewrite_.next().value(look).alias = Alias{memory_of(copy), 0};
+    write(target, look, scope);
+  }
 }
 
 /// A tensor with the target's contents that nothing else reads. The node that makes it is marked impure: it is neither
@@ -313,25 +365,18 @@ void Functionalizer::write(ValueId target, ValueId value, ScopeId scope) {
   const Type& type = old_.type(target);
   const Type& whole = old_.type(root(target));
   const bool covers = offset(target) == 0 && type.is_dense() && whole.is_dense() && type.numel() == whole.numel();
+  if (type == whole && offset(target) == 0 && !whole.is_dense()) {  // an input with gaps: in its own layout
+    current = rewrite_.add(Primitive{op_named("cast")}, {{value}}, whole, scope);
+    return;
+  }
   if (covers && rewrite_.next().type(value).strides == type.strides) {
     current = value;
     return;
   }
   const Type current_type = rewrite_.next().type(current);
-  current = rewrite_.add(
-      Call{"aten::as_strided_scatter", {}, {}, false, false},
-      {{zero_offset(current, scope)}, {value}, {to_args(type.sizes)}, {to_args(type.strides)}, {offset(target)}},
-      current_type, scope);
-}
-
-/// The same value in a tensor that starts where its storage starts: as_strided_scatter counts from there.
-ValueId Functionalizer::zero_offset(ValueId value, ScopeId scope) {
-  const Node& producer = rewrite_.next().producer(value);
-  const Call* call = producer.as<Call>();
-  if (call == nullptr || starts_at_zero(call->op)) return value;
-  const Type type = rewrite_.next().type(value);
-  if (!type.is_dense()) fail("a partial write to a tensor with gaps");
-  return rewrite_.add(Call{"aten::clone", {}, {}, false, false}, {{value}, Arg{}}, type, scope);
+  current = rewrite_.add(Call{std::string(scatter), {}, {}, false, false},
+                         {{current}, {value}, {to_args(type.sizes)}, {to_args(type.strides)}, {offset(target)}},
+                         current_type, scope);
 }
 
 }  // namespace

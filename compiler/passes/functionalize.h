@@ -11,7 +11,9 @@ namespace sinter::passes {
 /// other op that writes runs in place on a copy of its own. Looks at a storage that a view cannot describe (another
 /// dtype, conjugation, memory outside the base) stay ATen calls whose result keeps its alias.
 ///
-/// Throws InternalError on a write to an input, state or content tensor: capture breaks on those.
+/// What is written to an input or to state becomes a `write` at the end, a write-back; an output that lies in their
+/// memory is that memory. A call that writes a tensor it does not return runs on a copy that is looked at afterwards.
+/// Throws InternalError on a write to a content tensor or through another dtype: capture breaks on those.
 PassResult functionalize(ir::Graph& graph, const PassContext& context);
 
 }  // namespace sinter::passes

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "compiler/passes/aten.h"
 #include "compiler/passes/element_access.h"
 #include "compiler/passes/frozen.h"
 #include "compiler/passes/view_source.h"
@@ -30,6 +31,7 @@ MemoryPlanner::MemoryPlanner(const Graph& graph, const PassContext& context, Tem
   result_.plan.device = graph.device;
   result_.plan.backend = context.device.backend;
   collect_roots();
+  collect_homes();
 }
 
 PlannedMemory MemoryPlanner::run() {
@@ -37,7 +39,7 @@ PlannedMemory MemoryPlanner::run() {
   std::vector<NodeId> every;
   for (NodeId id : graph_.order()) {
     const Node& node = graph_.node(id);
-    if (node.as<View>() || node.as<Input>() || node.as<State>() || node.as<Constant>()) continue;
+    if (node.as<View>() || node.as<Input>() || node.as<State>() || node.as<Constant>() || node.as<Write>()) continue;
     (frozen_[id.index] ? once : every).push_back(id);
   }
   plan_phase(once, result_.plan.once, true);
@@ -89,6 +91,8 @@ void MemoryPlanner::plan_phase(const std::vector<NodeId>& nodes, std::vector<Ste
       throw InternalError("plan_memory", "a primitive stands outside a fused node");
     release_dead();
   }
+  if (!once) add_writes();
+  release_dead();
   if (!once) add_outputs();
   place_chunks();
 }
@@ -102,8 +106,11 @@ void MemoryPlanner::collect_last_uses(const std::vector<NodeId>& nodes, bool onc
     }
     for (ValueId result : node.results) last_use_[root_[result.index].index] = i;
   }
+  if (once) return;
+  for (const WriteBack& write : writes_) last_use_[root_[write.value.index].index] = nodes.size();
   for (ValueId output : graph_.outputs) {
-    if (!once) last_use_[root_[output.index].index] = forever;
+    const ValueId root = root_[output.index];
+    if (!held_[root.index].valid()) last_use_[root.index] = forever;  // written memory is returned as it is in the end
   }
 }
 
@@ -185,6 +192,8 @@ KernelArg MemoryPlanner::kernel_arg(ValueId value) {
 void MemoryPlanner::visit_call(NodeId id) {
   const Node& node = graph_.node(id);
   const Call& call = *node.as<Call>();
+  if (copy_at_home(node)) return;
+  if (call.op == scatter) return visit_scatter(node);
   ExternCall planned;
   planned.op = call.op;
   planned.args = node.args;
@@ -242,6 +251,7 @@ void MemoryPlanner::visit_fused(NodeId id) {
 
 void MemoryPlanner::add_kernel_result(ValueId value, const Node& node, size_t output, std::vector<bool>& in_place) {
   const bool kept = kept_after_once(value);
+  if (!kept && store_at_home(value, node, output, in_place)) return;
   if (!kept && !is_output_[value.index] && take_over(value, node, output, in_place)) return;
   const Type& type = graph_.type(value);
   Memory memory;

@@ -56,6 +56,22 @@ class MemoryPlanner {
   void add_outputs();
   void place_chunks();
 
+  // write_planner.cpp: memory that outlives the call
+  void collect_homes();
+  /// True when a value may be put into the memory it is written back to, at the node being planned.
+  [[nodiscard]] bool can_settle(ir::ValueId value) const;
+  void settle(ir::ValueId value);
+  bool store_at_home(ir::ValueId value, const ir::Node& node, size_t output, std::vector<bool>& in_place);
+  bool copy_at_home(const ir::Node& node);
+  void visit_scatter(const ir::Node& node);
+  bool scatter_at_home(ir::ValueId base, ir::ValueId source, ir::ValueId result);
+  bool scatter_over(ir::ValueId base, ir::ValueId source, ir::ValueId result);
+  void add_copy(BufferId to, BufferId from);
+  void add_clone(BufferId from, BufferId to);
+  void add_call(std::string op, std::vector<ir::Arg> args, BufferId result);
+  void add_writes();
+  void begin_writes();
+
   BufferId add_buffer(Buffer buffer);
   uint32_t add_memory(Memory memory);
   /// The buffer of a value, made for views on first use.
@@ -64,6 +80,10 @@ class MemoryPlanner {
   BufferId bound_buffer_of(ir::ValueId value);
   [[nodiscard]] KernelArg kernel_arg(ir::ValueId value);
   [[nodiscard]] bool kept_after_once(ir::ValueId root) const;
+
+  struct WriteBack {
+    ir::ValueId leaf, value;
+  };
 
   const ir::Graph& graph_;
   Temporaries temporaries_;
@@ -80,6 +100,10 @@ class MemoryPlanner {
   std::vector<Chunk> chunks_;      ///< of the phase being planned
   std::vector<std::pair<uint32_t, uint32_t>>
       chunk_buffers_;  ///< chunk, buffer (its offset is counted from the chunk's)
+  std::vector<WriteBack> writes_;
+  std::vector<ir::ValueId> home_;  ///< by root value: the input or state it is a version of; else invalid
+  std::vector<ir::ValueId> held_;  ///< by input or state that is written: the version its memory holds
+  bool writing_ = false;
   std::vector<Step>* steps_ = nullptr;
   size_t position_ = 0;
   bool once_ = false;

@@ -52,6 +52,7 @@ std::vector<HostTensor> PlanMachine::run() {
     if (held_[output.index] == nullptr) fail("the frame does not hold output", output);
     outputs.push_back(read(output));
   }
+  for (BufferId written : planned_.plan.written) outputs.push_back(read(written));
   return outputs;
 }
 
@@ -71,7 +72,11 @@ void PlanMachine::step(const Launch& launch) {
   for (NodeId id : fused.body->order()) {
     if (fused.body->node(id).as<Input>()) inside.inputs.push_back(read(launch.args.at(next++).buffer));
   }
-  for (const HostTensor& result : interpret(*fused.body, inside)) write(launch.args.at(next++).buffer, result);
+  for (const HostTensor& result : interpret(*fused.body, inside)) {
+    const BufferId target = launch.args.at(next++).buffer;
+    if (!writing_ && lasts(target)) fail("written before writes begin:", target);
+    write(target, result);
+  }
 }
 
 void PlanMachine::step(const RunCall& run) {
@@ -83,10 +88,34 @@ void PlanMachine::step(const RunCall& run) {
       values.push_back(read(BufferId{id.index}));
     });
   }
-  const auto results = environment_.call(Node{}, values);
+  if (call.op == "aten::copy_") {
+    if (!writing_ && lasts(BufferId{call.args[0].value()->index}))
+      fail("written before writes begin:", call.results[0]);
+    return write(BufferId{call.args[0].value()->index}, values[1]);
+  }
+  const bool clone = call.op == "aten::clone";
+  const Node node{.payload = Call{call.op, {}, {}, false, false}, .args = call.args, .results = {}, .scope = {}};
+  const auto results = clone ? values : environment_.call(node, values);
+  if (call.op.ends_with('_')) {
+    const BufferId target{call.args[0].value()->index};
+    if (!writing_ && lasts(target)) fail("written before writes begin:", target);
+    write(target, results[0]);
+    held_[call.results[0].index] = place(target).block;
+    roots_[call.results[0].index] = place(target).block;
+    return;
+  }
   for (size_t i = 0; i < results.size(); ++i) {
     if (call.results[i].valid()) give(call.results[i], results[i]);
   }
+}
+
+void PlanMachine::step(const BeginWrites&) { writing_ = true; }
+
+/// True for memory that was there before the call.
+bool PlanMachine::lasts(BufferId id) const {
+  while (planned_.plan.buffers[id.index].base.valid()) id = planned_.plan.buffers[id.index].base;
+  const BufferKind kind = planned_.plan.buffers[id.index].kind;
+  return kind == BufferKind::input || kind == BufferKind::state;
 }
 
 void PlanMachine::step(const Allocate& allocate) {

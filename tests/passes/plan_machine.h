@@ -15,6 +15,7 @@ class PlanMachine {
  public:
   PlanMachine(const ir::Graph& graph, const PlannedMemory& planned, const ir::Environment& environment);
 
+  /// The outputs, then what written memory holds in the end.
   [[nodiscard]] std::vector<ir::HostTensor> run();
   /// Where output i lies: block and byte.
   [[nodiscard]] std::pair<const void*, int64_t> address(size_t output) const;
@@ -36,6 +37,8 @@ class PlanMachine {
   void step(const Allocate& allocate);
   void step(const Bind& bind);
   void step(const Release& release);
+  void step(const BeginWrites& begin);
+  [[nodiscard]] bool lasts(BufferId id) const;
 
   [[nodiscard]] Place place(BufferId id) const;
   [[nodiscard]] ir::HostTensor read(BufferId id) const;
@@ -45,6 +48,7 @@ class PlanMachine {
   const ir::Graph& graph_;
   const PlannedMemory& planned_;
   const ir::Environment& environment_;
+  bool writing_ = false;
   std::shared_ptr<Block> arena_ = std::make_shared<Block>();
   std::vector<std::shared_ptr<Block>> held_;  ///< by buffer: tensors the frame holds
   std::vector<std::weak_ptr<Block>> roots_;   ///< by buffer: address of roots, as launches know it

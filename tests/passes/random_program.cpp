@@ -19,7 +19,7 @@ double read_broadcast(const HostTensor& tensor, std::span<const int64_t> point) 
 
 class Programmer {
  public:
-  explicit Programmer(uint64_t seed) : random_(seed) {}
+  explicit Programmer(uint64_t seed) : random_(seed), writes_inputs_(seed % 2 == 1) {}
 
   Graph run() {
     graph_.name = "program";
@@ -40,7 +40,8 @@ class Programmer {
     const auto& alias = graph_.value(value).alias;
     return alias ? alias->base : value;
   }
-  bool writable(ValueId value) const { return graph_.producer(root(value)).as<Call>() != nullptr; }
+  /// One program in two leaves its inputs as they are.
+  bool writable(ValueId value) const { return writes_inputs_ || graph_.producer(root(value)).as<Call>() != nullptr; }
 
   /// A value of these sizes, or one that broadcasts to them, or none.
   std::optional<ValueId> operand(const std::vector<Dim>& sizes) {
@@ -136,6 +137,7 @@ class Programmer {
   }
 
   std::mt19937_64 random_;
+  bool writes_inputs_;
   Graph graph_;
   std::vector<ValueId> values_;
 };
@@ -148,7 +150,8 @@ class Eager {
       const Node& node = graph.node(id);
       const ValueId result = node.results[0];
       if (const auto* input = node.as<Input>()) {
-        tensors_[result.index] = environment.inputs.at(input->index);
+        const HostTensor& given = environment.inputs.at(input->index);
+        tensors_[result.index] = tensor_of(given.type, elements_of(given));  // may be written
         continue;
       }
       const auto& alias = graph.value(result).alias;
@@ -199,7 +202,7 @@ HostTensor scatter(const Node& node, const HostTensor& self, const HostTensor& s
   window.type = source.type;
   window.type.strides.clear();
   for (const Arg& stride : *node.args[3].list()) window.type.strides.emplace_back(integer(stride));
-  window.offset = integer(node.args[4]);
+  window.offset = self.offset + integer(node.args[4]);
   for_each_point(source.type.static_sizes(),
                  [&](std::span<const int64_t> point) { window.set(point, source.at(point)); });
   return result;
@@ -213,6 +216,9 @@ std::vector<HostTensor> run_eagerly(const Graph& program, const Environment& env
   const Eager eager(program, environment);
   std::vector<HostTensor> outputs;
   for (ValueId output : program.outputs) outputs.push_back(eager.copy_of(output));
+  for (NodeId id : program.order()) {
+    if (program.node(id).as<Input>()) outputs.push_back(eager.copy_of(program.node(id).results[0]));
+  }
   return outputs;
 }
 
