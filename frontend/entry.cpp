@@ -3,6 +3,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include "frontend/convert.h"
+#include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
 namespace {

@@ -5,26 +5,24 @@ namespace {
 
 using Breaks = Api;
 
-TEST_F(Breaks, an_in_place_write_to_an_input_happens_once_a_call_and_is_named) {
-  auto fast = compile([](at::Tensor x) { return x.add_(1) * 2; });
-  const auto x = at::zeros({4});
+TEST_F(Breaks, an_argument_turned_in_place_is_turned_once_a_call_and_named) {
+  auto fast = compile([](at::Tensor x) { return x.t_() * 2; });
+  const auto x = at::randn({4, 3});
+  const auto before = x.clone();
   for (int call = 1; call <= 4; ++call) {
-    EXPECT_TRUE(same(fast(x), at::ones({4}) * 2 * call));
-    EXPECT_EQ(x[0].item<float>(), static_cast<float>(call));
+    const auto turned = call % 2 == 1 ? before.t() : before;
+    EXPECT_TRUE(at::equal(fast(x), turned * 2));
+    EXPECT_EQ(x.sizes(), turned.sizes());
   }
   const auto found = only_break(fast.report());
   EXPECT_EQ(found.code, BreakCode::input_mutation);
-  EXPECT_TRUE(found.op.starts_with("aten::add_")) << found.op;
+  EXPECT_TRUE(found.op.starts_with("aten::t_")) << found.op;
 }
 
-TEST_F(Breaks, a_write_to_state_happens_once_a_call_and_is_named) {
-  const auto counter = at::zeros({1});
-  auto fast = compile([counter](const at::Tensor& x) {
-    counter.add_(1);
-    return x + counter;
-  });
-  const auto x = at::zeros({1});
-  for (int call = 1; call <= 4; ++call) EXPECT_EQ(fast(x).item<float>(), static_cast<float>(call));
+TEST_F(Breaks, state_squeezed_in_place_is_named) {
+  const auto state = at::zeros({1, 3});
+  auto fast = compile([state](const at::Tensor& x) { return x + state.unsqueeze_(0); });
+  fast(at::zeros({3}));
   EXPECT_EQ(only_break(fast.report()).code, BreakCode::state_mutation);
 }
 
@@ -83,7 +81,7 @@ TEST_F(Breaks, batch_norm_in_training_updates_its_statistics_once_a_call) {
     fast(x);
     EXPECT_EQ(model->bn->num_batches_tracked.item<int64_t>(), call);
   }
-  EXPECT_EQ(only_break(fast.report()).code, BreakCode::state_mutation);
+  EXPECT_TRUE(unbroken(fast.report())) << fast.report();
 }
 
 TEST_F(Breaks, a_sparse_input_runs_eagerly) {

@@ -35,10 +35,12 @@ TEST(State, held_over_an_input_is_state_of_its_own) {
   EXPECT_EQ(trace.states[0].tensor.lock().get(), cached.unsafeGetTensorImpl());
 }
 
-TEST(Input, that_is_written_through_data_breaks) {
+TEST(Input, that_is_written_through_data_is_written_through_a_view) {
   at::Tensor x = torch::zeros({3});
   const Trace trace = trace_of([](const at::Tensor& v) { return v.data().add_(1); }, x);
-  EXPECT_TRUE(breaks(trace, BreakCode::input_mutation, "aten::add_.Scalar", "writes to input 0"));
+  ASSERT_TRUE(whole(trace));
+  EXPECT_TRUE(shows(trace, "mutates(0)"));
+  EXPECT_TRUE(shows(trace, "alias %x0 + 0"));
 }
 
 TEST(State, without_a_name_behind_data_is_a_break) {
@@ -47,18 +49,40 @@ TEST(State, without_a_name_behind_data_is_a_break) {
   EXPECT_TRUE(breaks(trace, BreakCode::unsupported_op, "", "through a temporary"));
 }
 
-TEST(State, that_is_written_breaks_and_is_named) {
+TEST(State, that_is_written_is_written_where_it_lies) {
   at::Tensor w = torch::zeros({3});
   const Trace trace =
       trace_of([&] { return std::vector<at::Tensor>{w.add_(small())}; }, {small()}, {named("steps", w)});
-  EXPECT_TRUE(breaks(trace, BreakCode::state_mutation, "aten::add_.Tensor", "writes to steps"));
+  ASSERT_TRUE(whole(trace));
+  EXPECT_TRUE(shows(trace, "alias %steps + 0"));
 }
 
-TEST(State, that_is_written_through_a_view_breaks) {
+TEST(State, without_a_name_that_is_written_through_a_view_is_state_all_the_same) {
   at::Tensor w = torch::zeros({3});
   const Trace trace = trace_of([&](const at::Tensor& x) { return w.select(0, 1).fill_(2), x * w; }, small());
-  EXPECT_TRUE(breaks(trace, BreakCode::state_mutation, "aten::fill_.Scalar", "closed-over"));
-  EXPECT_NE(trace.graph_break->where, "");
+  ASSERT_TRUE(whole(trace));
+  EXPECT_EQ(trace.states.size(), 1);
+  EXPECT_TRUE(shows(trace, "alias %closure.0 + 1"));
+}
+
+TEST(State, written_by_operators_and_by_the_program_breaks) {
+  at::Tensor w = torch::zeros({3});
+  const Trace trace = trace_of(
+      [&](const at::Tensor& x) {
+        w.add_(1);
+        w.data_ptr<float>()[0] = 5;
+        return x * w;
+      },
+      small());
+  EXPECT_TRUE(breaks(trace, BreakCode::state_mutation, "", "by the program itself"));
+}
+
+TEST(State, written_under_another_closed_over_view_breaks) {
+  const at::Tensor w = torch::zeros({3});
+  const at::Tensor part = w.narrow(0, 1, 2);
+  const Trace trace =
+      trace_of([&] { return std::vector<at::Tensor>{w.add_(1), small() * part.sum()}; }, {small()}, {named("w", w)});
+  EXPECT_TRUE(breaks(trace, BreakCode::unsupported_op, "", "shares"));
 }
 
 TEST(State, whose_storage_is_replaced_breaks) {
@@ -78,11 +102,12 @@ TEST(State, whose_storage_is_replaced_breaks) {
   EXPECT_TRUE(breaks(later, BreakCode::state_mutation, "", "changed its storage"));
 }
 
-TEST(Input, that_is_written_breaks) {
+TEST(Input, that_is_written_is_an_alias_of_itself) {
   at::Tensor x = torch::zeros({3});
   const Trace trace = trace_of([](const at::Tensor& v) { return v.add_(1); }, x);
-  EXPECT_TRUE(breaks(trace, BreakCode::input_mutation, "aten::add_.Scalar", "writes to input 0"));
-  EXPECT_EQ(x[0].item<float>(), 1) << "the program runs on";
+  ASSERT_TRUE(whole(trace));
+  EXPECT_TRUE(shows(trace, "alias %x0 + 0"));
+  EXPECT_EQ(x[0].item<float>(), 1) << "written once, by the program itself";
 }
 
 TEST(Input, that_is_turned_in_place_breaks) {
