@@ -13,6 +13,17 @@ bool contains(const std::array<std::string_view, n>& names, std::string_view nam
 
 constexpr std::array<std::string_view, 2> meaning_changing = {"aten::_conj", "aten::_neg_view"};
 
+constexpr std::array<std::string_view, 5> checks_matrices = {"linalg", "cholesky", "inverse", "solve", "_assert"};
+constexpr std::array<std::string_view, 11> checks_elements = {"index",       "gather",    "scatter", "embedding",
+                                                              "take",        "nll_loss",  "one_hot", "bincount",
+                                                              "multinomial", "bernoulli", "ctc_loss"};
+
+template <size_t n>
+bool mentions(std::string_view name, const std::array<std::string_view, n>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
+}
+
 }  // namespace
 
 std::string_view base_name(std::string_view op) {
@@ -33,5 +44,12 @@ std::string pure_form(const ir::Call& call) {
 }
 
 bool changes_meaning(std::string_view op) { return contains(meaning_changing, base_name(op)); }
+
+bool may_throw(std::string_view op, const ir::Device& device) {
+  if (!op.starts_with("aten::")) return true;
+  const std::string_view base = base_name(op);
+  if (base == scatter) return false;
+  return mentions(base, checks_matrices) || (device.kind == ir::Device::Kind::cpu && mentions(base, checks_elements));
+}
 
 }  // namespace sinter::passes

@@ -18,6 +18,10 @@ namespace sinter::passes {
 /// True for aliasing ops whose result reads the same memory as other numbers (`_conj`, `_neg_view`).
 [[nodiscard]] bool changes_meaning(std::string_view op);
 
+/// True for ops that may refuse the data they are given (an index out of range, a singular matrix), other than by their
+/// types: on a GPU an index is checked by the device, which throws nothing.
+[[nodiscard]] bool may_throw(std::string_view op, const ir::Device& device);
+
 /// A value with other elements in a part of it: args are base, source, sizes, strides and offset of the part, which
 /// counts from the base's first element (ATen's own op counts from the start of the storage; it is never called).
 inline constexpr std::string_view scatter = "aten::as_strided_scatter";

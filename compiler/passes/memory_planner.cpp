@@ -99,8 +99,13 @@ void MemoryPlanner::plan_phase(const std::vector<NodeId>& nodes, std::vector<Ste
 
 void MemoryPlanner::collect_last_uses(const std::vector<NodeId>& nodes, bool once) {
   last_use_.assign(graph_.value_count(), 0);
+  last_throw_ = {};
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = graph_.node(nodes[i]);
+    if (const auto* call = node.as<Call>(); call != nullptr && may_throw(call->op, graph_.device)) {
+      last_throw_ = nodes[i];
+      last_throw_at_ = i;
+    }
     for (const Arg& arg : node.args) {
       for_each_value(arg, [&](ValueId value) { last_use_[root_[value.index].index] = i; });
     }

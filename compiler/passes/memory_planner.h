@@ -60,6 +60,7 @@ class MemoryPlanner {
   void collect_homes();
   /// True when a value may be put into the memory it is written back to, at the node being planned.
   [[nodiscard]] bool can_settle(ir::ValueId value) const;
+  [[nodiscard]] bool may_throw_after(ir::ValueId value) const;
   void settle(ir::ValueId value);
   bool store_at_home(ir::ValueId value, const ir::Node& node, size_t output, std::vector<bool>& in_place);
   bool copy_at_home(const ir::Node& node);
@@ -93,6 +94,8 @@ class MemoryPlanner {
   std::vector<bool> is_output_;    ///< by root value
   std::vector<bool> crosses_;      ///< by root value: made in the once phase, used in the other
   std::vector<uint32_t> uses_;     ///< by value
+  ir::NodeId last_throw_;          ///< the last call of the phase that may refuse its data
+  size_t last_throw_at_ = 0;       ///< its position; meaningless without it
   std::vector<size_t> last_use_;   ///< by root value, in the phase being planned
   std::vector<Place> places_;      ///< by value, in the phase being planned
   std::vector<BufferId> given_;    ///< by value: buffers of inputs, state, content and frozen values

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "compiler/passes/aten.h"
+#include "compiler/passes/effects.h"
 #include "compiler/passes/element_access.h"
 #include "compiler/passes/memory_planner.h"
 #include "compiler/passes/view_source.h"
@@ -57,7 +58,20 @@ void MemoryPlanner::collect_homes() {
 
 bool MemoryPlanner::can_settle(ValueId value) const {
   const ValueId leaf = home_[value.index];
-  return leaf.valid() && !once_ && !is_output_[value.index] && last_use_[held_[leaf.index].index] <= position_;
+  if (!leaf.valid() || once_ || is_output_[value.index]) return false;
+  return !may_throw_after(value) && last_use_[held_[leaf.index].index] <= position_;
+}
+
+/// True when a call that may refuse its data comes later: eager would leave the version of that moment behind. A call
+/// that writes on a copy made for it leaves behind what it wrote, as in eager.
+bool MemoryPlanner::may_throw_after(ValueId value) const {
+  if (!last_throw_.valid() || last_throw_at_ <= position_) return false;
+  bool writes_it = false;
+  for (const Arg& arg : graph_.node(last_throw_).args) {
+    for_each_value(arg, [&](ValueId used) { writes_it = writes_it || used == value; });
+  }
+  const Node& maker = graph_.producer(value);
+  return !writes_it || last_throw_at_ != position_ + 1 || maker.as<Call>() == nullptr || !has_effect(maker);
 }
 
 void MemoryPlanner::settle(ValueId value) {

@@ -7,27 +7,46 @@
 namespace sinter::test {
 namespace {
 
-using Writes = Api;
+struct Where {
+  const char* name;
+  at::DeviceType device;
+  Mode mode;
+};
+
+/// Skipped where the device is missing.
+class Writes : public ::testing::TestWithParam<Where> {
+ protected:
+  void SetUp() override {
+    if (GetParam().device == at::kCUDA && !at::hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  }
+  at::Tensor to_device(const at::Tensor& tensor) { return tensor.to(GetParam().device); }
+  at::Tensor full(int64_t size, double value) { return to_device(at::full({size}, value, at::kFloat)); }
+  Options options() const { return {.mode = GetParam().mode, .verify = Verify::off, .strict = true}; }
+
+ private:
+  c10::NoGradGuard no_grad_;
+};
+
 using Program = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
 
 /// One set of tensors a program works on: two arguments, and what it closes over.
 struct World {
   at::Tensor x, y, state;
-  explicit World(uint64_t seed) {
-    auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-    x = at::randn({4, 6}, generator, at::kFloat);
-    y = at::randn({4, 6}, generator, at::kFloat);
-    state = at::randn({8, 6}, generator, at::kFloat);
+  explicit World(at::DeviceType device) {
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(7);
+    x = at::randn({4, 6}, generator, at::kFloat).to(device);
+    y = at::randn({4, 6}, generator, at::kFloat).to(device);
+    state = at::randn({8, 6}, generator, at::kFloat).to(device);
   }
 };
 
 /// Runs a program on two equal worlds, eager and compiled; results, arguments and state agree after every call, and the
 /// calls that are no verification are replays.
-void agrees(const std::function<Program(World&)>& make) {
-  World eager_world(7);
-  World compiled_world(7);
+void agrees(const Where& where, const std::function<Program(World&)>& make) {
+  World eager_world(where.device);
+  World compiled_world(where.device);
   const Program eager = make(eager_world);
-  auto fast = compile(make(compiled_world), {.strict = true});
+  auto fast = compile(make(compiled_world), {.mode = where.mode, .strict = true});
   for (int call = 0; call < 7; ++call) {
     const at::Tensor expected = eager(eager_world.x, eager_world.y);
     const at::Tensor found = fast(compiled_world.x, compiled_world.y);
@@ -38,18 +57,19 @@ void agrees(const std::function<Program(World&)>& make) {
     ASSERT_TRUE(same(compiled_world.state, eager_world.state));
     ASSERT_EQ(found.is_alias_of(compiled_world.x), expected.is_alias_of(eager_world.x));
     ASSERT_EQ(found.is_alias_of(compiled_world.state), expected.is_alias_of(eager_world.state));
-    if (expected.is_alias_of(eager_world.x)) ASSERT_EQ(found.storage_offset(), expected.storage_offset());
+    ASSERT_EQ(found.storage_offset(), expected.storage_offset());
   }
   EXPECT_TRUE(unbroken(fast.report())) << fast.report();
   EXPECT_EQ(replays(fast.report()), 4) << fast.report();
 }
 
-TEST_F(Writes, an_argument_updated_in_place) {
-  agrees([](World&) { return [](const at::Tensor& x, const at::Tensor& y) { return at::Tensor(x).add_(y, 0.5); }; });
+TEST_P(Writes, an_argument_updated_in_place) {
+  agrees(GetParam(),
+         [](World&) { return [](const at::Tensor& x, const at::Tensor& y) { return at::Tensor(x).add_(y, 0.5); }; });
 }
 
-TEST_F(Writes, a_row_of_an_argument) {
-  agrees([](World&) {
+TEST_P(Writes, a_row_of_an_argument) {
+  agrees(GetParam(), [](World&) {
     return [](const at::Tensor& x, const at::Tensor& y) {
       x[1].zero_();
       x.select(1, 2).mul_(2);
@@ -58,8 +78,8 @@ TEST_F(Writes, a_row_of_an_argument) {
   });
 }
 
-TEST_F(Writes, arguments_that_swap) {
-  agrees([](World&) {
+TEST_P(Writes, arguments_that_swap) {
+  agrees(GetParam(), [](World&) {
     return [](const at::Tensor& x, const at::Tensor& y) {
       const auto old = x.clone();
       x.copy_(y);
@@ -69,8 +89,8 @@ TEST_F(Writes, arguments_that_swap) {
   });
 }
 
-TEST_F(Writes, what_was_read_before_keeps_its_value) {
-  agrees([](World&) {
+TEST_P(Writes, what_was_read_before_keeps_its_value) {
+  agrees(GetParam(), [](World&) {
     return [](const at::Tensor& x, const at::Tensor& y) {
       const auto before = at::mul(x, 3);
       x.add_(y);
@@ -79,8 +99,8 @@ TEST_F(Writes, what_was_read_before_keeps_its_value) {
   });
 }
 
-TEST_F(Writes, a_view_of_the_argument_is_returned) {
-  agrees([](World&) {
+TEST_P(Writes, a_view_of_the_argument_is_returned) {
+  agrees(GetParam(), [](World&) {
     return [](const at::Tensor& x, const at::Tensor& y) {
       x.sub_(y);
       return x.narrow(0, 1, 2);
@@ -88,8 +108,8 @@ TEST_F(Writes, a_view_of_the_argument_is_returned) {
   });
 }
 
-TEST_F(Writes, a_cache_that_grows_is_read_back) {
-  agrees([](World& world) {
+TEST_P(Writes, a_cache_that_grows_is_read_back) {
+  agrees(GetParam(), [](World& world) {
     return [state = world.state](const at::Tensor& x, const at::Tensor& y) {
       state.narrow(0, 2, 4).copy_(at::tanh(x));
       const auto past = state.narrow(0, 0, 6);
@@ -98,10 +118,10 @@ TEST_F(Writes, a_cache_that_grows_is_read_back) {
   });
 }
 
-TEST_F(Writes, state_indexed_by_a_tensor) {
-  agrees([](World& world) {
+TEST_P(Writes, state_indexed_by_a_tensor) {
+  agrees(GetParam(), [](World& world) {
     return [state = world.state](const at::Tensor& x, const at::Tensor& y) {
-      const auto rows = at::arange(4, at::kLong);
+      const auto rows = at::arange(4, x.options().dtype(at::kLong));
       state.index_add_(0, rows, x);
       state.index_put_({rows}, y, true);
       return at::sum(state);
@@ -109,8 +129,8 @@ TEST_F(Writes, state_indexed_by_a_tensor) {
   });
 }
 
-TEST_F(Writes, a_closed_over_tensor_that_only_operators_write) {
-  agrees([](World& world) {
+TEST_P(Writes, a_closed_over_tensor_that_only_operators_write) {
+  agrees(GetParam(), [](World& world) {
     return [state = world.state](const at::Tensor& x, const at::Tensor&) {
       state.mul_(0.9).add_(0.1);
       return at::mm(state, at::transpose(x, 0, 1));
@@ -118,8 +138,8 @@ TEST_F(Writes, a_closed_over_tensor_that_only_operators_write) {
   });
 }
 
-TEST_F(Writes, out_variants) {
-  agrees([](World&) {
+TEST_P(Writes, out_variants) {
+  agrees(GetParam(), [](World&) {
     return [](const at::Tensor& x, const at::Tensor& y) {
       auto out = x;
       at::mul_out(out, x, y);
@@ -129,13 +149,14 @@ TEST_F(Writes, out_variants) {
   });
 }
 
-TEST_F(Writes, running_statistics_of_batch_norm_in_training) {
+TEST_P(Writes, running_statistics_of_batch_norm_in_training) {
   torch::nn::BatchNorm1d eager(6);
   torch::nn::BatchNorm1d model(6);
-  auto fast = compile(model, {.strict = true});
-  const torch::NoGradGuard no_grad;
+  eager->to(GetParam().device);
+  model->to(GetParam().device);
+  auto fast = compile(model, {.mode = GetParam().mode, .strict = true});
   for (int call = 0; call < 6; ++call) {
-    const auto x = at::randn({5, 6});
+    const auto x = to_device(at::randn({5, 6}));
     ASSERT_TRUE(same(fast(x), eager->forward(x))) << "call " << call;
     ASSERT_TRUE(same(model->running_mean, eager->running_mean)) << "call " << call;
     ASSERT_TRUE(same(model->running_var, eager->running_var)) << "call " << call;
@@ -145,58 +166,67 @@ TEST_F(Writes, running_statistics_of_batch_norm_in_training) {
   EXPECT_GT(replays(fast.report()), 0);
 }
 
-TEST_F(Writes, a_replay_raises_the_version_as_eager_does) {
-  auto fast = compile([](const at::Tensor& x) { return at::Tensor(x).add_(1); }, {.verify = Verify::off});
-  auto x = at::zeros({3});
+TEST_P(Writes, a_replay_raises_the_version_as_eager_does) {
+  auto fast = compile([](const at::Tensor& x) { return at::Tensor(x).add_(1); }, options());
+  auto x = full(3, 0);
   fast(x);
   const auto before = x._version();
   fast(x);
   EXPECT_GT(x._version(), before);
 }
 
-TEST_F(Writes, an_argument_that_lies_in_state_gets_an_entry_of_its_own) {
-  const auto state = at::zeros({4});
+TEST_P(Writes, an_argument_that_lies_in_state_gets_an_entry_of_its_own) {
+  const auto state = full(4, 0);
   auto fast = compile(
       [state](const at::Tensor& x) {
         state.add_(1);
         return at::mul(x, 2);
       },
-      {.verify = Verify::off});
-  const auto apart = at::ones({4});
+      options());
+  const auto apart = full(4, 1);
   fast(apart);
-  EXPECT_TRUE(same(fast(apart), at::full({4}, 2)));
-  EXPECT_TRUE(same(fast(state), at::full({4}, 6)));
-  EXPECT_TRUE(same(fast(state), at::full({4}, 8)));
-  EXPECT_TRUE(same(state, at::full({4}, 4)));
+  EXPECT_TRUE(same(fast(apart), full(4, 2.0)));
+  EXPECT_TRUE(same(fast(state), full(4, 6.0)));
+  EXPECT_TRUE(same(fast(state), full(4, 8.0)));
+  EXPECT_TRUE(same(state, full(4, 4.0)));
 }
 
-TEST_F(Writes, arguments_that_overlap_run_eagerly) {
-  auto fast = compile([](const at::Tensor& x, const at::Tensor& y) {
-    x.add_(1);
-    return at::mul(y, 2);
-  });
-  const auto memory = at::zeros({6});
+TEST_P(Writes, arguments_that_overlap_run_eagerly) {
+  auto fast = compile(
+      [](const at::Tensor& x, const at::Tensor& y) {
+        x.add_(1);
+        return at::mul(y, 2);
+      },
+      {.mode = GetParam().mode});
+  const auto memory = full(6, 0);
   for (int call = 1; call < 5; ++call) {
-    EXPECT_TRUE(same(fast(memory.narrow(0, 0, 4), memory.narrow(0, 2, 4)).narrow(0, 0, 2), at::full({2}, 2 * call)));
+    EXPECT_TRUE(same(fast(memory.narrow(0, 0, 4), memory.narrow(0, 2, 4)).narrow(0, 0, 2), full(2, 2.0 * call)));
   }
 }
 
-TEST_F(Writes, an_operator_that_throws_leaves_what_eager_leaves) {
+TEST_P(Writes, an_operator_that_throws_leaves_what_eager_leaves) {
+  if (GetParam().device != at::kCPU) GTEST_SKIP() << "on a GPU the device checks indices, and throws nothing";
   const auto program = [](const at::Tensor& x, const at::Tensor& index) {
     x.add_(1);
     const auto picked = at::index_select(x, 0, index);
     x.add_(10);
     return picked;
   };
-  auto fast = compile(program, {.verify = Verify::off});
-  const auto x = at::zeros({3});
+  auto fast = compile(program, options());
+  const auto x = full(3, 0);
   const auto index = at::zeros({1}, at::kLong);
   fast(x, index);
   fast(x, index);
   index.fill_(7);
   EXPECT_THROW(fast(x, index), c10::Error);
-  EXPECT_TRUE(same(x, at::full({3}, 23))) << x;
+  EXPECT_TRUE(same(x, full(3, 23.0))) << x;
 }
+
+INSTANTIATE_TEST_SUITE_P(Where, Writes,
+                         ::testing::Values(Where{"cpu", at::kCPU, Mode::Default},
+                                           Where{"gpu", at::kCUDA, Mode::Default},
+                                           Where{"gpu_graph", at::kCUDA, Mode::ReduceOverhead}),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace sinter::test
