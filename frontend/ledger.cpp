@@ -51,9 +51,9 @@ Memory* TensorLedger::memory(const at::Tensor& tensor) {
 }
 
 Memory& TensorLedger::memory_or_add(const at::Tensor& tensor) {
-  const auto [entry, added] =
-      memories_.try_emplace(tensor.storage().unsafeGetStorageImpl(),
-                            Memory{.storage = tensor.storage().getWeakStorageImpl(), .regions = {}, .views = {}});
+  const auto [entry, added] = memories_.try_emplace(
+      tensor.storage().unsafeGetStorageImpl(),
+      Memory{.storage = tensor.storage().getWeakStorageImpl(), .regions = {}, .views = {}, .origin = {}});
   return entry->second;
 }
 

@@ -133,6 +133,14 @@ void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
 
 void Recorder::finish_state(Leaf& leaf, const at::Tensor& tensor) {
   if (leaf.too_large) return fail(*leaf.too_large, {}, {});
+  if (Layout::of(tensor) != leaf.layout) {
+    return fail({BreakCode::state_mutation,
+                 {},
+                 {},
+                 description(leaf.value) + " changed its storage or sizes during the call",
+                 "replace state outside the compiled callable"},
+                {}, {});
+  }
   Memory& memory = *ledger_.memory(tensor);
   memory.opaque = memory.opaque || leaf.base.has_value();
   if (leaf.own_copy.valid()) {  // taken for content so far: what was written is the state itself
@@ -146,14 +154,6 @@ void Recorder::finish_state(Leaf& leaf, const at::Tensor& tensor) {
     }
     memory.written = true;
     make_view(leaf.own_copy, {leaf.value, 0}, ir::Call{"aten::alias", {}, {}, false, false}, {{leaf.value}});
-  }
-  if (Layout::of(tensor) != leaf.layout) {
-    return fail({BreakCode::state_mutation,
-                 {},
-                 {},
-                 description(leaf.value) + " changed its storage or sizes during the call",
-                 "replace state outside the compiled callable"},
-                {}, {});
   }
   const auto index = static_cast<uint32_t>(trace_.states.size());
   std::string name = leaf.name.empty() ? fmt::format("closure.{}", index) : leaf.name;
