@@ -2,14 +2,17 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
+#include <caffe2/serialize/inline_container.h>
 #include <fmt/format.h>
-#include <torch/csrc/jit/serialization/pickle.h>
+#include <torch/csrc/jit/serialization/unpickler.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "compiler/support/errors.h"
 #include "frontend/model_file/exported_graph.h"
+#include "frontend/model_file/pickle_dicts.h"
 #include "frontend/model_file/zip_directory.h"
 
 namespace sinter::frontend {
@@ -113,17 +116,35 @@ Tensors read_folder(Archive& archive, const std::string& folder, const std::stri
   }
 }
 
+/// What torch::jit::pickle_load gives, but with OrderedDicts. Types by name are unknown to it, so that none is made.
+c10::IValue unpickle(const std::string& bytes) {
+  std::istringstream stream(bytes, std::ios::binary);
+  caffe2::serialize::PyTorchStreamReader records(&stream);
+  const auto [data, size] = records.getRecord("data.pkl");
+  const std::string pickle = with_plain_dicts({static_cast<const char*>(data.get()), size});
+  size_t next = 0;
+  const auto read = [&](char* into, size_t count) {
+    const size_t copied = pickle.copy(into, count, next);
+    next += copied;
+    return copied;
+  };
+  const auto storage = [&](const std::string& name) { return std::get<0>(records.getRecord("data/" + name)); };
+  torch::jit::Unpickler unpickler(read, nullptr, nullptr, storage, std::nullopt);
+  unpickler.set_version(records.version());
+  return unpickler.parse_ivalue();
+}
+
 }  // namespace
 
 c10::IValue read_pickle(const std::string& what, const std::string& bytes) {
   check_zip(what, bytes);
   try {
-    return torch::jit::pickle_load({bytes.begin(), bytes.end()});
+    return unpickle(bytes);
   } catch (const std::exception& error) {  // c10::Error, or what its pickle reader lets through
     const auto* known = dynamic_cast<const c10::Error*>(&error);
     const std::string reason = known != nullptr ? known->what_without_backtrace() : error.what();
-    if (reason.starts_with("isGenericDict()")) {  // LibTorch's unpickler reads Python's OrderedDict as None
-      throw UserError(what + ": it holds an OrderedDict, which LibTorch cannot read; save dict(...) of it");
+    if (reason.starts_with("isGenericDict()")) {  // LibTorch's unpickler makes None of an OrderedDict with an argument
+      throw UserError(what + ": it holds an OrderedDict in a form that LibTorch cannot read; save dict(...) of it");
     }
     throw UserError(fmt::format("{}: not tensors and containers of them that torch.save wrote: {}", what,
                                 reason.substr(0, reason.find('\n'))));

@@ -88,6 +88,16 @@ TEST(Files, that_are_no_models_are_refused) {
                  {"stem", "the model refused its input", "to have 3 channels"});
 }
 
+TEST(Files, of_weights_are_what_torch_save_wrote_of_a_state_dict) {
+  expect_says(sinter({"run", "gelu_mlp", "--device", "cpu", "--input", "f32[2,768]", "--calls", "1", "--weights",
+                      data("mlp_state.pt")}),
+              0, {"check passed"});
+  expect_refused(sinter({"run", "gelu_mlp", "--device", "cpu", "--weights", data("narrow_state.pt")}),
+                 {"fc1.weight is [8,768], not [3072,768]", "fc2.weight is [768,8]"});
+  expect_refused(sinter({"run", "gelu_mlp", "--device", "cpu", "--weights", data("state.pt")}),
+                 {"missing: fc1.bias", "not in the model: ", "layers.0.bn.running_mean"});
+}
+
 TEST(Files, of_weights_name_what_is_missing_extra_or_misshapen) {
   const Folder folder;
   const std::string saved = folder.path("tensor.pt");

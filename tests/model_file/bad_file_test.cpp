@@ -254,12 +254,25 @@ TEST_F(BadFile, inside_a_model_is_refused_like_one_of_its_own) {
   EXPECT_FALSE(std::filesystem::exists(witness));
 }
 
-TEST_F(BadFile, with_an_ordered_dict_says_what_to_save_instead) {
+TEST_F(BadFile, with_an_ordered_dict_of_an_argument_says_what_to_save_instead) {
   const std::string pickle(
       "\x80\x02"
-      "ccollections\nOrderedDict\n)RX\x01\0\0\0aK\x01s.",
-      39);
+      "ccollections\nOrderedDict\n]\x85RX\x01\0\0\0aK\x01s.",
+      40);
   expect_refused(archive("ordered.pt", {{"data.pkl", pickle}}), {"OrderedDict", "save dict(...)"}, load_tensors);
+}
+
+TEST_F(BadFile, with_code_beside_an_ordered_dict_is_refused_and_runs_nothing) {
+  const std::string witness = path("witness");
+  const std::string call = "cposix\nsystem\nX" + std::string(1, static_cast<char>(witness.size() + 6)) +
+                           std::string(3, '\0') + "touch " + witness + "\x85R";
+  const std::string dict =
+      "\x80\x02"
+      "ccollections\nOrderedDict\n)R";
+  for (const std::string& pickle : {dict + call + "b.", dict + "}" + call + "bb.", dict + call + "\x86."}) {
+    expect_refused(archive("evil.pt", {{"data.pkl", pickle}}), {"not tensors and containers of them"}, load_tensors);
+  }
+  EXPECT_FALSE(std::filesystem::exists(witness));
 }
 
 TEST_F(BadFile, of_a_torch_export_before_the_present_layout) {
@@ -271,15 +284,16 @@ TEST_F(BadFile, of_a_torch_export_before_the_present_layout) {
 }
 
 TEST_F(BadFile, with_damage_at_any_byte_is_read_or_refused) {
+  const auto is_saved = [](const std::string& name) { return name.ends_with("case.pt") || name == "state.pt"; };
   std::mt19937 random(11);
-  for (const char* name : {"nested.pt2", "traced.pt", "nested.case.pt"}) {
+  for (const char* name : {"nested.pt2", "traced.pt", "nested.case.pt", "state.pt"}) {
     const std::string whole = bytes_of(data_file(name));
     for (int attempt = 0; attempt < 60; ++attempt) {
       std::string damaged = whole;
       for (int i = 0; i < 4; ++i) damaged[random() % damaged.size()] = static_cast<char>(random());
       const std::string where = file("damaged.pt2", damaged);
       try {
-        std::string(name).ends_with("case.pt") ? load_tensors(where) : load_model(where);
+        is_saved(name) ? load_tensors(where) : load_model(where);
       } catch (const UserError& error) {
         EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
       }

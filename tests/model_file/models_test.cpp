@@ -40,6 +40,24 @@ TEST(ModelFile, is_the_same_work_whichever_way_it_was_saved) {
   for (const char* file : {"traced.pt", "frozen.pt"}) EXPECT_EQ(work_of_file(file, at::kCPU), work) << file;
 }
 
+TEST(ModelFile, of_a_state_dict_has_the_weights_and_buffers_of_its_model_in_their_order) {
+  const c10::IValue saved = read_saved(data_file("state.pt"));
+  const auto traced = torch::jit::load(data_file("traced.pt"));
+  std::map<std::string, at::Tensor> wanted;
+  for (const auto& item : traced.named_parameters()) wanted[item.name] = item.value;
+  for (const auto& item : traced.named_buffers()) wanted[item.name] = item.value;
+  std::vector<std::string> names;
+  for (const auto& item : saved.toGenericDict()) {
+    names.push_back(item.key().toStringRef());
+    ASSERT_EQ(wanted.count(names.back()), 1U) << names.back();
+    EXPECT_TRUE(at::equal(item.value().toTensor(), wanted.at(names.back()))) << names.back();
+  }
+  EXPECT_EQ(names.size(), wanted.size());
+  const std::vector<std::string> first{"stem.weight", "stem.bias", "layers.0.conv.weight", "layers.0.bn.weight"};
+  EXPECT_EQ(std::vector(names.begin(), names.begin() + 4), first);
+  EXPECT_EQ(wanted.count("layers.1.bn.num_batches_tracked"), 1U);
+}
+
 TEST(ModelFile, takes_every_size_in_the_range_of_a_symbol_and_refuses_others) {
   const torch::NoGradGuard no_grad;
   const auto fast = compile(data_file("sizes.pt2"));

@@ -125,6 +125,18 @@ class NoDouble(nn.Module):
         return torch.tanh(y) * 2
 
 
+class Mlp(nn.Module):
+    """The shapes of the built-in `gelu_mlp`, all elements of a weight in one place."""
+
+    def __init__(self, hidden=3072):
+        super().__init__()
+        self.fc1 = nn.Linear(768, hidden, device="meta")
+        self.fc2 = nn.Linear(hidden, 768, device="meta")
+        for layer in (self.fc1, self.fc2):
+            for name, weight in list(layer.named_parameters()):
+                setattr(layer, name, nn.Parameter(torch.full((1,), 0.01).expand(weight.shape)))
+
+
 class Scripted(nn.Module):
     """Control flow that tracing would lose."""
 
@@ -182,7 +194,12 @@ def main(folder):
     wrong = {"fc1.weight": torch.zeros(1).expand(8, 768), "fc1.bias": torch.zeros(1).expand(3072), "fc2.weight": torch.zeros(1).expand(768, 3072)}
     torch.save({**wrong, "fc3.weight": torch.zeros(1)}, folder / "wrong_state.pt")
 
+    # State dicts as training code saves them: `gelu_mlp` fits the first and not the second.
+    torch.save(Mlp().state_dict(), folder / "mlp_state.pt")
+    torch.save(Mlp(hidden=8).state_dict(), folder / "narrow_state.pt")
+
     convnet = randomise(ConvNet())
+    torch.save(convnet.state_dict(), folder / "state.pt")
     torch.jit.trace(convnet, image).save(folder / "traced.pt")
     save_case(folder, "traced", convnet, (image,))
     no_double = randomise(NoDouble().bfloat16())
