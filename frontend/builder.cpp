@@ -42,7 +42,6 @@ std::optional<GraphBreak> break_of(const Captured& captured, bool grad_mode) {
       if (tensor.defined() && tensor.requires_grad()) return needs_gradient("state " + slot.name);
     }
   }
-  if (captured.trace.graph_break) return captured.trace.graph_break;
   if (!captured.unknown_type.empty()) {
     return GraphBreak{.code = BreakCode::unsupported_input,
                       .op = {},
@@ -50,6 +49,7 @@ std::optional<GraphBreak> break_of(const Captured& captured, bool grad_mode) {
                       .reason = "the callable returns " + captured.unknown_type + ", which cannot be described",
                       .hint = "return tensors, scalars, strings, or tuples, vectors, maps and optionals of them"};
   }
+  if (captured.trace.graph_break) return captured.trace.graph_break;
   for (const auto& result : captured.results) {
     if (result.requires_grad()) return needs_gradient("a result");
     if (!is_plain(result)) {
@@ -136,6 +136,14 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
     return tensors;
   };
   captured.trace = capture(run, inputs, names, &captured.results, &failed_at_);
+  for (size_t i = 0; i < inputs.size() && !captured.trace.graph_break; ++i) {
+    if (inputs[i].is_same(*arguments.tensors[i])) continue;
+    captured.trace.graph_break = {.code = BreakCode::input_mutation,
+                                  .op = {},
+                                  .where = {},
+                                  .reason = "puts another tensor in argument " + std::to_string(i),
+                                  .hint = "return the new tensor instead"};
+  }
   return captured;
 }
 

@@ -4,12 +4,14 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "frontend/left_behind.h"
 #include "frontend/recorder.h"
 
 namespace sinter::frontend {
@@ -73,6 +75,23 @@ class WithoutAutocastCache {
   bool was_enabled_ = at::autocast::is_autocast_cache_enabled();
 };
 
+/// True when the program drew from the CPU's default generator.
+bool draws_on_cpu(const ir::Graph& graph) {
+  return std::any_of(graph.order().begin(), graph.order().end(), [&graph](ir::NodeId id) {
+    const ir::Node& node = graph.node(id);
+    const auto* call = node.as<ir::Call>();
+    const auto on_cpu = [&graph](ir::ValueId value) {
+      const ir::Type& type = graph.type(value);
+      return type.device.kind == ir::Device::Kind::cpu && type.numel() > 0;
+    };
+    if (call == nullptr || !call->random) return false;
+    const bool own_generator = std::any_of(node.args.begin(), node.args.end(), [](const ir::Arg& arg) {
+      return std::holds_alternative<ir::Opaque>(arg.data);
+    });
+    return !own_generator && std::any_of(node.results.begin(), node.results.end(), on_cpu);
+  });
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&record_call>()); }
@@ -85,6 +104,7 @@ Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span
   if (Recorder* outer = current_recorder()) {
     outer->stop({BreakCode::unsupported_op, {}, {}, "a capture starts inside a capture", "compile one of the two"});
   }
+  const Surroundings before;
   const auto recorder = std::make_shared<Recorder>(inputs, names);
   std::vector<at::Tensor> results;
   try {
@@ -97,6 +117,7 @@ Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span
     throw;
   }
   Trace trace = recorder->finish(results);
+  if (!trace.graph_break) trace.graph_break = before.changed(draws_on_cpu(trace.graph));
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (outputs) *outputs = std::move(results);
   return trace;

@@ -96,7 +96,6 @@ bool Function::verify(const Found& found, int64_t call, const Flat& arguments, c
                       const Program& program) {
   const std::unique_lock lock(building_, std::try_to_lock);
   if (!lock || !found.entry->compiled()) return false;
-  if (found.fit == frontend::Fit::moved && is_full()) return false;
   std::shared_ptr<Entry> other;
   try {
     other = builder_.verify(*found.entry, call, found.fit, arguments, modes, program);
@@ -106,7 +105,7 @@ bool Function::verify(const Found& found, int64_t call, const Flat& arguments, c
   }
   if (other != nullptr) {
     refuse_break(*other);
-    add(std::move(other));
+    if (!is_full()) add(std::move(other));
   }
   refuse_break(*found.entry);
   return true;

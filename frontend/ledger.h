@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -76,6 +77,7 @@ class TensorLedger {
   [[nodiscard]] bool is_written(const c10::StorageImpl* storage) const;
   /// True when written memory lies under inputs or state in a way that a write to one is not seen by the others.
   [[nodiscard]] bool has_lost_writes() const;
+  [[nodiscard]] auto memories() const { return std::views::values(memories_); }
   /// The same, added when it was not met before.
   Memory& memory_or_add(const at::Tensor& tensor);
   /// `preferred` values are taken as base where several hold the tensor's bytes.

@@ -127,6 +127,7 @@ class Recorder : public c10::DebugInfoBase {
   void finish_inputs();
   void finish_leaves(std::span<const at::Tensor> outputs);
   void finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs);
+  void finish_kept(std::span<const at::Tensor> outputs);
   void finish_state(Leaf& leaf, const at::Tensor& tensor);
   void finish_content(Leaf& leaf);
   void finish_look(const Leaf& leaf);

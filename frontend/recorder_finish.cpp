@@ -10,11 +10,13 @@
 namespace sinter::frontend {
 namespace {
 
-/// True when nothing but these outputs holds the storage.
+/// True when nothing but these outputs, and the tensors they are views of, holds the storage.
 bool only_outputs_hold(const c10::StorageImpl& storage, size_t strong_references, std::span<const at::Tensor> outputs) {
   std::unordered_set<const c10::TensorImpl*> holders;
   for (const at::Tensor& output : outputs) {
-    if (output.storage().unsafeGetStorageImpl() == &storage) holders.insert(output.unsafeGetTensorImpl());
+    if (output.storage().unsafeGetStorageImpl() != &storage) continue;
+    holders.insert(output.unsafeGetTensorImpl());
+    if (output.is_view()) holders.insert(output._base().unsafeGetTensorImpl());
   }
   return strong_references <= holders.size();
 }
@@ -32,6 +34,7 @@ Trace Recorder::finish(std::span<const at::Tensor> outputs) {
   finish_inputs();
   finish_leaves(outputs);
   finish_writes();
+  finish_kept(outputs);
   recording_ = false;
   finish_scopes();
   choose_device();
@@ -51,7 +54,17 @@ void Recorder::finish_outputs(std::span<const at::Tensor> outputs) {
                    "return dense tensors on the CPU or a CUDA device"},
                   {}, {});
     }
-    trace_.graph.outputs.push_back(resolve(output, false));
+    const ir::ValueId value = resolve(output, false);
+    trace_.graph.outputs.push_back(value);
+    const ir::ValueId root = root_of(value);
+    if (outlives_call(root) && trace_.graph.type(root).dtype != trace_.graph.type(value).dtype) {
+      return fail({BreakCode::unsupported_op,
+                   {},
+                   {},
+                   fmt::format("result {} is {} seen through another dtype", i, description(root)),
+                   "return a clone of it, or look at it that way outside the compiled callable"},
+                  {}, {});
+    }
     if (!ledger_.memory(output)->left_device) continue;
     fail({BreakCode::host_read,
           {},
@@ -89,6 +102,25 @@ void Recorder::finish_leaves(std::span<const at::Tensor> outputs) {
         "a closed-over tensor sees an input or state through another dtype",
         "make the view inside the callable"},
        {}, {});
+}
+
+/// A tensor made by the program that somebody still holds once it has returned: a replay would not put a new one there.
+void Recorder::finish_kept(std::span<const at::Tensor> outputs) {
+  if (!recording_) return;
+  for (const Memory& memory : ledger_.memories()) {
+    if (memory.regions.empty()) continue;
+    const auto* call = trace_.graph.producer(root_of(memory.regions[0].value)).as<ir::Call>();
+    if (!call) continue;
+    const size_t references = memory.storage.use_count();
+    const auto storage = memory.storage.lock();
+    if (!storage || only_outputs_hold(*storage, references, outputs)) continue;
+    return fail({BreakCode::state_mutation,
+                 call->op,
+                 {},
+                 "keeps a tensor that it made (in a captured variable or a member)",
+                 "return it, and keep it outside the compiled callable"},
+                {}, {});
+  }
 }
 
 /// The device of most values; the first one of those that tie.

@@ -51,6 +51,17 @@ decltype(auto) invoke(Callable& callable, Args&&... args) {
   }
 }
 
+/// An argument as it is handed on to the callable: what the caller would move is copied, so that it can still be looked
+/// at afterwards.
+template <class T>
+decltype(auto) pass(std::remove_reference_t<T>& argument) {
+  if constexpr (std::is_lvalue_reference_v<T> || !std::is_copy_constructible_v<std::remove_const_t<T>>) {
+    return std::forward<T>(argument);
+  } else {
+    return std::remove_const_t<T>(argument);
+  }
+}
+
 template <class Callable>
 std::shared_ptr<torch::nn::Module> module_of(const Callable& callable) {
   if constexpr (IsModuleHolder<Callable>) {
@@ -99,11 +110,11 @@ class Compiled {
     std::optional<std::conditional_t<std::is_void_v<Result>, std::monostate, Result>> result;
     auto run = [&](detail::Flat* taken_apart) {
       if constexpr (std::is_void_v<Result>) {
-        detail::invoke(state_->callable, std::forward<Args>(args)...);
+        detail::invoke(state_->callable, detail::pass<Args>(args)...);
         result.emplace();
         if (taken_apart != nullptr) taken_apart->unknown = &typeid(void);
       } else {
-        result.emplace(detail::invoke(state_->callable, std::forward<Args>(args)...));
+        result.emplace(detail::invoke(state_->callable, detail::pass<Args>(args)...));
         if (taken_apart != nullptr) describe(*taken_apart, *result);
       }
     };
