@@ -225,7 +225,7 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
     if (const auto shared = entry.guards().keep_apart()) return entry.turn_eager(shares_state(*shared));
     record.guards = entry.guards().describe();
   }
-  OutputRules outputs(graph, *plan);
+  OutputRules outputs(captured.trace, *plan);
   auto host = std::make_unique<TorchHost>(plan, captured.trace.opaques);
   const runtime::ExecutableOptions runtime_options{.graphs = options_.mode != Mode::Default,
                                                    .report_mutex = &entry.record_mutex(),

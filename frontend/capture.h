@@ -37,6 +37,8 @@ struct NamedTensor {
 /// What one run of a program did.
 struct Trace {
   ir::Graph graph;  ///< captured stage; outputs in the order given by the callable's flattened results
+  /// By result: the input or state that is the very tensor returned, in whatever version; not valid for other results.
+  std::vector<ir::ValueId> returned_as_is;
   std::vector<StateSlot> states;
   std::vector<ContentSlot> contents;
   std::vector<c10::IValue> opaques;       ///< arguments the IR cannot describe, by ir::Opaque index

@@ -28,14 +28,17 @@ at::Tensor view(const at::Tensor& base, c10::IntArrayRef sizes, c10::IntArrayRef
 
 }  // namespace
 
-OutputRules::Rule OutputRules::rule_for(const ir::Graph& captured, ir::ValueId output) {
+OutputRules::Rule OutputRules::rule_for(const Trace& trace, size_t index) {
+  const ir::Graph& captured = trace.graph;
+  const ir::ValueId as_is = trace.returned_as_is[index];
+  const bool itself = as_is.valid();
+  const ir::ValueId output = itself ? as_is : captured.outputs[index];
   Rule rule;
   auto root = output;
   while (const auto& alias = captured.value(root).alias) {
     rule.offset += alias->offset;
     root = alias->base;
   }
-  const bool itself = captured.producer(output).as<ir::Input>() || captured.producer(output).as<ir::State>();
   if (itself) {
     root = output;
     rule.offset = 0;
@@ -54,13 +57,13 @@ OutputRules::Rule OutputRules::rule_for(const ir::Graph& captured, ir::ValueId o
   return rule;
 }
 
-OutputRules::OutputRules(const ir::Graph& captured, const Plan& plan) {
-  const auto& outputs = captured.outputs;
+OutputRules::OutputRules(const Trace& captured, const Plan& plan) {
+  const auto& outputs = captured.graph.outputs;
   if (outputs.size() != plan.outputs.size()) {
     throw InternalError("outputs", "the plan has another number of outputs than the captured graph");
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    auto rule = rule_for(captured, outputs[i]);
+    auto rule = rule_for(captured, i);
     if (rule.how != How::buffer) {
       rules_.push_back(std::move(rule));
       continue;

@@ -13,7 +13,7 @@ namespace sinter::frontend {
 /// argument that is returned is the caller's own tensor, a view of one is a view of it, and what was fresh is fresh.
 class OutputRules {
  public:
-  OutputRules(const ir::Graph& captured, const Plan& plan);
+  OutputRules(const Trace& captured, const Plan& plan);
 
   /// Appends the results of a finished run.
   void collect(TorchFrame& frame, const detail::Flat& arguments, std::span<const StateSlot> states,
@@ -28,7 +28,7 @@ class OutputRules {
     int64_t offset = 0;
   };
 
-  [[nodiscard]] static Rule rule_for(const ir::Graph& captured, ir::ValueId output);
+  [[nodiscard]] static Rule rule_for(const Trace& captured, size_t output);
   std::vector<Rule> rules_;
 };
 

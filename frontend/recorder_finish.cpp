@@ -35,6 +35,7 @@ Trace Recorder::finish(std::span<const at::Tensor> outputs) {
   finish_leaves(outputs);
   finish_writes();
   finish_kept(outputs);
+  finish_identities(outputs);
   recording_ = false;
   finish_scopes();
   choose_device();
@@ -72,6 +73,22 @@ void Recorder::finish_outputs(std::span<const at::Tensor> outputs) {
           fmt::format("result {} was computed on a CUDA device and lies on the CPU", i),
           "return it on its device"},
          {}, {});
+  }
+}
+
+void Recorder::finish_identities(std::span<const at::Tensor> outputs) {
+  if (!recording_) return;
+  for (const at::Tensor& output : outputs) {
+    ir::ValueId same;
+    for (uint32_t i = 0; i < inputs_.size() && !same.valid(); ++i) {
+      if (inputs_[i].tensor._unsafe_get_target() == output.unsafeGetTensorImpl())
+        same = {i};  // inputs were added first
+    }
+    for (const Leaf& leaf : leaves_) {
+      const bool is_state = !leaf.is_content && trace_.graph.producer(leaf.value).as<ir::State>();
+      if (is_state && leaf.tensor._unsafe_get_target() == output.unsafeGetTensorImpl()) same = leaf.value;
+    }
+    trace_.returned_as_is.push_back(same);
   }
 }
 

@@ -1,0 +1,127 @@
+#include "groups.h"
+#include "programs.h"
+
+/// What results share memory with.
+namespace sinter::test::hostile {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+
+void the_input_itself(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return Tensors{x, x + 1}; });
+  const Tensor x = s.randn({3});
+  for (int call = 0; call < 4; ++call) f(x);
+  for (int call = 0; call < 4; ++call) f(s.randn({3}));
+}
+
+void views_of_an_input(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    return Tensors{x.t(), x.slice(1, 1, 3), x[1], x.view({-1}), x.expand({2, 3, 4}), x.diagonal(), x.unsqueeze(0)};
+  });
+  const Tensor x = s.randn({3, 4});
+  for (int call = 0; call < 4; ++call) f(x);
+  for (int call = 0; call < 4; ++call) f(s.randn({20}).slice(0, 5, 17).view({3, 4}));
+}
+
+void an_input_through_another_dtype(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return Tensors{x.view(at::kInt), x * 2}; });
+  for (int call = 0; call < 4; ++call) f(s.randn({4}));
+}
+
+void the_real_part_of_an_input(Session& s) {
+  auto f = s.compile([](const Tensor& z) { return Tensors{at::real(z), at::imag(z), at::view_as_real(z)}; });
+  for (int call = 0; call < 4; ++call) f(at::complex(s.randn({4}), s.randn({4})));
+}
+
+void one_result_twice(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor y = x * 3;
+    return Tensors{y, y, y.view({-1}), y[0]};
+  });
+  for (int call = 0; call < 4; ++call) f(s.randn({2, 2}));
+}
+
+void results_that_overlap(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor y = at::relu(x);
+    return Tensors{y.slice(0, 0, 4), y.slice(0, 2, 6), y.slice(0, 5, 6)};
+  });
+  for (int call = 0; call < 4; ++call) {
+    const auto out = f(s.randn({6}));
+    if (!out) continue;
+    (*out)[0].fill_(7);  // the caller writes to a result: the others see it where they share memory
+    for (const Tensor& tensor : *out) s.show("after a write to the first result", tensor);
+  }
+}
+
+void state_itself_and_views_of_it(Session& s) {
+  Tensor weight = s.randn({3, 4});
+  s.watch("weight", &weight);
+  auto f = s.compile([&weight](const Tensor& x) { return Tensors{weight, weight.t(), weight[2], x + weight}; });
+  for (int call = 0; call < 4; ++call) f(s.randn({3, 4}));
+}
+
+void a_caller_that_writes_to_results_that_are_inputs(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return std::make_pair(x.view({-1}), x * 1); });
+  const Tensor x = s.randn({2, 3});
+  for (int call = 0; call < 5; ++call) {
+    auto out = f(x);
+    if (!out) continue;
+    out->first.add_(1);
+    out->second.add_(1);
+  }
+}
+
+void results_that_are_kept(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return at::sigmoid(x) * 4; });
+  Tensors kept;
+  for (int call = 0; call < 6; ++call) {
+    if (auto out = f(s.randn({33}))) kept.push_back(*out);
+  }
+  for (const Tensor& tensor : kept) s.show("kept", tensor);
+}
+
+void a_result_no_operator_works_on(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x; });
+  for (int call = 0; call < 4; ++call) f(s.randn({2}));
+}
+
+void a_contiguous_call_that_may_copy_or_not(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return Tensors{x.contiguous(), x.to(at::kFloat), x.reshape({6})}; });
+  const Tensor x = s.randn({2, 3});
+  for (int call = 0; call < 4; ++call) f(x);
+  for (int call = 0; call < 4; ++call) f(s.randn({3, 2}).t());
+  for (int call = 0; call < 4; ++call) f(s.randn({2, 3}, at::kDouble));
+}
+
+void constants_as_results(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    return Tensors{at::zeros({2}, x.options()), at::arange(3, x.options()), at::full({}, 2.5, x.options()), x * 2};
+  });
+  for (int call = 0; call < 4; ++call) {
+    const auto out = f(s.randn({2}));
+    if (out) (*out)[0].fill_(9);  // must not be seen by the next call
+  }
+}
+
+const Program programs[] = {
+    {"the_input_itself", the_input_itself, replays()},
+    {"views_of_an_input", views_of_an_input, replays(2)},
+    {"an_input_through_another_dtype", an_input_through_another_dtype, runs_eagerly({BreakCode::unsupported_op})},
+    {"the_real_part_of_an_input", the_real_part_of_an_input, runs_eagerly({BreakCode::unsupported_op})},
+    {"one_result_twice", one_result_twice, replays()},
+    {"results_that_overlap", results_that_overlap, replays()},
+    {"state_itself_and_views_of_it", state_itself_and_views_of_it, replays()},
+    {"a_caller_that_writes_to_results_that_are_inputs", a_caller_that_writes_to_results_that_are_inputs, replays()},
+    {"results_that_are_kept", results_that_are_kept, replays()},
+    {"a_result_no_operator_works_on", a_result_no_operator_works_on, replays()},
+    {"a_contiguous_call_that_may_copy_or_not", a_contiguous_call_that_may_copy_or_not, replays(3)},
+    {"constants_as_results", constants_as_results, replays()},
+};
+
+}  // namespace
+
+std::span<const Program> alias_programs() { return programs; }
+
+}  // namespace sinter::test::hostile

@@ -1,0 +1,46 @@
+#include "eager.h"
+
+namespace sinter::test::hostile {
+
+std::vector<EagerReason> eager_reasons() {
+  return {
+      {"writes memory that two arguments share",
+       {"write_to_one_of_two_inputs_that_overlap", "write_to_the_same_tensor_given_twice"}},
+      {"puts a tensor that it made in a captured variable or a reference argument",
+       {"a_captured_tensor_replaced_inside", "a_result_left_in_a_captured_variable", "a_captured_vector_that_grows",
+        "a_host_cache_filled_on_first_use", "another_tensor_put_in_a_reference_argument"}},
+      {"a closed-over tensor is another one on every call: every call is recorded anew",
+       {"a_closed_over_tensor_replaced_on_every_call"}},
+      {"host state that changes on its own, found by a verification",
+       {"a_counter_in_the_arithmetic", "a_branch_on_a_counter", "a_counter_in_the_result", "random_numbers_of_the_host",
+        "an_environment_variable", "the_time", "a_flag_flipped_before_a_verification", "a_captured_vector_of_factors",
+        "a_list_of_modules_that_grows", "a_blob_that_changes", "an_accessor_that_reads_an_input",
+        "a_generator_replaced", "a_number_of_results_that_grows_on_its_own", "two_weights_swapped",
+        "a_bias_that_comes_and_goes", "a_thread_started_inside"}},
+      {"reads the data of a tensor on the host",
+       {"a_branch_on_item", "a_number_read_and_used", "a_number_read_and_returned", "a_loop_until_small",
+        "a_bool_of_a_comparison", "sizes_from_data", "multihead_attention", "transformer_encoder",
+        "transformer_encoder_in_training"}},
+      {"sees memory of an input or state in a way no operator made, or through another dtype",
+       {"an_input_that_is_a_view_of_state", "an_input_through_another_dtype", "the_real_part_of_an_input",
+        "a_write_through_data"}},
+      {"leaves an argument with other sizes", {"an_input_transposed_in_place"}},
+      {"changes the storage of a tensor", {"a_temporary_that_is_resized", "an_output_argument_that_is_resized"}},
+      {"runs in grad mode on a tensor that requires gradients",
+       {"grad_mode_switched_on_and_off", "a_frozen_weight_that_is_unfrozen", "no_grad_inside_the_callable",
+        "a_result_made_to_require_gradients", "a_detached_input", "a_result_differentiated_outside",
+        "the_gradient_of_an_input", "a_training_step_with_sgd", "a_training_step_with_adam",
+        "a_training_step_with_adamw", "gradients_that_accumulate", "gradients_taken_inside",
+        "a_step_alternated_with_evaluation"}},
+      {"a mode or generator that the callable itself leaves changed",
+       {"grad_mode_left_changed_by_the_callable", "the_seed_set_inside"}},
+      {"an argument or result that cannot be described",
+       {"a_foreign_argument", "no_result_and_no_effect", "sparse_inputs", "meta_inputs",
+        "a_view_of_a_negative_or_conjugate"}},
+      {"tensors the graph cannot hold",
+       {"sparse_inside", "quantized_inside", "a_nested_tensor_inside", "a_meta_tensor_inside", "complex_arithmetic",
+        "a_conjugate_as_result", "a_custom_op_without_a_kernel"}},
+  };
+}
+
+}  // namespace sinter::test::hostile

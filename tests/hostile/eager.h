@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+/// The programs of the suite that are not compiled, or not all of whose calls are, and why: the one reviewed list.
+namespace sinter::test::hostile {
+
+struct EagerReason {
+  std::string_view reason;
+  std::vector<std::string_view> programs;
+};
+
+[[nodiscard]] std::vector<EagerReason> eager_reasons();
+
+}  // namespace sinter::test::hostile

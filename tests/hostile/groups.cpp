@@ -1,0 +1,31 @@
+#include "groups.h"
+
+namespace sinter::test::hostile {
+
+std::vector<Group> groups() {
+  return {{"inputs", input_programs()},
+          {"aliases", alias_programs()},
+          {"state", state_programs()},
+          {"input_writes", input_write_programs()},
+          {"state_writes", state_write_programs()},
+          {"host_reads", host_read_programs()},
+          {"host_state", host_state_programs()},
+          {"random", random_programs()},
+          {"modes", mode_programs()},
+          {"control", control_programs()},
+          {"arguments", argument_programs()},
+          {"numbers", number_programs()},
+          {"training", training_programs()},
+          {"kinds", kind_programs()},
+          {"modules", module_programs()}};
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Group& group : groups()) {
+    for (const Program& program : group.programs) all.push_back({group.name, &program});
+  }
+  return all;
+}
+
+}  // namespace sinter::test::hostile

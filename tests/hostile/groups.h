@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+
+#include "harness.h"
+
+/// The groups of the suite, one to a file.
+namespace sinter::test::hostile {
+
+[[nodiscard]] std::span<const Program> input_programs();
+[[nodiscard]] std::span<const Program> alias_programs();
+[[nodiscard]] std::span<const Program> state_programs();
+[[nodiscard]] std::span<const Program> input_write_programs();
+[[nodiscard]] std::span<const Program> state_write_programs();
+[[nodiscard]] std::span<const Program> host_read_programs();
+[[nodiscard]] std::span<const Program> host_state_programs();
+[[nodiscard]] std::span<const Program> random_programs();
+[[nodiscard]] std::span<const Program> mode_programs();
+[[nodiscard]] std::span<const Program> control_programs();
+[[nodiscard]] std::span<const Program> argument_programs();
+[[nodiscard]] std::span<const Program> number_programs();
+[[nodiscard]] std::span<const Program> training_programs();
+[[nodiscard]] std::span<const Program> kind_programs();
+[[nodiscard]] std::span<const Program> module_programs();
+
+}  // namespace sinter::test::hostile

@@ -1,0 +1,170 @@
+#include "harness.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <c10/util/Exception.h>
+#include <c10/util/Type.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace sinter::test::hostile {
+namespace {
+
+using at::Tensor;
+
+constexpr uint64_t kSeed = 20;
+
+int64_t replays_of(const Report& report) {
+  int64_t sum = 0;
+  for (const auto& entry : report.entries) sum += entry.replays;
+  return sum;
+}
+
+int64_t equal_verifications(const Report& report) {
+  int64_t sum = 0;
+  for (const auto& entry : report.entries) {
+    if (!entry.compiled) continue;
+    sum += std::count_if(entry.verifications.begin(), entry.verifications.end(), [](const auto& v) { return v.equal; });
+  }
+  return sum;
+}
+
+std::vector<std::string> codes_of(const Outcome& outcome) {
+  std::vector<BreakCode> codes;
+  for (const auto& entry : outcome.entries) {
+    for (const auto& found : entry.breaks) codes.push_back(found.code);
+  }
+  std::sort(codes.begin(), codes.end());
+  codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
+  std::vector<std::string> names;
+  for (const auto code : codes) names.emplace_back(name(code));
+  return names;
+}
+
+int first_replay(const std::vector<Answer>& answers) {
+  const auto found = std::find(answers.begin(), answers.end(), Answer::replayed);
+  return found == answers.end() ? 0 : static_cast<int>(found - answers.begin()) + 1;
+}
+
+void check_outcome(const Program& program, const Outcome& outcome) {
+  std::vector<std::string> breaks;
+  for (const auto code : program.expect.breaks) breaks.emplace_back(name(code));
+  EXPECT_EQ(codes_of(outcome), breaks) << outcome.report;
+  EXPECT_EQ(outcome.entries.size(), static_cast<size_t>(program.expect.entries)) << outcome.report;
+  EXPECT_EQ(first_replay(outcome.answers), program.expect.first_replay) << outcome.report;
+  ASSERT_FALSE(outcome.answers.empty());
+  if (breaks.empty() && program.expect.first_replay != 0) {
+    EXPECT_NE(outcome.answers.back(), Answer::eager) << outcome.report;
+  }
+  for (const auto& entry : outcome.entries) EXPECT_EQ(entry.internal_error, "") << outcome.report;
+}
+
+}  // namespace
+
+Session::Session(at::Device device, bool compiled)
+    : device_(device), compiled_(compiled), generator_(at::detail::createCPUGenerator(kSeed)) {
+  at::manual_seed(kSeed);
+}
+
+at::TensorOptions Session::options(at::ScalarType dtype) const { return at::TensorOptions(device_).dtype(dtype); }
+
+Tensor Session::randn(c10::IntArrayRef sizes, at::ScalarType dtype) {
+  return at::randn(sizes, generator_, at::TensorOptions(at::kDouble)).to(options(dtype));
+}
+
+Tensor Session::integers(int64_t high, c10::IntArrayRef sizes, at::ScalarType dtype) {
+  return at::randint(high, sizes, generator_, at::TensorOptions(at::kLong)).to(options(dtype));
+}
+
+Tensor Session::counting(c10::IntArrayRef sizes, at::ScalarType dtype) const {
+  return at::arange(c10::multiply_integers(sizes), options(dtype)).reshape(sizes);
+}
+
+void Session::watch(std::string name, const Tensor* variable) { variables_.emplace_back(std::move(name), variable); }
+
+void Session::watch(const std::shared_ptr<torch::nn::Module>& module) { modules_.push_back(module); }
+
+void Session::fill(const std::shared_ptr<torch::nn::Module>& module) {
+  const c10::NoGradGuard no_grad;
+  module->to(device_);
+  for (auto& parameter : module->parameters()) parameter.copy_(randn(parameter.sizes(), parameter.scalar_type()) * 0.3);
+}
+
+void Session::show(const std::string& label, const Tensor& tensor) {
+  Observation seen{.label = label, .facts = {}, .values = {}};
+  observe(seen, {{label, tensor}});
+  observations_.push_back(std::move(seen));
+}
+
+void Session::show(const std::string& label, const std::string& text) {
+  observations_.push_back({.label = label, .facts = text + "\n", .values = {}});
+}
+
+std::vector<Observation> Session::finish() {
+  show("default generator of the CPU", at::detail::getDefaultCPUGenerator().get_state());
+  if (on_cuda()) show("default generator of CUDA", at::globalContext().defaultGenerator(device_).get_state());
+  return std::move(observations_);
+}
+
+std::vector<Held> Session::state() const {
+  std::vector<Held> tensors;
+  for (const auto& [name, variable] : variables_) tensors.push_back({"state " + name, *variable});
+  for (const auto& module : modules_) {
+    for (const auto& item : module->named_parameters()) tensors.push_back({"parameter " + item.key(), item.value()});
+    for (const auto& item : module->named_buffers()) tensors.push_back({"buffer " + item.key(), item.value()});
+  }
+  return tensors;
+}
+
+void Session::run(Observation& seen, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const c10::Error& error) {
+    seen.facts += "threw " + c10::demangle(typeid(error).name()) + ": " + error.what_without_backtrace() + "\n";
+  } catch (const std::exception& error) {
+    seen.facts += "threw " + c10::demangle(typeid(error).name()) + ": " + error.what() + "\n";
+  } catch (const int number) {
+    seen.facts += "threw the number " + std::to_string(number) + "\n";
+  }
+}
+
+void Session::note_call(Observation seen, std::vector<Held> tensors) {
+  seen.label = "call " + std::to_string(++calls_);
+  const auto results =
+      std::find_if(tensors.begin(), tensors.end(), [](const Held& held) { return held.label.starts_with("result "); });
+  const auto held = state();
+  tensors.insert(results, held.begin(), held.end());
+  observe(seen, tensors);
+  observations_.push_back(std::move(seen));
+}
+
+void Session::note_answer(const Report& before, const Report& after) {
+  if (replays_of(after) > replays_of(before)) return outcome_.answers.push_back(Answer::replayed);
+  const bool verified = equal_verifications(after) > equal_verifications(before);
+  outcome_.answers.push_back(verified ? Answer::verified : Answer::eager);
+}
+
+void Session::note_report(const Report& report) {
+  outcome_.entries.insert(outcome_.entries.end(), report.entries.begin(), report.entries.end());
+  std::ostringstream text;
+  text << report;
+  outcome_.report += text.str();
+}
+
+void check(const Program& program, at::Device device) {
+  const c10::NoGradGuard no_grad;
+  Session eager(device, /*compiled=*/false);
+  program.run(eager);
+  const auto expected = eager.finish();
+  Session compiled(device, /*compiled=*/true);
+  program.run(compiled);
+  const auto found = compiled.finish();
+  const auto text = difference(expected, found, program.numbers);
+  EXPECT_FALSE(text) << *text << "\n" << compiled.outcome().report;
+  check_outcome(program, compiled.outcome());
+}
+
+}  // namespace sinter::test::hostile

@@ -1,0 +1,142 @@
+#include <sstream>
+
+#include "groups.h"
+#include "programs.h"
+
+/// Callables that bring data of tensors to the host, or fill tensors there.
+namespace sinter::test::hostile {
+namespace {
+
+using at::Tensor;
+
+void a_branch_on_item(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x.sum().item<float>() > 0 ? x + 1 : x - 1; });
+  for (int call = 0; call < 8; ++call) f(at::full({4}, call % 3 == 0 ? -1.0 : 2.0, s.options()));
+}
+
+void a_number_read_and_used(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x / x.max().item<double>(); });
+  for (int call = 0; call < 5; ++call) f(s.randn({4}));
+}
+
+void a_number_read_and_returned(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return std::make_pair(x * 2, x.sum().item<double>()); });
+  for (int call = 0; call < 5; ++call) f(s.randn({4}));
+}
+
+void a_loop_until_small(Session& s) {
+  auto f = s.compile([](Tensor x) {
+    while (x.abs().max().item<float>() > 0.1F) x = x * 0.5;
+    return x;
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({4}) * (call + 1));
+}
+
+void a_bool_of_a_comparison(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    return at::equal(x, x.flip(0)) ? x : at::allclose(x, x + 1) ? x * 2 : x * 3;
+  });
+  for (int call = 0; call < 3; ++call) f(s.randn({4}));
+  for (int call = 0; call < 3; ++call) f(at::ones({4}, s.options()));
+}
+
+void sizes_from_data(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const auto unique = std::get<0>(at::_unique(x, true));
+    return std::vector<Tensor>{x.nonzero(), x.masked_select(x > 1), x.index({x > 2}), unique};
+  });
+  for (int call = 0; call < 5; ++call) f(s.integers(4, {6}));
+}
+
+void a_round_trip_to_the_host(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return (x * 2).cpu().add(1).to(x.device()) * 3; });
+  for (int call = 0; call < 4; ++call) f(s.randn({4}));
+}
+
+void an_accessor_that_reads_an_input(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor host = x.cpu();
+    return x * static_cast<double>(host.accessor<float, 1>()[0]);
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({4}));
+}
+
+void an_accessor_that_fills_a_temporary(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    Tensor table = at::empty({4});
+    auto rows = table.accessor<float, 1>();
+    for (int64_t i = 0; i < 4; ++i) rows[i] = static_cast<float>(i * i);
+    return x + table.to(x.device());
+  });
+  for (int call = 0; call < 5; ++call) f(s.randn({4}));
+}
+
+void a_table_from_a_vector(Session& s) {
+  std::vector<double> table{1, 2, 3};
+  auto f = s.compile([&table](const Tensor& x) { return x * at::tensor(table, x.options()); });
+  for (int call = 0; call < 5; ++call) f(s.randn({3}));
+}
+
+void a_blob_that_changes(Session& s) {
+  std::vector<float> buffer{1, 2, 3};
+  auto f =
+      s.compile([&buffer](const Tensor& x) { return x * at::from_blob(buffer.data(), {3}).clone().to(x.device()); });
+  for (int call = 0; call < 8; ++call) {
+    f(s.randn({3}));
+    buffer[1] += 1;
+  }
+}
+
+void an_input_over_memory_of_the_caller(Session& s) {
+  std::vector<float> buffer{1, 2, 3, 4};
+  auto f = s.compile([](const Tensor& x) { return x.cumsum(0) * 2; });
+  for (int call = 0; call < 5; ++call) {
+    f(at::from_blob(buffer.data(), {4}));
+    buffer[0] += 1;
+  }
+}
+
+void a_tensor_printed(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    std::ostringstream text;
+    text << (x * 2);
+    return text.str().empty() ? x : x + 1;
+  });
+  for (int call = 0; call < 4; ++call) f(s.randn({2}));
+}
+
+void a_size_that_follows_the_input(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    Tensor y = x;
+    for (int64_t i = 0; i < x.size(0); ++i) y = y + i;
+    return y.view({-1, x.size(0)}).sum(0) / x.numel();
+  });
+  for (int64_t size = 2; size < 5; ++size) {
+    for (int call = 0; call < 4; ++call) f(s.randn({size, 3}));
+  }
+}
+
+const std::vector<BreakCode> reads{BreakCode::host_read};
+
+const Program programs[] = {
+    {"a_branch_on_item", a_branch_on_item, runs_eagerly(reads)},
+    {"a_number_read_and_used", a_number_read_and_used, runs_eagerly(reads)},
+    {"a_number_read_and_returned", a_number_read_and_returned, runs_eagerly(reads)},
+    {"a_loop_until_small", a_loop_until_small, runs_eagerly(reads)},
+    {"a_bool_of_a_comparison", a_bool_of_a_comparison, runs_eagerly(reads)},
+    {"sizes_from_data", sizes_from_data, runs_eagerly(reads)},
+    {"a_round_trip_to_the_host", a_round_trip_to_the_host, replays()},
+    {"an_accessor_that_reads_an_input", an_accessor_that_reads_an_input, runs_eagerly({BreakCode::unstable})},
+    {"an_accessor_that_fills_a_temporary", an_accessor_that_fills_a_temporary, replays()},
+    {"a_table_from_a_vector", a_table_from_a_vector, replays()},
+    {"a_blob_that_changes", a_blob_that_changes, runs_eagerly({BreakCode::unstable})},
+    {"an_input_over_memory_of_the_caller", an_input_over_memory_of_the_caller, replays()},
+    {"a_tensor_printed", a_tensor_printed, replays()},
+    {"a_size_that_follows_the_input", a_size_that_follows_the_input, replays(3)},
+};
+
+}  // namespace
+
+std::span<const Program> host_read_programs() { return programs; }
+
+}  // namespace sinter::test::hostile

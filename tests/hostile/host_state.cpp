@@ -1,0 +1,124 @@
+#include <chrono>
+#include <cstdlib>
+#include <random>
+
+#include "groups.h"
+#include "programs.h"
+
+/// Callables that depend on something on the host which is neither an argument nor a mode.
+namespace sinter::test::hostile {
+namespace {
+
+using at::Tensor;
+
+void a_counter_in_the_arithmetic(Session& s) {
+  int steps = 0;
+  auto f = s.compile([&steps](const Tensor& x) { return x * static_cast<double>(++steps); });
+  for (int call = 0; call < 6; ++call) f(s.randn({3}));
+}
+
+void a_branch_on_a_counter(Session& s) {
+  int steps = 0;
+  auto f = s.compile([&steps](const Tensor& x) { return ++steps % 2 == 0 ? x + 1 : x - 1; });
+  for (int call = 0; call < 6; ++call) f(s.randn({3}));
+}
+
+void a_counter_in_the_result(Session& s) {
+  int64_t steps = 0;
+  auto f = s.compile([&steps](const Tensor& x) { return std::make_pair(x + 1, ++steps); });
+  for (int call = 0; call < 6; ++call) f(s.randn({3}));
+}
+
+void random_numbers_of_the_host(Session& s) {
+  std::mt19937 random(3);
+  auto f = s.compile([&random](const Tensor& x) { return x * (random() % 1000) / 1000; });
+  for (int call = 0; call < 6; ++call) f(s.randn({3}));
+}
+
+void an_environment_variable(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return std::getenv("SINTER_HOSTILE_TEST") == nullptr ? x : x * 2; });
+  for (int call = 0; call < 6; ++call) {
+    if (call == 1) setenv("SINTER_HOSTILE_TEST", "1", 1);
+    f(s.randn({3}));
+  }
+  unsetenv("SINTER_HOSTILE_TEST");
+}
+
+void the_time(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    return at::clamp(x, -1e300, static_cast<double>(now)) * 0 + x;  // the time changes no number
+  });
+  for (int call = 0; call < 5; ++call) f(s.randn({3}, at::kDouble));
+}
+
+void a_flag_flipped_before_a_verification(Session& s) {
+  bool doubled = false;
+  auto f = s.compile([&doubled](const Tensor& x) { return doubled ? x * 2 : x + 1; });
+  for (int call = 1; call <= 8; ++call) {
+    if (call == 4) doubled = true;  // call 4 is verified: from here on the function is known to be unstable
+    f(s.randn({3}));
+  }
+}
+
+void a_schedule_by_step_given_as_argument(Session& s) {
+  auto f = s.compile([](const Tensor& x, int64_t step) { return step % 10 == 0 ? x.mean(0, true) : x * 2; });
+  for (int64_t step = 0; step < 4; ++step) f(s.randn({3}), step);
+  for (int call = 0; call < 5; ++call) f(s.randn({3}), int64_t{10});
+}
+
+void a_captured_vector_of_factors(Session& s) {
+  std::vector<double> factors{1.5};
+  auto f = s.compile([&factors](const Tensor& x) {
+    Tensor y = x;
+    for (const double factor : factors) y = y * factor;
+    factors.push_back(0.5);
+    return y;
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({3}));
+}
+
+void a_host_cache_filled_on_first_use(Session& s) {
+  std::map<int64_t, Tensor> masks;
+  auto f = s.compile([&masks](const Tensor& x) {
+    const int64_t size = x.size(0);
+    if (!masks.contains(size)) masks[size] = at::ones({size, size}, x.options()).tril();
+    return at::matmul(masks.at(size), x);
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({3, 2}));
+  for (int call = 0; call < 6; ++call) f(s.randn({4, 2}));
+}
+
+void a_list_of_modules_that_grows(Session& s) {
+  std::vector<torch::nn::Linear> layers{s.adopt(torch::nn::Linear(3, 3))};
+  auto f = s.compile([&layers](Tensor x) {
+    for (auto& layer : layers) x = at::relu(layer->forward(x));
+    return x;
+  });
+  for (int call = 0; call < 3; ++call) f(s.randn({2, 3}));
+  layers.push_back(s.adopt(torch::nn::Linear(3, 3)));
+  for (int call = 3; call < 8; ++call) f(s.randn({2, 3}));
+}
+
+const std::vector<BreakCode> unstable{BreakCode::unstable};
+
+const Program programs[] = {
+    {"a_counter_in_the_arithmetic", a_counter_in_the_arithmetic, runs_eagerly(unstable)},
+    {"a_branch_on_a_counter", a_branch_on_a_counter, runs_eagerly(unstable)},
+    {"a_counter_in_the_result", a_counter_in_the_result, runs_eagerly(unstable)},
+    {"random_numbers_of_the_host", random_numbers_of_the_host, runs_eagerly(unstable)},
+    {"an_environment_variable", an_environment_variable, runs_eagerly(unstable)},
+    {"the_time", the_time, runs_eagerly(unstable)},
+    {"a_flag_flipped_before_a_verification", a_flag_flipped_before_a_verification, {unstable, 1, 3}},
+    {"a_schedule_by_step_given_as_argument", a_schedule_by_step_given_as_argument, replays(5, 7)},
+    {"a_captured_vector_of_factors", a_captured_vector_of_factors, runs_eagerly(unstable)},
+    {"a_host_cache_filled_on_first_use", a_host_cache_filled_on_first_use,
+     runs_eagerly({BreakCode::state_mutation}, 2)},
+    {"a_list_of_modules_that_grows", a_list_of_modules_that_grows, {unstable, 1, 3}},
+};
+
+}  // namespace
+
+std::span<const Program> host_state_programs() { return programs; }
+
+}  // namespace sinter::test::hostile

@@ -1,0 +1,114 @@
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "groups.h"
+#include "programs.h"
+
+/// Operators that draw from LibTorch's generators: the same stream, and the generator left where eager leaves it.
+namespace sinter::test::hostile {
+namespace {
+
+using at::Tensor;
+
+void dropout_in_training(Session& s) {
+  torch::nn::Dropout layer(0.5);
+  auto f = s.compile(layer);
+  for (int call = 0; call < 6; ++call) f(s.randn({32}));
+  layer->eval();
+  for (int call = 0; call < 4; ++call) f(s.randn({32}));
+}
+
+void noise_of_every_kind(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    return std::vector<Tensor>{at::rand_like(x),
+                               at::randn({5}, x.options()) + x.sum(),
+                               at::bernoulli(at::sigmoid(x)),
+                               at::randint(0, 100, {4}, x.options()),
+                               at::randperm(6, x.options().dtype(at::kLong)),
+                               at::multinomial(at::softmax(x, 0), 2),
+                               at::normal(x, at::full_like(x, 0.5))};
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({8}));
+}
+
+void in_place_noise_on_a_temporary(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor noise = at::empty_like(x).uniform_(-1, 1);
+    return x + noise + at::empty_like(x).normal_() + at::zeros_like(x).bernoulli_(0.25);
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({8}));
+}
+
+void the_seed_set_between_calls(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x * at::rand_like(x); });
+  const Tensor x = s.randn({8});
+  for (int call = 0; call < 8; ++call) {
+    if (call % 2 == 0) at::manual_seed(7);
+    f(x);
+  }
+}
+
+void the_seed_set_inside(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    at::manual_seed(11);
+    return x * at::rand_like(x);
+  });
+  const Tensor x = s.randn({8});
+  for (int call = 0; call < 6; ++call) f(x);
+}
+
+void a_generator_of_its_own(Session& s) {
+  auto generator =
+      s.on_cuda() ? at::globalContext().defaultGenerator(s.device()).clone() : at::detail::createCPUGenerator(5);
+  auto f = s.compile([&generator](const Tensor& x) { return x + at::randn({4}, generator, x.options()); });
+  for (int call = 0; call < 6; ++call) f(s.randn({4}));
+  s.show("generator", generator.get_state());
+}
+
+void a_generator_replaced(Session& s) {
+  auto first = at::detail::createCPUGenerator(5);
+  auto second = at::detail::createCPUGenerator(6);
+  auto* generator = &first;
+  auto f = s.compile([&generator](const Tensor& x) { return x + at::randn({4}, *generator).to(x.device()); });
+  for (int call = 0; call < 3; ++call) f(s.randn({4}));
+  generator = &second;
+  for (int call = 3; call < 8; ++call) f(s.randn({4}));
+  s.show("first generator", first.get_state());
+  s.show("second generator", second.get_state());
+}
+
+void noise_whose_result_nobody_uses(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor unused = at::randn_like(x);
+    return x * 2 + at::rand_like(x);
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({4}));
+}
+
+void two_draws_that_look_alike(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return std::make_pair(at::rand_like(x), at::rand_like(x)); });
+  for (int call = 0; call < 6; ++call) f(s.randn({4}));
+}
+
+void a_random_branch_on_the_device(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return at::where(at::rand_like(x) > 0.5, x, -x).sum(); });
+  for (int call = 0; call < 6; ++call) f(s.randn({16}));
+}
+
+const Program programs[] = {
+    {"dropout_in_training", dropout_in_training, replays(2)},
+    {"noise_of_every_kind", noise_of_every_kind, replays()},
+    {"in_place_noise_on_a_temporary", in_place_noise_on_a_temporary, replays()},
+    {"the_seed_set_between_calls", the_seed_set_between_calls, replays()},
+    {"the_seed_set_inside", the_seed_set_inside, runs_eagerly({BreakCode::unsupported_op})},
+    {"a_generator_of_its_own", a_generator_of_its_own, replays()},
+    {"a_generator_replaced", a_generator_replaced, {{BreakCode::unstable}, 1, 3}},
+    {"noise_whose_result_nobody_uses", noise_whose_result_nobody_uses, replays()},
+    {"two_draws_that_look_alike", two_draws_that_look_alike, replays()},
+    {"a_random_branch_on_the_device", a_random_branch_on_the_device, replays()},
+};
+
+}  // namespace
+
+std::span<const Program> random_programs() { return programs; }
+
+}  // namespace sinter::test::hostile

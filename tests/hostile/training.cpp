@@ -1,0 +1,118 @@
+#include "groups.h"
+#include "programs.h"
+
+/// Gradients: calls whose result is differentiated outside, and whole training steps inside.
+namespace sinter::test::hostile {
+namespace {
+
+using at::Tensor;
+
+void a_result_differentiated_outside(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto layer = s.adopt(torch::nn::Linear(4, 2));
+  auto f = s.compile(layer);
+  for (int call = 0; call < 4; ++call) {
+    const auto y = f(s.randn({3, 4}));
+    if (y) y->pow(2).sum().backward();
+  }
+  s.show("weight gradient", layer->weight.grad());
+}
+
+void the_gradient_of_an_input(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto f = s.compile([](const Tensor& x) { return (at::sin(x) * x).sum(); });
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = s.randn({4}).requires_grad_();
+    const auto y = f(x);
+    if (y) y->backward();
+    s.show("gradient", x.grad());
+  }
+}
+
+/// Steps of one optimizer over a small network, forward to update inside the callable.
+template <class Optimizer, class Settings>
+void train(Session& s, const Settings& settings) {
+  const at::AutoGradMode grad(true);
+  torch::nn::Sequential model(torch::nn::Linear(4, 8), torch::nn::Tanh(), torch::nn::Linear(8, 1));
+  s.adopt(model);
+  Optimizer optimizer(model->parameters(), settings);
+  auto f = s.compile([&](const Tensor& x, const Tensor& target) {
+    optimizer.zero_grad();
+    const Tensor loss = at::mse_loss(model->forward(x), target);
+    loss.backward();
+    torch::nn::utils::clip_grad_norm_(model->parameters(), 0.5);
+    optimizer.step();
+    return loss.detach();
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({8, 4}), s.randn({8, 1}));
+}
+
+void a_training_step_with_sgd(Session& s) { train<torch::optim::SGD>(s, torch::optim::SGDOptions(0.1).momentum(0.9)); }
+
+void a_training_step_with_adam(Session& s) { train<torch::optim::Adam>(s, torch::optim::AdamOptions(0.01)); }
+
+void a_training_step_with_adamw(Session& s) { train<torch::optim::AdamW>(s, torch::optim::AdamWOptions(0.01)); }
+
+void gradients_that_accumulate(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto layer = s.adopt(torch::nn::Linear(4, 2));
+  auto f = s.compile([&layer](const Tensor& x) {
+    const Tensor loss = layer->forward(x).pow(2).mean();
+    loss.backward();
+    return loss.detach();
+  });
+  for (int call = 0; call < 5; ++call) {
+    f(s.randn({3, 4}));
+    if (call == 2) layer->zero_grad();
+  }
+}
+
+void gradients_taken_inside(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const at::AutoGradMode grad(true);
+    const Tensor leaf = x.detach().requires_grad_();
+    const Tensor y = (at::tanh(leaf) * leaf).sum();
+    y.backward();
+    return leaf.grad();
+  });
+  for (int call = 0; call < 5; ++call) f(s.randn({4}));
+}
+
+void a_step_alternated_with_evaluation(Session& s) {
+  auto layer = s.adopt(torch::nn::Linear(4, 1));
+  torch::optim::SGD optimizer(layer->parameters(), torch::optim::SGDOptions(0.05));
+  auto f = s.compile([&](const Tensor& x, bool training) {
+    if (!training) return layer->forward(x);
+    optimizer.zero_grad();
+    const Tensor loss = layer->forward(x).pow(2).sum();
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  });
+  for (int round = 0; round < 5; ++round) {
+    {
+      const at::AutoGradMode grad(true);
+      f(s.randn({3, 4}), true);
+    }
+    f(s.randn({3, 4}), false);
+  }
+}
+
+const std::vector<BreakCode> gradient{BreakCode::needs_gradient};
+
+const Program programs[] = {
+    {"a_result_differentiated_outside", a_result_differentiated_outside, runs_eagerly(gradient)},
+    {"the_gradient_of_an_input", the_gradient_of_an_input, runs_eagerly(gradient)},
+    {"a_training_step_with_sgd", a_training_step_with_sgd, runs_eagerly(gradient)},
+    {"a_training_step_with_adam", a_training_step_with_adam, runs_eagerly(gradient)},
+    {"a_training_step_with_adamw", a_training_step_with_adamw, runs_eagerly(gradient)},
+    {"gradients_that_accumulate", gradients_that_accumulate, runs_eagerly(gradient)},
+    {"gradients_taken_inside", gradients_taken_inside, runs_eagerly(gradient)},
+    {"a_step_alternated_with_evaluation", a_step_alternated_with_evaluation, {gradient, 2, 6}},
+};
+
+}  // namespace
+
+std::span<const Program> training_programs() { return programs; }
+
+}  // namespace sinter::test::hostile
