@@ -71,8 +71,6 @@ struct ExternCall {
 };
 
 /// Steps of a plan, in order.
-/// From here on steps write memory that was there before the call: what fails before left no trace.
-struct BeginWrites {};
 struct Launch {
   uint32_t kernel = 0;  ///< index into Plan::kernels
   std::vector<KernelArg> args;
@@ -89,6 +87,8 @@ struct Bind {
 struct Release {
   BufferId buffer;  ///< no later step and no output reads it
 };
+/// From here on steps write memory that was there before the call: what fails before left no trace.
+struct BeginWrites {};
 using Step = std::variant<Launch, RunCall, Allocate, Bind, Release, BeginWrites>;
 
 struct Plan {

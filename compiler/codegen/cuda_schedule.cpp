@@ -157,19 +157,18 @@ std::optional<size_t> neighbour_loop(const Kernel& kernel, const ir::Index& inde
   return std::nullopt;
 }
 
+constexpr int64_t sector = 32;  ///< bytes that memory hands out at once
+constexpr int64_t line = 128;   ///< bytes of a cache line
+
 /// Neighbours along a loop that threads next to each other read: those of a sector where the loop is made of sectors,
 /// else all of it where it fits a line (the nine elements of a 3x3 filter).
 int64_t tile_rows(int64_t extent, int64_t size) {
-  constexpr int64_t sector = 32;
-  constexpr int64_t line = 128;
   const int64_t rows = power_of_two_in(extent, sector / size);
   return rows * size < sector && extent * size <= line ? extent : rows;
 }
 
 /// A tile for the widest load that steps over memory lane by lane but reads neighbours along another loop.
 Tile choose_tile(const Kernel& kernel, const Schedule& plan) {
-  constexpr int64_t sector = 32;
-  constexpr int64_t line = 128;
   Tile tile;
   int64_t widest = 0;
   for (size_t slot = 0; slot < kernel.body.size(); ++slot) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
-#include <utility>
 
 #include "compiler/passes/aten.h"
 #include "compiler/passes/pointwise.h"
@@ -85,6 +84,7 @@ class Functionalizer {
   void visit(NodeId id);
   void visit_call(NodeId id);
   ValueId read(ValueId value);
+  ValueId look(ValueId value, ValueId current);
   ValueId read_foreign(ValueId value);
   ValueId read_output(ValueId value);
   void write_back(NodeId id);
@@ -189,9 +189,12 @@ void Functionalizer::bind_results(NodeId old_node, NodeId new_node) {
 }
 
 ValueId Functionalizer::read(ValueId value) {
+  return foreign_[value.index] ? read_foreign(value) : look(value, current_[root(value).index]);
+}
+
+/// A value of the old graph as it is seen in `current`, a value of its storage.
+ValueId Functionalizer::look(ValueId value, ValueId current) {
   const Type& type = old_.type(value);
-  if (foreign_[value.index]) return read_foreign(value);
-  const ValueId current = current_[root(value).index];
   if (!current.valid()) fail("a value is read before it is defined");
   if (rewrite_.next().type(current) == type && offset(value) == 0) return current;
   auto& [made_from, view] = views_[value];
@@ -217,11 +220,7 @@ ValueId Functionalizer::read_foreign(ValueId value) {
 ValueId Functionalizer::read_output(ValueId value) {
   const ValueId base = root(value);
   if (!is_leaf(base) || foreign_[value.index]) return read(value);
-  ValueId& current = current_[base.index];
-  const ValueId written = std::exchange(current, leaves_[base.index]);
-  const ValueId output = read(value);
-  current_[base.index] = written;
-  return output;
+  return look(value, leaves_[base.index]);
 }
 
 /// Where the memory of an input or of state is another value by now, it gets that value when the call ends.
@@ -313,10 +312,9 @@ void Functionalizer::mutate_in_place(NodeId id, const std::vector<ValueId>& targ
   Call call = *node.as<Call>();
   call.mutates.clear();
   call.functional.clear();
-  call.impure =
-      call.impure || result_target.empty() || std::any_of(copies.begin(), copies.end(), [&](const auto& copy) {
-        return std::find(result_target.begin(), result_target.end(), copy.first) == result_target.end();
-      });
+  call.impure = call.impure || std::any_of(copies.begin(), copies.end(), [&](const auto& copy) {
+                  return std::find(result_target.begin(), result_target.end(), copy.first) == result_target.end();
+                });
   const NodeId made = rewrite_.next().add(std::move(call), std::move(args), types, rewrite_.map_scope(node.scope));
   bind_results(id, made);
   for (size_t i = 0; i < node.results.size(); ++i) {

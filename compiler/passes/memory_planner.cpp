@@ -161,15 +161,27 @@ BufferId MemoryPlanner::buffer_of(ValueId value) {
   if (!source.is_view) throw InternalError("plan_memory", "a value is used before it has memory");
   const Place base = places_[source.base.index];
   place.memory = base.memory;
-  const Memory& memory = memories_.at(base.memory);
-  if (memory.chunk != none) {
-    const int64_t bytes = source.offset * bytes_of(graph_.type(value).dtype);
-    place.buffer = add_buffer({BufferKind::arena, graph_.type(value), 0, bytes, {}});
-    chunk_buffers_.emplace_back(memory.chunk, place.buffer.index);
-  } else {
-    place.buffer = add_buffer({BufferKind::view, graph_.type(value), 0, source.offset, base.buffer});
-  }
+  place.buffer = add_part(base, graph_.type(value), source.offset);
   return place.buffer;
+}
+
+BufferId MemoryPlanner::add_part(const Place& whole, Type type, int64_t offset) {
+  const Memory& memory = memories_.at(whole.memory);
+  if (memory.chunk == none) return add_buffer({BufferKind::view, std::move(type), 0, offset, whole.buffer});
+  const int64_t bytes = offset * bytes_of(type.dtype);
+  const BufferId part = add_buffer({BufferKind::arena, std::move(type), 0, bytes, {}});
+  chunk_buffers_.emplace_back(memory.chunk, part.index);
+  return part;
+}
+
+void MemoryPlanner::add_call(ExternCall call) {
+  steps_->push_back(RunCall{static_cast<uint32_t>(result_.plan.calls.size())});
+  result_.plan.calls.push_back(std::move(call));
+}
+
+void MemoryPlanner::keep_until(Memory& memory, size_t last) {
+  memory.last = last;
+  if (memory.chunk != none) chunks_[memory.chunk].last = last;
 }
 
 BufferId MemoryPlanner::bound_buffer_of(ValueId value) {
@@ -214,8 +226,7 @@ void MemoryPlanner::visit_call(NodeId id) {
     if (uses_[result.index] > 0) add_result(result);
     planned.results.push_back(places_[result.index].buffer);
   }
-  steps_->push_back(RunCall{static_cast<uint32_t>(result_.plan.calls.size())});
-  result_.plan.calls.push_back(std::move(planned));
+  add_call(std::move(planned));
 }
 
 bool MemoryPlanner::kept_after_once(ValueId root) const { return once_ && crosses_[root.index]; }
@@ -292,11 +303,10 @@ bool MemoryPlanner::take_over(ValueId value, const Node& node, size_t output, st
     for (size_t other = 0; other < node.args.size(); ++other) only &= other == i || memory_of(other) != memory_of(i);
     if (!only) continue;
 
-    memory.last = last_use_[value.index];
+    keep_until(memory, last_use_[value.index]);
     BufferId buffer;
     if (memory.chunk != none) {
       buffer = add_buffer({BufferKind::arena, graph_.type(value), 0, 0, {}});
-      chunks_[memory.chunk].last = memory.last;
       chunk_buffers_.emplace_back(memory.chunk, buffer.index);
     } else {
       buffer = add_buffer({BufferKind::in_place, graph_.type(value), 0, 0, memory.buffer});

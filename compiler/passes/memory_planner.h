@@ -69,11 +69,15 @@ class MemoryPlanner {
   bool scatter_over(ir::ValueId base, ir::ValueId source, ir::ValueId result);
   void add_copy(BufferId to, BufferId from);
   void add_clone(BufferId from, BufferId to);
-  void add_call(std::string op, std::vector<ir::Arg> args, BufferId result);
   void add_writes();
   void begin_writes();
 
   BufferId add_buffer(Buffer buffer);
+  /// A buffer of the type `offset` elements into memory that has a place.
+  BufferId add_part(const Place& whole, ir::Type type, int64_t offset);
+  void add_call(ExternCall call);
+  /// Lets memory live until the last use of another value too that lies in it.
+  void keep_until(Memory& memory, size_t last);
   uint32_t add_memory(Memory memory);
   /// The buffer of a value, made for views on first use.
   BufferId buffer_of(ir::ValueId value);

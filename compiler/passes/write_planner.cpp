@@ -125,16 +125,10 @@ void MemoryPlanner::visit_scatter(const Node& node) {
     add_result(result);
     add_clone(from, places_[result.index].buffer);
   }
-  const Place place = places_[result.index];
-  const Memory& memory = memories_[place.memory];
   Type part = graph_.type(source);
   part.strides = dims_of(node.args.at(3));
-  const int64_t offset = std::get<int64_t>(node.args.at(4).data);
   const BufferId from = bound_buffer_of(source);
-  if (memory.chunk == none) return add_copy(add_buffer({BufferKind::view, part, 0, offset, place.buffer}), from);
-  const BufferId target = add_buffer({BufferKind::arena, part, 0, offset * bytes_of(part.dtype), {}});
-  chunk_buffers_.emplace_back(memory.chunk, target.index);
-  add_copy(target, from);
+  add_copy(add_part(places_[result.index], std::move(part), std::get<int64_t>(node.args.at(4).data)), from);
 }
 
 bool MemoryPlanner::scatter_at_home(ValueId base, ValueId source, ValueId result) {
@@ -151,8 +145,7 @@ bool MemoryPlanner::scatter_over(ValueId base, ValueId source, ValueId result) {
   Memory& memory = memories_[places_[base.index].memory];
   if (!memory.owned || memory.last != position_) return false;
   (void)bound_buffer_of(base);
-  memory.last = last_use_[result.index];
-  if (memory.chunk != none) chunks_[memory.chunk].last = memory.last;
+  keep_until(memory, last_use_[result.index]);
   places_[result.index] = places_[base.index];
   return true;
 }
@@ -160,21 +153,12 @@ bool MemoryPlanner::scatter_over(ValueId base, ValueId source, ValueId result) {
 /// Copies into a part of memory that is bound already.
 void MemoryPlanner::add_copy(BufferId to, BufferId from) {
   steps_->push_back(Bind{to});
-  add_call("aten::copy_", {{ValueId{to.index}}, {ValueId{from.index}}, {false}}, {});
+  add_call({"aten::copy_", {{ValueId{to.index}}, {ValueId{from.index}}, {false}}, {BufferId{}}, {}, {}, false});
   steps_->push_back(Release{to});
 }
 
 void MemoryPlanner::add_clone(BufferId from, BufferId to) {
-  add_call("aten::clone", {{ValueId{from.index}}, {None{}}}, to);
-}
-
-void MemoryPlanner::add_call(std::string op, std::vector<Arg> args, BufferId result) {
-  ExternCall call;
-  call.op = std::move(op);
-  call.args = std::move(args);
-  call.results = {result};
-  steps_->push_back(RunCall{static_cast<uint32_t>(result_.plan.calls.size())});
-  result_.plan.calls.push_back(std::move(call));
+  add_call({"aten::clone", {{ValueId{from.index}}, {None{}}}, {to}, {}, {}, false});
 }
 
 void MemoryPlanner::add_writes() {
