@@ -175,7 +175,9 @@ void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
   fail({BreakCode::unsupported_op,
         {},
         {},
-        "reads a temporary tensor that no operator made (from_blob)",
+        "reads a tensor that no recorded operator made and that is gone when the call ends (from_blob, another "
+        "thread's, "
+        "or a captured one that the call replaces)",
         "pass it as an input"},
        {}, {});
 }

@@ -81,7 +81,7 @@ void a_foreign_argument(Session& s) {
 
 void a_scalar_tensor_on_the_cpu(Session& s) {
   auto f = s.compile([](const Tensor& x, const Tensor& factor) { return x * factor; });
-  for (int call = 0; call < 6; ++call) f(s.randn({3}), at::tensor(2.5 + call));
+  for (int call = 0; call < 6; ++call) f(s.randn({3}), at::scalar_tensor(2.5 + call));
 }
 
 void a_result_computed_from_sizes(Session& s) {
