@@ -12,6 +12,7 @@
 
 #include "compiler/support/errors.h"
 #include "frontend/convert.h"
+#include "frontend/graph_generators.h"
 #include "runtime/llvm_jit.h"
 
 namespace sinter::frontend {
@@ -67,7 +68,11 @@ class TorchRecording final : public runtime::Host::Recording {
 }  // namespace
 
 TorchHost::TorchHost(std::shared_ptr<const Plan> plan, const std::vector<c10::IValue>& opaques)
-    : layout_(std::make_shared<const FrameLayout>(std::move(plan), opaques)) {}
+    : layout_(std::make_shared<const FrameLayout>(std::move(plan), opaques)) {
+  for (const c10::IValue& opaque : opaques) {
+    if (opaque.isGenerator()) generators_.push_back(opaque.toGenerator());
+  }
+}
 
 std::unique_ptr<TorchFrame> TorchHost::make_torch_frame() const { return std::make_unique<TorchFrame>(layout_); }
 
@@ -89,6 +94,10 @@ std::unique_ptr<runtime::Host::Recording> TorchHost::record(ir::Device device, b
 }
 
 void TorchHost::release_pool(ir::Device device, uint64_t pool) { allocator::releasePool(index_of(device), {pool, 0}); }
+
+std::unique_ptr<runtime::Host::Draws> TorchHost::draws(ir::Device device) {
+  return make_graph_generators(device.index, generators_);
+}
 
 DeviceInfo device_info(ir::Device device) {
   if (device.kind == ir::Device::Kind::cuda) {

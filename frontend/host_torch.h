@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/Generator.h>
+
 #include <memory>
 #include <vector>
 
@@ -23,9 +25,11 @@ class TorchHost final : public runtime::Host {
   void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) override;
   [[nodiscard]] std::unique_ptr<Recording> record(ir::Device device, bool use_pool) override;
   void release_pool(ir::Device device, uint64_t pool) override;
+  [[nodiscard]] std::unique_ptr<Draws> draws(ir::Device device) override;
 
  private:
   std::shared_ptr<const FrameLayout> layout_;
+  std::vector<at::Generator> generators_;  ///< that calls name
 };
 
 /// What the compiler must know of a device. The CUDA driver is not touched for the CPU.

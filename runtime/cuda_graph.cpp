@@ -44,6 +44,22 @@ class Event {
   CUevent event_ = nullptr;
 };
 
+/// The time in which random calls are recorded.
+class RecordedDraws {
+ public:
+  explicit RecordedDraws(Host::Draws* draws) : draws_(draws) {
+    if (draws_ != nullptr) draws_->begin_recording();
+  }
+  ~RecordedDraws() {
+    if (draws_ != nullptr) draws_->end_recording();
+  }
+  RecordedDraws(const RecordedDraws&) = delete;
+  RecordedDraws& operator=(const RecordedDraws&) = delete;
+
+ private:
+  Host::Draws* draws_;
+};
+
 }  // namespace
 
 CudaGraph::CudaGraph(const CudaParts& parts, const GraphLayout& layout)
@@ -67,6 +83,7 @@ std::unique_ptr<CudaGraph> CudaGraph::record(const CudaParts& parts, const Graph
                                              Frame& frame, const Frame* kept, CUstream stream) {
   if (!layout.refusal.empty()) throw NotRecorded(layout.refusal);
   std::unique_ptr<CudaGraph> graph(new CudaGraph(parts, layout));
+  if (layout.draws) graph->draws_ = parts.host.draws(parts.plan.device);
   graph->warm_up(steps, frame, kept, stream);
   // The recorded launches need some address for the tensors that move: those of this call.
   for (BufferId buffer : layout.moving_outputs) frame.allocate(buffer);
@@ -94,6 +111,7 @@ void CudaGraph::warm_up(const Program& steps, Frame& frame, const Frame* kept, C
   }
   turn_.leave(side);
   event.order(side, stream);
+  if (draws_ != nullptr) draws_->rewind();
   if (!failed.empty()) throw NotRecorded(failed + " cannot be recorded");
 }
 
@@ -124,6 +142,7 @@ void CudaGraph::capture(Frame& frame, const Frame* kept) {
   StreamCapture capturing(parts_.driver, stream);
   RecordingExecutor executor(parts_, stream, capturing);
   try {
+    const RecordedDraws recorded(draws_.get());
     interpret(steps, *inside, executor);
     graph_ = capturing.end();
   } catch (const std::exception&) {
@@ -182,6 +201,7 @@ void CudaGraph::replay(Frame& frame, CUstream stream) {
     driver.check(driver.copy_on_device(copy.address, address(frame.data(copy.buffer)), copy.bytes, stream),
                  "cuMemcpyDtoDAsync");
   }
+  if (draws_ != nullptr) draws_->prepare_replay();
   if (!parts_.plan.written.empty()) frame.begin_writes();
   driver.check(driver.graph_launch(exec_, stream), "cuGraphLaunch");
   for (const std::vector<Copy>* copies : {&copies_out_, &copies_back_}) {

@@ -80,6 +80,7 @@ class CudaGraph {
   std::vector<Copy> copies_in_;
   std::vector<Copy> copies_back_;  ///< of `copies_in_`: inputs that the graph writes
   std::vector<Copy> copies_out_;
+  std::unique_ptr<Host::Draws> draws_;  ///< null where no call is random
   std::optional<uint64_t> pool_;
   CUgraph graph_ = nullptr;
   CUgraphExec exec_ = nullptr;

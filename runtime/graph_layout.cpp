@@ -44,7 +44,7 @@ class LayoutMaker {
   }
 
   void visit(const ExternCall& call) {
-    if (call.random) refuse(call.op + " cannot be recorded");
+    layout_.draws = layout_.draws || call.random;
     for_each_argument(call, [&](BufferId id) {
       const Buffer& memory = buffer(root(id));
       const bool constant = memory.kind == BufferKind::content || memory.kind == BufferKind::frozen;

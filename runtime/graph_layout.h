@@ -11,7 +11,8 @@ namespace sinter::runtime {
 /// re-pointed on every replay; what an extern call takes is baked, so its tensors are copied in or out. All lists
 /// hold roots (see root_of) unless they say otherwise.
 struct GraphLayout {
-  std::string refusal;  ///< why the plan cannot be recorded: "aten::bernoulli cannot be recorded"; empty when it can
+  std::string refusal;  ///< why the plan cannot be recorded: "aten::mul reads a tensor on cpu"; empty when it can
+  bool draws = false;   ///< calls draw random numbers: their generators take part in every replay
 
   std::vector<BufferId> moving_inputs;   ///< read by kernels alone: re-pointed
   std::vector<BufferId> copied_inputs;   ///< read by extern calls: copied to an address of the graph's own

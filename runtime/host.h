@@ -66,6 +66,22 @@ class Host {
   /// With `use_pool` false only the stream is switched (the warm-up run before a recording).
   [[nodiscard]] virtual std::unique_ptr<Recording> record(ir::Device device, bool use_pool) = 0;
   virtual void release_pool(ir::Device device, uint64_t pool) = 0;
+
+  /// The generators that the random calls of a recorded plan draw from. Lives as long as the graph.
+  class Draws {
+   public:
+    virtual ~Draws() = default;
+    /// Puts the generators back to where they stood when this object was made.
+    virtual void rewind() = 0;
+    /// Around a recording: its calls are made to read seed and offset anew in every replay. As with every recording
+    /// of LibTorch's, work outside it cannot draw from these generators meanwhile: it throws.
+    virtual void begin_recording() = 0;
+    virtual void end_recording() = 0;
+    /// Gives seed and offset to one replay, on the current stream, and moves the generators on by what it draws.
+    virtual void prepare_replay() = 0;
+  };
+  /// Not to be called while a stream is recorded.
+  [[nodiscard]] virtual std::unique_ptr<Draws> draws(ir::Device device) = 0;
 };
 
 }  // namespace sinter::runtime

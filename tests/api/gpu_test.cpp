@@ -1,7 +1,10 @@
 #include <ATen/cuda/CUDAContextLight.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <functional>
+#include <optional>
 #include <thread>
 
 #include "api_test.h"
@@ -64,6 +67,43 @@ TEST_F(Gpu, a_replayed_graph_never_writes_a_result_again) {
   for (int call = 0; call < 10; ++call) kept.push_back(fast(x + call));
   for (int call = 0; call < 10; ++call) ASSERT_TRUE(same(kept[static_cast<size_t>(call)], erf_gelu(x + call)));
   EXPECT_EQ(fast.report().entries[0].graphs, 1) << fast.report();
+}
+
+/// Every kind of random operator that models use: without, and with a generator of their own.
+std::vector<at::Tensor> random_program(const at::Tensor& x, const at::Generator& own) {
+  const auto dropped = at::dropout(x, 0.3, true);
+  const auto noise = at::rand_like(x) + at::randn(x.sizes(), x.options());
+  return {dropped * 2, noise, at::bernoulli(x.sigmoid(), own), at::randint(100, {7}, x.options())};
+}
+
+TEST_F(Gpu, random_operators_replay_with_eagers_numbers) {
+  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
+    const auto run = [](const auto& call) {
+      auto own = at::cuda::detail::createCUDAGenerator(0);
+      at::manual_seed(11);
+      std::vector<at::Tensor> results;
+      const auto x = at::ones({1000}, at::TensorOptions(at::kCUDA));
+      for (int i = 0; i < 6; ++i) {
+        if (i == 4) at::manual_seed(12);
+        for (auto& result : call(x, own)) results.push_back(result);
+      }
+      results.push_back(at::rand({5}, x.options()));  // where the generator stands afterwards
+      results.push_back(at::rand({5}, own, x.options()));
+      return results;
+    };
+    const auto wanted = run(random_program);
+    // The closure binds a generator: one function for each.
+    std::optional<Compiled<std::function<std::vector<at::Tensor>(const at::Tensor&)>>> fast;
+    const auto results = run([&](const at::Tensor& x, const at::Generator& own) {
+      if (!fast) fast.emplace([own](const at::Tensor& y) { return random_program(y, own); }, Options{.mode = mode});
+      return (*fast)(x);
+    });
+    ASSERT_EQ(results.size(), wanted.size());
+    for (size_t i = 0; i < results.size(); ++i) EXPECT_TRUE(at::equal(results[i], wanted[i])) << "result " << i;
+    const auto report = fast->report();
+    EXPECT_EQ(report.entries.at(0).replays, 3) << report;
+    EXPECT_EQ(report.entries.at(0).graphs, mode == Mode::ReduceOverhead ? 1 : 0) << report;
+  }
 }
 
 TEST_F(Gpu, calls_run_on_the_callers_stream) {

@@ -40,12 +40,15 @@ class Host : public runtime::Host {
   std::atomic<int> live_tensors{0};                 ///< allocated and not given back
   std::atomic<int> parallel_loops{0};               ///< parallel_for was called
   std::vector<std::pair<int64_t, int64_t>> ranges;  ///< of the last loop
+  std::vector<std::string> told;                    ///< to the generators
 
   [[nodiscard]] std::unique_ptr<runtime::Frame> make_frame(const Plan& plan) override;
   [[nodiscard]] void* current_stream(ir::Device device) override;
   void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) override;
   [[nodiscard]] std::unique_ptr<Recording> record(ir::Device device, bool use_pool) override;
   void release_pool(ir::Device device, uint64_t pool) override;
+  /// Generators that only write down what they are told, into `told`.
+  [[nodiscard]] std::unique_ptr<Draws> draws(ir::Device device) override;
 
   [[nodiscard]] Tensor allocate(const ir::Type& type);
   [[nodiscard]] Tensor allocate_device(int64_t bytes);

@@ -236,11 +236,16 @@ TEST_F(GpuCalls, launch_directly_when_one_spoils_the_recording_in_silence) {
   EXPECT_EQ(report.notes, std::vector<std::string>{"launched directly: spoil cannot be recorded"});
 }
 
-TEST_F(GpuCalls, launch_directly_when_one_is_random) {
+TEST_F(GpuCalls, tell_the_generators_of_recording_and_replays) {
   plan();
   b.plan.calls[0].random = true;
   expect_right_results(true);
-  EXPECT_EQ(report.notes, std::vector<std::string>{"launched directly: copy cannot be recorded"});
+  EXPECT_EQ(report.graphs, 1);
+  ASSERT_GE(host->told.size(), 4U);
+  EXPECT_EQ(std::vector<std::string>(host->told.begin(), host->told.begin() + 3),
+            (std::vector<std::string>{"rewind", "begin", "end"}));
+  EXPECT_EQ(std::count(host->told.begin() + 3, host->told.end(), "replay"),
+            static_cast<int64_t>(host->told.size()) - 3);
 }
 
 TEST_F(GpuCalls, let_their_own_exceptions_through_on_every_call) {

@@ -83,11 +83,14 @@ TEST_F(Layout, binds_a_view_of_an_input_for_the_caller_only) {
   EXPECT_TRUE(layout.moving_inputs.empty());
 }
 
-TEST_F(Layout, refuses_random_calls) {
+TEST_F(Layout, says_when_calls_draw_random_numbers) {
   const uint32_t call = b.add_call("aten::bernoulli", {x}, {b.add(BufferKind::result, 8)});
   b.plan.calls[call].random = true;
   b.step(RunCall{call});
-  EXPECT_EQ(lay_out_graph(b.plan).refusal, "aten::bernoulli cannot be recorded");
+  EXPECT_EQ(lay_out_graph(b.plan).refusal, "");
+  EXPECT_TRUE(lay_out_graph(b.plan).draws);
+  b.plan.calls[call].random = false;
+  EXPECT_FALSE(lay_out_graph(b.plan).draws);
 }
 
 TEST_F(Layout, refuses_calls_that_read_a_cpu_tensor_that_may_change) {
