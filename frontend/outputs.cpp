@@ -1,9 +1,10 @@
 #include "frontend/outputs.h"
 
+#include <ATen/ops/alias.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/clone.h>
 
-#include <algorithm>
+#include <optional>
 
 #include "compiler/support/errors.h"
 #include "frontend/tensor_memory.h"
@@ -27,6 +28,23 @@ at::Tensor view(const at::Tensor& base, c10::IntArrayRef sizes, c10::IntArrayRef
 }
 
 }  // namespace
+
+/// The captured value in whose memory another one lies.
+ir::ValueId memory_of(const ir::Graph& captured, ir::ValueId value) {
+  while (const auto& alias = captured.value(value).alias) value = alias->base;
+  return value;
+}
+
+/// An earlier result that is the same tensor, or nothing.
+std::optional<size_t> twin_of(const Trace& trace, size_t output) {
+  for (size_t i = 0; i < output; ++i) {
+    if (trace.graph.outputs[i] == trace.graph.outputs[output] &&
+        trace.returned_as_is[i] == trace.returned_as_is[output]) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
 
 OutputRules::Rule OutputRules::rule_for(const Trace& trace, size_t index) {
   const ir::Graph& captured = trace.graph;
@@ -62,24 +80,24 @@ OutputRules::OutputRules(const Trace& captured, const Plan& plan) {
   if (outputs.size() != plan.outputs.size()) {
     throw InternalError("outputs", "the plan has another number of outputs than the captured graph");
   }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    auto rule = rule_for(captured, i);
-    if (rule.how != How::buffer) {
-      rules_.push_back(std::move(rule));
-      continue;
+  for (size_t i = 0; i < outputs.size(); ++i) rules_.push_back(rule_for(captured, plan, i));
+}
+
+OutputRules::Rule OutputRules::rule_for(const Trace& captured, const Plan& plan, size_t output) {
+  if (const auto twin = twin_of(captured, output)) return {.how = How::same, .index = static_cast<uint32_t>(*twin)};
+  auto rule = rule_for(captured, output);
+  if (rule.how != How::buffer) return rule;
+  rule.index = plan.outputs[output].index;
+  if (is_owned_by_others(root_kind(plan, plan.outputs[output]))) rule.how = How::copy;
+  for (size_t i = 0; i < output; ++i) {
+    if (plan.outputs[i] != plan.outputs[output]) continue;
+    const auto& values = captured.graph.outputs;
+    if (memory_of(captured.graph, values[i]) == memory_of(captured.graph, values[output])) {
+      return {.how = How::alias, .index = static_cast<uint32_t>(i)};
     }
-    rule.index = plan.outputs[i].index;
-    const auto twin = std::find(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(i), outputs[i]);
-    const auto earlier =
-        std::find(plan.outputs.begin(), plan.outputs.begin() + static_cast<std::ptrdiff_t>(i), plan.outputs[i]);
-    if (static_cast<size_t>(twin - outputs.begin()) < i) {
-      rule = {.how = How::same, .index = static_cast<uint32_t>(twin - outputs.begin()), .sizes = {}, .strides = {}};
-    } else if (is_owned_by_others(root_kind(plan, plan.outputs[i])) ||
-               static_cast<size_t>(earlier - plan.outputs.begin()) < i) {
-      rule.how = How::copy;
-    }
-    rules_.push_back(std::move(rule));
+    rule.how = How::copy;  // computed once, but two tensors
   }
+  return rule;
 }
 
 void OutputRules::collect(TorchFrame& frame, const detail::Flat& arguments, std::span<const StateSlot> states,
@@ -106,6 +124,9 @@ void OutputRules::collect(TorchFrame& frame, const detail::Flat& arguments, std:
         break;
       case How::same:
         replay.tensors.push_back(at::Tensor(replay.tensors[rule.index]));
+        break;
+      case How::alias:
+        replay.tensors.push_back(at::alias(replay.tensors[rule.index]));
         break;
     }
   }

@@ -20,15 +20,16 @@ class OutputRules {
                detail::Replay& replay) const;
 
  private:
-  enum class How : uint8_t { argument, state, argument_view, state_view, buffer, copy, same };
+  enum class How : uint8_t { argument, state, argument_view, state_view, buffer, copy, same, alias };
   struct Rule {
     How how = How::buffer;
     uint32_t index = 0;  ///< of the argument, state, buffer or earlier result
-    std::vector<int64_t> sizes, strides;
+    std::vector<int64_t> sizes{}, strides{};
     int64_t offset = 0;
   };
 
   [[nodiscard]] static Rule rule_for(const Trace& captured, size_t output);
+  [[nodiscard]] static Rule rule_for(const Trace& captured, const Plan& plan, size_t output);
   std::vector<Rule> rules_;
 };
 

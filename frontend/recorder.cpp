@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "compiler/ir/verify.h"
 #include "frontend/convert.h"
 
 namespace sinter::frontend {
@@ -255,6 +256,11 @@ void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {
       (ledger_.memory(tensor)->opaque || trace_.graph.type(root).dtype != trace_.graph.type(value).dtype)) {
     return fail(unsupported(facts, "writes a tensor whose memory others see through another dtype or layout",
                             "write to a clone of it"),
+                pending.frames, pending.module);
+  }
+  if (ir::overlaps_itself(trace_.graph.type(value))) {
+    return fail(unsupported(facts, "writes a tensor whose elements share memory with each other",
+                            "write to the tensor that was expanded or unfolded"),
                 pending.frames, pending.module);
   }
   const Leaf* leaf = leaf_of(root);

@@ -18,6 +18,9 @@ enum class Stage : uint8_t {
 
 [[nodiscard]] std::string_view name(Stage stage);
 
+/// True when two elements of a tensor of this type have the same place in memory. Static types only.
+[[nodiscard]] bool overlaps_itself(const Type& type);
+
 /// Everything that is wrong with a graph, in words; empty when it is well formed for the stage. Values are named as
 /// `print` names them.
 [[nodiscard]] std::vector<std::string> verify(const Graph& graph, Stage stage);

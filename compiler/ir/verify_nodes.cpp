@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/ir/print.h"
+#include "compiler/ir/verify.h"
 
 namespace sinter::ir {
 namespace {
@@ -112,18 +113,8 @@ Problem sizes_problem(const Graph& graph, const Node& node) {
 
 /// Every element has a place of its own, so that it can be written.
 Problem overlap_problem(const Type& type) {
-  if (!type.is_static() || type.numel() == 0) return std::nullopt;
-  std::vector<std::pair<int64_t, int64_t>> by_stride;
-  for (size_t d = 0; d < type.rank(); ++d) {
-    if (type.sizes[d] != Dim(1)) by_stride.emplace_back(type.strides[d].constant(), type.sizes[d].constant());
-  }
-  std::sort(by_stride.begin(), by_stride.end());
-  int64_t span = 1;
-  for (const auto& [stride, size] : by_stride) {
-    if (stride < span) return fmt::format("the result's strides {} overlap", sizes_text(type.strides));
-    span += (size - 1) * stride;
-  }
-  return std::nullopt;
+  if (!type.is_static() || !overlaps_itself(type)) return std::nullopt;
+  return fmt::format("the result's strides {} overlap", sizes_text(type.strides));
 }
 
 bool is_identifier(std::string_view text) {
@@ -174,6 +165,21 @@ Problem body_outputs_problem(const Graph& graph, const Node& node, const Graph& 
 }
 
 }  // namespace
+
+bool overlaps_itself(const Type& type) {
+  if (type.numel() == 0) return false;
+  std::vector<std::pair<int64_t, int64_t>> by_stride;
+  for (size_t d = 0; d < type.rank(); ++d) {
+    if (type.sizes[d] != Dim(1)) by_stride.emplace_back(type.strides[d].constant(), type.sizes[d].constant());
+  }
+  std::sort(by_stride.begin(), by_stride.end());
+  int64_t span = 1;
+  for (const auto& [stride, size] : by_stride) {
+    if (stride < span) return true;
+    span += (size - 1) * stride;
+  }
+  return false;
+}
 
 Problem type_problem(const Type& type) {
   if (type.sizes.size() != type.strides.size()) {

@@ -67,7 +67,8 @@ class Canonicalizer {
     if (const ValueId* same = unchanged_operand(graph_, node)) replace(node, *same);
   }
 
-  /// A number instead of a value that is nothing but that number, where the result's sizes do not depend on it.
+  /// A number instead of a value that is nothing but that number, where the result's sizes do not depend on it or the
+  /// node becomes a number too.
   void fold_operands(Node& node) {
     for (size_t i = 0; i < node.args.size(); ++i) {
       if (node.args[i].value() == nullptr) continue;
@@ -93,7 +94,9 @@ class Canonicalizer {
       sizes = broadcast(sizes, graph_.type(*arg.value()).sizes).value();
       has_value = true;
     }
-    return op_name(node) == "cast" || !has_value || sizes == graph_.type(node.results[0]).sizes;
+    const ir::Type& result = graph_.type(node.results[0]);
+    if (op_name(node) == "cast" || sizes == result.sizes) return true;
+    return !has_value && evaluate_numbers(node, result.dtype).has_value();
   }
 
   /// Numbers alone: the result is a number too.

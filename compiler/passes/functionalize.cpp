@@ -230,8 +230,8 @@ void Functionalizer::write_back(NodeId id) {
   const ValueId leaf = leaves_[node.results[0].index];
   ValueId current = current_[node.results[0].index];
   if (current == leaf) return;
-  const Type type = rewrite_.next().type(leaf);  // what was written through a view that covers it has that view's sizes
-  if (rewrite_.next().type(current).sizes != type.sizes) {
+  const Type type = rewrite_.next().type(leaf);  // what was written through a view that covers it has that view's type
+  if (rewrite_.next().type(current) != type) {
     current = rewrite_.add(View{0}, {{current}}, type, old_.producer(node.results[0]).scope);
   }
   rewrite_.next().add(Write{}, {{leaf}, {current}}, {});

@@ -24,6 +24,8 @@ std::vector<EagerReason> eager_reasons() {
       {"sees memory of an input or state in a way no operator made, or through another dtype",
        {"an_input_that_is_a_view_of_state", "an_input_through_another_dtype", "the_real_part_of_an_input",
         "a_write_through_data"}},
+      {"writes a tensor whose elements share memory",
+       {"an_expanded_input_that_is_filled", "windows_that_overlap_written_in_place"}},
       {"leaves an argument with other sizes", {"an_input_transposed_in_place"}},
       {"changes the storage of a tensor", {"a_temporary_that_is_resized", "an_output_argument_that_is_resized"}},
       {"runs in grad mode on a tensor that requires gradients",

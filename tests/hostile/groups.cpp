@@ -17,7 +17,8 @@ std::vector<Group> groups() {
           {"numbers", number_programs()},
           {"training", training_programs()},
           {"kinds", kind_programs()},
-          {"modules", module_programs()}};
+          {"modules", module_programs()},
+          {"fuzzed", fuzzed_programs()}};
 }
 
 std::vector<Case> cases() {

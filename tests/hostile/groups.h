@@ -22,5 +22,6 @@ namespace sinter::test::hostile {
 [[nodiscard]] std::span<const Program> training_programs();
 [[nodiscard]] std::span<const Program> kind_programs();
 [[nodiscard]] std::span<const Program> module_programs();
+[[nodiscard]] std::span<const Program> fuzzed_programs();
 
 }  // namespace sinter::test::hostile

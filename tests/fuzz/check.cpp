@@ -1,0 +1,124 @@
+#include "check.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "execute.h"
+
+namespace sinter::test::fuzz {
+namespace {
+
+using at::Tensor;
+using hostile::Observation;
+using hostile::Session;
+using Observations = std::vector<Observation>;
+
+constexpr int kNearbyRuns = 6;
+constexpr double kMargin = 4;
+constexpr double kTolerance = 1e-4;
+
+Observations run_eager(const Program& program, at::Device device, const Drawing& drawing = {}) {
+  Session session(device, /*compiled=*/false);
+  run(program, session, drawing);
+  return session.finish();
+}
+
+/// The largest difference of two numbers; infinite where they are no numbers in different places.
+double distance(const Tensor& a, const Tensor& b) {
+  if (a.sizes() != b.sizes()) return std::numeric_limits<double>::infinity();
+  if (a.numel() == 0) return 0;
+  const Tensor x = a.to(at::kDouble);
+  const Tensor y = b.to(at::kDouble);
+  const Tensor same = (x == y).logical_or(x.isnan().logical_and(y.isnan()));
+  return at::where(same, at::zeros({}, x.options()), (x - y).abs().nan_to_num(std::numeric_limits<double>::infinity()))
+      .max()
+      .item<double>();
+}
+
+double magnitude(const Tensor& a) {
+  return a.numel() == 0 ? 0 : a.to(at::kDouble).abs().nan_to_num(0, 0, 0).max().item<double>();
+}
+
+bool same_facts(const Observation& a, const Observation& b) { return a.label == b.label && a.facts == b.facts; }
+
+/// Whether compiled differs from eager no more than runs of eager with data a rounding away do.
+bool is_rounding(const Observations& eager, const Observations& compiled, const std::vector<Observations>& nearby) {
+  if (eager.size() != compiled.size()) return false;
+  for (size_t i = 0; i < eager.size(); ++i) {
+    if (!same_facts(eager[i], compiled[i])) {
+      return std::any_of(nearby.begin(), nearby.end(),
+                         [&](const auto& run) { return same_facts(run[i], compiled[i]); });
+    }
+    for (size_t j = 0; j < eager[i].values.size(); ++j) {
+      const Tensor& expected = eager[i].values[j].tensor;
+      double reach = 0;
+      for (const auto& run : nearby) {
+        if (j < run[i].values.size()) reach = std::max(reach, distance(expected, run[i].values[j].tensor));
+      }
+      const double allowed = (expected.is_floating_point() ? kTolerance * magnitude(expected) : 0) + kMargin * reach;
+      if (!(distance(expected, compiled[i].values[j].tensor) <= allowed)) return false;
+    }
+  }
+  return true;
+}
+
+bool mentions(const Block& block, std::string_view text) {
+  return std::any_of(block.body.begin(), block.body.end(), [&](const Instruction& instruction) {
+    return std::string_view(instruction.row->text).find(text) != std::string_view::npos ||
+           std::any_of(instruction.blocks.begin(), instruction.blocks.end(),
+                       [&](const Block& arm) { return mentions(arm, text); });
+  });
+}
+
+/// A rounding of the narrowest type of the program.
+double rounding_of(const Program& program) {
+  const auto has = [&](at::ScalarType dtype, const char* text) {
+    return mentions(program.body, text) || std::any_of(program.inputs.begin(), program.inputs.end(),
+                                                       [&](const Source& input) { return input.dtype == dtype; });
+  };
+  if (has(at::kBFloat16, "kBFloat16")) return 4e-3;
+  if (has(at::kHalf, "kHalf")) return 5e-4;
+  return 1e-6;
+}
+
+void tell(const hostile::Outcome& outcome, Finding& finding) {
+  using hostile::Answer;
+  finding.calls = static_cast<int>(outcome.answers.size());
+  finding.replayed = static_cast<int>(std::count(outcome.answers.begin(), outcome.answers.end(), Answer::replayed));
+  finding.entries = static_cast<int>(outcome.entries.size());
+  finding.ends_compiled = !outcome.answers.empty() && outcome.answers.back() != Answer::eager;
+  finding.report = outcome.report;
+  for (const auto& entry : outcome.entries) {
+    for (const auto& found : entry.breaks) finding.breaks.emplace(name(found.code));
+    if (entry.internal_error.empty()) continue;
+    finding.verdict = Verdict::different;
+    finding.difference = "internal error: " + entry.internal_error;
+  }
+}
+
+}  // namespace
+
+Finding check(const Program& program, at::Device device) {
+  const auto eager = run_eager(program, device);
+  Session session(device, /*compiled=*/true);
+  run(program, session);
+  const auto compiled = session.finish();
+  Finding finding;
+  tell(session.outcome(), finding);
+  finding.throws = std::any_of(eager.begin(), eager.end(),
+                               [](const auto& seen) { return seen.facts.find("threw ") != std::string::npos; });
+  if (finding.verdict == Verdict::different) return finding;
+  const auto text = hostile::difference(eager, compiled, hostile::Numbers::rounded);
+  if (!text) return finding;
+  std::vector<Observations> nearby;
+  for (uint64_t i = 1; i <= kNearbyRuns; ++i) {
+    nearby.push_back(run_eager(program, device, {.apart = rounding_of(program), .seed = i}));
+  }
+  finding.verdict = is_rounding(eager, compiled, nearby) ? Verdict::rounding : Verdict::different;
+  finding.difference = *text;
+  return finding;
+}
+
+}  // namespace sinter::test::fuzz

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <set>
+#include <string>
+
+#include "program.h"
+
+namespace sinter::test::fuzz {
+
+enum class Verdict {
+  equal,      ///< as hostile::difference says
+  rounding,   ///< not, but no further apart than eager is from itself when its data is moved by a rounding
+  different,  ///< or Sinter failed
+};
+
+/// What became of one program.
+struct Finding {
+  Verdict verdict = Verdict::equal;
+  std::string difference;
+  std::string report;
+  std::set<std::string> breaks;
+  int calls = 0;
+  int replayed = 0;  ///< calls that a plan answered
+  int entries = 0;
+  bool ends_compiled = false;  ///< the last call was answered by a plan, or verified one
+  bool throws = false;         ///< some call threw, eager and compiled
+};
+
+/// Runs a program eager and compiled.
+[[nodiscard]] Finding check(const Program& program, at::Device device);
+
+}  // namespace sinter::test::fuzz

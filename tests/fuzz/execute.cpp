@@ -1,0 +1,196 @@
+#include "execute.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/optim/sgd.h>
+
+#include <algorithm>
+
+namespace sinter::test::fuzz {
+namespace {
+
+using at::Tensor;
+using hostile::Session;
+
+Tensor fresh(const Source& source, std::vector<int64_t> sizes, Session& session) {
+  if (source.dtype == at::kBool) return session.integers(2, sizes, at::kBool);
+  if (source.high > 0) return session.integers(source.high, sizes, source.dtype);
+  return session.randn(sizes, source.dtype);
+}
+
+/// Another random number in every element, a little apart from what it was.
+void push(const Tensor& tensor, const Drawing& drawing) {
+  if (drawing.apart == 0 || !tensor.is_floating_point()) return;
+  auto generator = at::detail::createCPUGenerator(drawing.seed);
+  const auto noise = at::randn(tensor.sizes(), generator, at::TensorOptions(at::kDouble)) * drawing.apart + 1;
+  tensor.copy_(tensor.to(at::kDouble) * noise.to(tensor.device()));
+}
+
+Tensor argument(const Source& source, const std::vector<Tensor>& earlier, int shape, Session& session) {
+  if (source.shares < 0) return draw(source, shape, session);
+  const Tensor& base = earlier[source.shares];
+  if (source.place == Place::transposed && base.dim() > 1) return base.transpose(0, -1);
+  if (source.place == Place::offset && base.dim() > 0 && base.size(0) > 1) return base.narrow(0, 1, base.size(0) - 1);
+  return base;
+}
+
+void run(const Block& block, World& world, double scale, Values& values) {
+  for (const auto& instruction : block.body) run(instruction, world, scale, values);
+}
+
+void run_branch(const Instruction& instruction, World& world, double scale, Values& values) {
+  const bool taken = at::sum(values.at(instruction.operands[0])).item<double>() > instruction.numbers[0];
+  const Block& block = instruction.blocks[taken ? 0 : 1];
+  run(block, world, scale, values);
+  values[instruction.result] = values.at(block.result);
+}
+
+std::vector<Tensor> call(const Program& program, World& world, const std::vector<Tensor>& inputs, double scale) {
+  Values values = world.state;
+  for (size_t i = 0; i < inputs.size(); ++i) values[program.inputs[i].name] = inputs[i];
+  run(program.body, world, scale, values);
+  std::vector<Tensor> outputs;
+  for (const Name name : program.outputs) outputs.push_back(values.at(name));
+  if (world.optimizer == nullptr) return outputs;
+  world.optimizer->zero_grad();
+  const Tensor loss = at::mean(outputs[0].to(at::kFloat));
+  loss.backward();
+  world.optimizer->step();
+  return {loss.detach()};
+}
+
+void replace_weight(torch::nn::AnyModule& module, Session& session) {
+  if (auto* linear = dynamic_cast<torch::nn::LinearImpl*>(module.ptr().get())) {
+    linear->weight = session.randn(linear->weight.sizes()).set_requires_grad(linear->weight.requires_grad());
+  }
+}
+
+void happen(Event event, const Program& program, World& world, Session& session) {
+  const c10::NoGradGuard no_grad;
+  for (const auto& source : program.state) {
+    Tensor& state = world.state.at(source.name);
+    if (event == Event::update_state && state.is_floating_point()) state.mul_(0.5).add_(0.25);
+    if (event == Event::replace_state) state = draw(source, 0, session);
+  }
+  for (auto& module : world.modules) {
+    if (event == Event::train) module.ptr()->train();
+    if (event == Event::eval) module.ptr()->eval();
+    if (event == Event::replace_parameter) replace_weight(module, session);
+    for (const Tensor& parameter : module.ptr()->parameters()) {
+      if (event == Event::update_parameters) parameter.mul_(0.75);
+      if (event == Event::write_data) parameter.data().mul_(0.75);
+    }
+  }
+}
+
+void make_world(const Program& program, World& world, Session& session, const Drawing& drawing) {
+  for (const auto& source : program.state) {
+    Tensor& state = world.state[source.name] = draw(source, 0, session);
+    push(state, drawing);
+    session.watch("s" + std::to_string(source.name), &state);
+  }
+  std::vector<Tensor> parameters;
+  for (const auto& spec : program.modules) {
+    world.modules.push_back(make_module(spec));
+    session.fill(world.modules.back().ptr());
+    session.watch(world.modules.back().ptr());
+    for (auto& parameter : world.modules.back().ptr()->parameters()) parameters.push_back(parameter);
+  }
+  if (program.mode != Mode::step || parameters.empty()) return;
+  world.optimizer = std::make_shared<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.1).momentum(0.9));
+}
+
+}  // namespace
+
+Tensor draw(const Source& source, int shape, Session& session) {
+  auto sizes = source.sizes;
+  if (source.first_changes && !sizes.empty()) sizes[0] += shape;
+  if (sizes.empty()) return fresh(source, sizes, session);
+  switch (source.place) {
+    case Place::dense:
+      break;
+    case Place::transposed:
+      std::swap(sizes.front(), sizes.back());
+      return fresh(source, sizes, session).transpose(0, -1);
+    case Place::strided:
+      sizes.back() *= 2;
+      return fresh(source, sizes, session).slice(-1, 0, sizes.back(), 2);
+    case Place::offset: {
+      const int64_t numel = c10::multiply_integers(sizes);
+      return fresh(source, {numel + 3}, session).narrow(0, 3, numel).view(sizes);
+    }
+    case Place::expanded: {
+      auto one = sizes;
+      one[0] = 1;
+      return fresh(source, one, session).expand(sizes);
+    }
+  }
+  return fresh(source, sizes, session);
+}
+
+torch::nn::AnyModule make_module(const ModuleSpec& spec) {
+  const auto [a, b] = spec.sizes;
+  switch (spec.kind) {
+    case ModuleKind::linear:
+      return torch::nn::AnyModule(torch::nn::Linear(a, b));
+    case ModuleKind::conv1d:
+      return torch::nn::AnyModule(torch::nn::Conv1d(torch::nn::Conv1dOptions(a, b, 3).padding(1)));
+    case ModuleKind::batch_norm:
+      return torch::nn::AnyModule(torch::nn::BatchNorm1d(a));
+    case ModuleKind::layer_norm:
+      return torch::nn::AnyModule(torch::nn::LayerNorm(torch::nn::LayerNormOptions({a})));
+    case ModuleKind::dropout:
+      return torch::nn::AnyModule(torch::nn::Dropout(0.25));
+    case ModuleKind::embedding:
+      return torch::nn::AnyModule(torch::nn::Embedding(a, b));
+  }
+  return {};
+}
+
+void run(const Instruction& instruction, World& world, double scale, Values& values) {
+  if (instruction.row->kind == Kind::branch) return run_branch(instruction, world, scale, values);
+  std::vector<Tensor> operands;
+  for (const Name name : instruction.operands) operands.push_back(values.at(name));
+  if (instruction.row->kind == Kind::module) {
+    values[instruction.result] = world.modules[instruction.module].forward(operands[0]);
+    return;
+  }
+  auto numbers = instruction.numbers;
+  std::replace(numbers.begin(), numbers.end(), kScale, scale);
+  values[instruction.result] = instruction.row->run(operands, numbers);
+}
+
+void run(const Program& program, Session& session, const Drawing& drawing) {
+  const at::AutoGradMode grad(program.mode == Mode::grad || program.mode == Mode::step);
+  World world;
+  make_world(program, world, session, drawing);
+  Options options{.name = "fuzz"};
+  for (size_t i = 0; i < world.modules.size(); ++i) {
+    options.modules.emplace_back("m" + std::to_string(i), world.modules[i].ptr());
+  }
+  auto f = session.compile(
+      [&](const std::vector<Tensor>& inputs, double scale) { return call(program, world, inputs, scale); }, options);
+  std::vector<Tensor> inputs;
+  for (const Call& next : program.calls) {
+    happen(next.before, program, world, session);
+    if (inputs.empty() || !program.keeps_inputs) {
+      inputs.clear();
+      for (const auto& source : program.inputs) {
+        inputs.push_back(argument(source, inputs, next.shape, session));
+        if (source.shares < 0 && source.place != Place::expanded) push(inputs.back(), drawing);
+      }
+    }
+    const c10::InferenceMode inference(program.mode == Mode::inference);
+    f(inputs, next.scale);
+  }
+}
+
+}  // namespace sinter::test::fuzz

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/modules/container/any.h>
+#include <torch/optim/optimizer.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "../hostile/harness.h"
+#include "program.h"
+
+/// Runs programs: the interpreter is the callable that is compiled.
+namespace sinter::test::fuzz {
+
+/// What the callable closes over.
+struct World {
+  std::map<Name, at::Tensor> state;
+  std::vector<torch::nn::AnyModule> modules;
+  std::shared_ptr<torch::optim::Optimizer> optimizer;
+};
+
+/// How data is drawn.
+struct Drawing {
+  double apart = 0;   ///< arguments and state are multiplied by numbers that lie this far from one
+  uint64_t seed = 0;  ///< of those
+};
+
+using Values = std::map<Name, at::Tensor>;
+
+/// Data for a source: what the session draws, placed in memory as the source says. `shape` as in Call.
+[[nodiscard]] at::Tensor draw(const Source& source, int shape, hostile::Session& session);
+
+[[nodiscard]] torch::nn::AnyModule make_module(const ModuleSpec& spec);
+
+/// Runs one instruction on the values so far and adds its result. LibTorch's exceptions pass.
+void run(const Instruction& instruction, World& world, double scale, Values& values);
+
+/// Runs the whole program in a session: draws data, makes the callable, calls it.
+void run(const Program& program, hostile::Session& session, const Drawing& drawing = {});
+
+}  // namespace sinter::test::fuzz

@@ -1,0 +1,21 @@
+#include <gtest/gtest.h>
+
+#include "summary.h"
+
+namespace sinter::test::fuzz {
+namespace {
+
+constexpr int kPrograms = 800;
+
+TEST(Fuzz, random_programs_do_what_eager_does_and_most_end_compiled) {
+  Summary summary;
+  summary.device = "cpu";
+  summary.first_seed = 1;
+  for (uint64_t seed = 1; seed <= kPrograms; ++seed) run_seed(seed, at::kCPU, summary);
+  EXPECT_TRUE(summary.failures.empty()) << summary.text();
+  EXPECT_GT(summary.ends_compiled * 2, summary.programs) << summary.text();
+  EXPECT_LT(summary.rounding * 50, summary.programs) << summary.text();
+}
+
+}  // namespace
+}  // namespace sinter::test::fuzz

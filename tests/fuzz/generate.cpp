@@ -1,0 +1,413 @@
+#include "generate.h"
+
+#include <ATen/ATen.h>
+#include <ATen/TensorIndexing.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <random>
+
+#include "execute.h"
+
+namespace sinter::test::fuzz {
+namespace {
+
+using at::Tensor;
+
+constexpr double kTooLarge = 1e3;
+
+/// Draws for one program.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : engine_(seed * 0x9e3779b97f4a7c15ULL + 1) {}
+
+  [[nodiscard]] int64_t below(int64_t end) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(end)); }
+  [[nodiscard]] bool percent(int64_t chance) { return below(100) < chance; }
+  template <class T>
+  [[nodiscard]] T among(std::initializer_list<T> choices) {
+    return choices.begin()[below(static_cast<int64_t>(choices.size()))];
+  }
+  template <class T>
+  [[nodiscard]] const T& among(const std::vector<T>& choices) {
+    return choices[below(static_cast<int64_t>(choices.size()))];
+  }
+  /// The index of a weight.
+  [[nodiscard]] size_t weighted(const std::vector<int64_t>& weights) {
+    int64_t left = below(std::accumulate(weights.begin(), weights.end(), int64_t{0}));
+    size_t index = 0;
+    while (left >= weights[index]) left -= weights[index++];
+    return index;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+bool overlaps_itself(const Tensor& tensor) {
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    if (tensor.size(dim) > 1 && tensor.stride(dim) == 0) return true;
+  }
+  return false;
+}
+
+/// Whether the first tensor lies in the memory of another.
+bool shares_memory(const std::vector<Tensor>& tensors) {
+  return std::any_of(tensors.begin() + 1, tensors.end(),
+                     [&](const Tensor& other) { return other.storage().is_alias_of(tensors.front().storage()); });
+}
+
+bool broadcasts(const Tensor& tensor, const Tensor& to) {
+  if (tensor.dim() > to.dim()) return false;
+  for (int64_t i = 1; i <= tensor.dim(); ++i) {
+    if (tensor.size(-i) != to.size(-i) && tensor.size(-i) != 1) return false;
+  }
+  return true;
+}
+
+bool multiplies(const Tensor& a, const Tensor& b) {
+  return a.dim() > 0 && b.dim() > 0 && a.scalar_type() == b.scalar_type() &&
+         a.size(-1) == b.size(b.dim() > 1 ? -2 : -1);
+}
+
+/// Whether a tensor fits a letter of a row's pattern, given the operands before it.
+bool fits(char letter, const Tensor& tensor, const std::vector<Tensor>& before) {
+  const bool floating = tensor.is_floating_point();
+  switch (letter) {
+    case 'f':
+      return floating;
+    case 'b':
+      return tensor.scalar_type() == at::kBool;
+    case 'k':
+      return tensor.scalar_type() == at::kLong;
+    case 'w':
+    case 'o':
+      return floating && !overlaps_itself(tensor);
+    case 'B':
+      return floating && broadcasts(tensor, before.front());
+    case 'S':
+      return tensor.scalar_type() == before.front().scalar_type() && tensor.sizes() == before.front().sizes();
+    case 'M':
+      return floating && multiplies(before.back(), tensor);
+    default:
+      return true;
+  }
+}
+
+bool comparable(const Tensor& tensor) {
+  if (tensor.numel() == 0 || !tensor.is_floating_point()) return tensor.numel() <= 4096;
+  return tensor.numel() <= 4096 && (tensor.detach().abs() < kTooLarge).all().item<bool>();
+}
+
+class Generator {
+ public:
+  Generator(uint64_t seed, at::Device device) : dice_(seed), session_(device, /*compiled=*/false) {
+    program_.seed = seed;
+  }
+
+  Program generate() {
+    program_.mode = modes_[dice_.weighted({78, 6, 8, 8})];
+    program_.keeps_inputs = dice_.percent(25);
+    reads_ = dice_.percent(12);
+    draws_ = dice_.percent(12);
+    changes_ = dice_.percent(20);
+    const at::AutoGradMode grad(program_.mode == Mode::grad || program_.mode == Mode::step);
+    const c10::InferenceMode inference(program_.mode == Mode::inference);
+    make_inputs();
+    const int64_t length = 3 + dice_.below(12);
+    for (int64_t i = 0; i < length; ++i) add_instruction(program_.body, /*depth=*/0);
+    choose_outputs();
+    make_calls();
+    return std::move(program_);
+  }
+
+ private:
+  Name next_name() { return ++last_name_; }
+
+  std::vector<int64_t> sizes() {
+    static constexpr std::initializer_list<int64_t> extents = {1, 2, 2, 3, 3, 4, 4, 5, 8, 17};
+    std::vector<int64_t> result(dice_.among({0, 1, 2, 2, 2, 3, 3, 4}));
+    for (auto& size : result) size = dice_.percent(1) ? 0 : dice_.among(extents);
+    if (!result.empty() && dice_.percent(6)) result.back() = 65;
+    return result;
+  }
+
+  Source source(at::ScalarType dtype, std::vector<int64_t> sizes) {
+    Source made;
+    made.name = next_name();
+    made.dtype = dtype;
+    made.sizes = std::move(sizes);
+    if (dtype == at::kLong || dtype == at::kInt) made.high = 2;
+    made.place = std::array{Place::dense, Place::transposed, Place::strided, Place::offset,
+                            Place::expanded}[dice_.weighted({80, 6, 6, 5, 3})];
+    made.first_changes = changes_ && !made.sizes.empty();
+    return made;
+  }
+
+  void make_inputs() {
+    const int64_t count = dice_.among({1, 1, 2, 2, 3});
+    const auto common = sizes();
+    static constexpr std::array dtypes{at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,
+                                       at::kLong,  at::kInt,    at::kBool};
+    for (int64_t i = 0; i < count; ++i) {
+      const auto dtype = dtypes[dice_.weighted({76, 7, 4, 4, 6, 1, 2})];
+      auto made = source(dtype, dice_.percent(60) ? common : sizes());
+      if (i > 0 && dice_.percent(7)) share(made);
+      const auto tensor = made.shares < 0 ? draw(made, 0, session_) : shared(made);
+      made.sizes = tensor.sizes().vec();
+      values_[made.name] = tensor;
+      names_.push_back(made.name);
+      program_.inputs.push_back(made);
+    }
+  }
+
+  void share(Source& made) {
+    made.shares = 0;
+    made.dtype = program_.inputs[0].dtype;
+    made.place = dice_.among({Place::dense, Place::transposed, Place::offset});
+  }
+
+  Tensor shared(const Source& made) {
+    const Tensor& base = values_.at(program_.inputs[0].name);
+    if (made.place == Place::transposed && base.dim() > 1) return base.transpose(0, -1);
+    if (made.place == Place::offset && base.dim() > 0 && base.size(0) > 1) return base.narrow(0, 1, base.size(0) - 1);
+    return base;
+  }
+
+  Kind draw_kind(int depth) {
+    static constexpr std::array kinds{Kind::pointwise, Kind::cast,   Kind::reduction, Kind::view,   Kind::library,
+                                      Kind::write,     Kind::random, Kind::read,      Kind::module, Kind::branch};
+    return kinds[dice_.weighted(
+        {36, 5, 9, 16, 10, 14, draws_ ? 4 : 0, reads_ ? 3 : 0, 6, reads_ && depth == 0 ? 6 : 0})];
+  }
+
+  void add_instruction(Block& block, int depth) {
+    if (dice_.percent(6)) add_state();
+    for (int attempt = 0; attempt < 12; ++attempt) {
+      const auto kind = draw_kind(depth);
+      const bool added = kind == Kind::branch   ? add_branch(block)
+                         : kind == Kind::module ? add_module(block)
+                                                : add_row(block, kind);
+      if (added) return;
+    }
+  }
+
+  /// A closed-over tensor that looks like a value, or like one row of it.
+  void add_state() {
+    if (program_.state.size() >= 3) return;
+    const Tensor like = values_.at(recent());
+    if (!like.is_floating_point() && like.scalar_type() != at::kLong) return;
+    auto sizes = like.sizes().vec();
+    if (!sizes.empty() && dice_.percent(50)) sizes.erase(sizes.begin());
+    auto made = source(like.scalar_type(), sizes);
+    made.first_changes = false;
+    if (made.place == Place::expanded) made.place = Place::dense;
+    values_[made.name] = world_.state[made.name] = draw(made, 0, session_);
+    names_.push_back(made.name);
+    program_.state.push_back(made);
+  }
+
+  /// A value, more often a late one.
+  Name recent() {
+    const auto count = static_cast<int64_t>(names_.size());
+    return names_[std::max(dice_.below(count), dice_.below(count))];
+  }
+
+  std::optional<Name> operand(char letter, const std::vector<Tensor>& before) {
+    std::vector<Name> fitting;
+    for (const Name name : names_) {
+      if (fits(letter, values_.at(name), before)) fitting.push_back(name);
+    }
+    if (fitting.empty()) return std::nullopt;
+    const auto count = static_cast<int64_t>(fitting.size());
+    return fitting[std::max(dice_.below(count), dice_.below(count))];
+  }
+
+  double number(char letter, const std::vector<Tensor>& operands, const std::vector<double>& before) {
+    const auto size_along = [&](double dim) {
+      const auto& sizes = operands.front().sizes();
+      return sizes.empty() ? 1 : std::max<int64_t>(1, sizes[static_cast<size_t>(dim)]);
+    };
+    switch (letter) {
+      case 'd':
+        return static_cast<double>(dice_.below(std::max<int64_t>(1, operands.front().dim())));
+      case 'i':
+        return static_cast<double>(dice_.below(size_along(before.back())));
+      case 'l':
+        return static_cast<double>(
+            1 + dice_.below(size_along(before[before.size() - 2]) - static_cast<int64_t>(before.back())));
+      case 'n':
+        return static_cast<double>(1 + dice_.below(3));
+      case 's':
+        return kScale;
+      case 'p':
+        return dice_.among({0.5, 1.5, 2.0, 3.0});
+      default:
+        return dice_.among({-1.25, -0.5, 0.1, 0.5, 1.0, 2.0});
+    }
+  }
+
+  bool add_row(Block& block, Kind kind) {
+    std::vector<const Row*> rows_of_kind;
+    for (const Row& row : rows()) {
+      if (row.kind == kind) rows_of_kind.push_back(&row);
+    }
+    Instruction made;
+    made.row = dice_.among(rows_of_kind);
+    std::vector<Tensor> operands;
+    for (const char* letter = made.row->pattern; *letter != 0; ++letter) {
+      if (!is_tensor(*letter)) {
+        made.numbers.push_back(number(*letter, operands, made.numbers));
+        continue;
+      }
+      const auto name = operand(*letter, operands);
+      if (!name) return false;
+      made.operands.push_back(*name);
+      operands.push_back(values_.at(*name));
+    }
+    if (made.row->pattern[0] == 'o' && shares_memory(operands)) return false;
+    return try_out(block, std::move(made));
+  }
+
+  /// Runs an instruction and adds it where it works. What an instruction that is refused has written stays written:
+  /// these values only guide what is drawn next.
+  bool try_out(Block& block, Instruction made) {
+    const auto before = values_.at(made.operands.front()).sizes().vec();
+    made.result = next_name();
+    try {
+      run(made, world_, 1.5, values_);
+      const Tensor& target = values_.at(made.operands.front());
+      if (target.sizes() != c10::IntArrayRef(before) || !comparable(target) || !comparable(values_.at(made.result))) {
+        values_.erase(made.result);
+        repair();
+        return false;
+      }
+    } catch (const std::exception&) {
+      values_.erase(made.result);
+      return false;
+    }
+    names_.push_back(made.result);
+    block.body.push_back(std::move(made));
+    return true;
+  }
+
+  /// Values that were written until they became too large become small again.
+  void repair() {
+    const c10::NoGradGuard no_grad;
+    for (auto& [name, value] : values_) {
+      if (!comparable(value) && value.numel() <= 4096) value = at::zeros_like(value);
+    }
+  }
+
+  std::optional<ModuleSpec> module_for(const Tensor& tensor) {
+    const auto channels = tensor.dim() > 1 ? tensor.size(1) : 0;
+    const auto kind = std::array{ModuleKind::linear,     ModuleKind::conv1d,  ModuleKind::batch_norm,
+                                 ModuleKind::layer_norm, ModuleKind::dropout, ModuleKind::embedding}[dice_.weighted(
+        {35, 15, 20, 12, draws_ ? 15 : 0, 8})];
+    if ((kind == ModuleKind::embedding) != (tensor.scalar_type() == at::kLong) || tensor.dim() == 0)
+      return std::nullopt;
+    if (kind != ModuleKind::embedding && tensor.scalar_type() != at::kFloat) return std::nullopt;
+    const auto last = tensor.size(-1);
+    if (last == 0) return std::nullopt;
+    if (kind == ModuleKind::embedding) return ModuleSpec{kind, {5, dice_.among<int64_t>({2, 3, 4})}};
+    if (kind == ModuleKind::linear) return ModuleSpec{kind, {last, dice_.among<int64_t>({1, 3, 4, 8})}};
+    if (kind == ModuleKind::layer_norm) return ModuleSpec{kind, {last, 0}};
+    if (kind == ModuleKind::dropout) return ModuleSpec{kind, {0, 0}};
+    if (channels == 0) return std::nullopt;
+    return ModuleSpec{kind, {channels, kind == ModuleKind::conv1d ? dice_.among<int64_t>({1, 2, 4}) : 0}};
+  }
+
+  bool add_module(Block& block) {
+    const Name input = recent();
+    Instruction made;
+    made.row = &module_row();
+    made.operands = {input};
+    const auto spec = module_for(values_.at(input));
+    if (!spec || program_.modules.size() >= 3) return false;
+    made.module = static_cast<int>(program_.modules.size());
+    auto module = make_module(*spec);
+    session_.fill(module.ptr());
+    world_.modules.push_back(std::move(module));
+    if (!try_out(block, std::move(made))) {
+      world_.modules.pop_back();
+      return false;
+    }
+    program_.modules.push_back(*spec);
+    return true;
+  }
+
+  bool add_branch(Block& block) {
+    const auto decides = operand('f', {});
+    if (!decides) return false;
+    Instruction made;
+    made.row = &branch_row();
+    made.operands = {*decides};
+    made.numbers = {dice_.among({-0.5, 0.0, 0.5})};
+    const auto visible = names_;
+    std::vector<Tensor> results;
+    for (int i = 0; i < 2; ++i) {
+      Block arm;
+      const int64_t length = 1 + dice_.below(3);
+      for (int64_t n = 0; n < length; ++n) add_instruction(arm, /*depth=*/1);
+      arm.result = names_.back();
+      results.push_back(values_.at(arm.result));
+      made.blocks.push_back(std::move(arm));
+      names_ = visible;
+      for (const auto& source : program_.state) {
+        if (std::find(names_.begin(), names_.end(), source.name) == names_.end()) names_.push_back(source.name);
+      }
+    }
+    made.result = next_name();
+    values_[made.result] = results[0];
+    names_.push_back(made.result);
+    block.body.push_back(std::move(made));
+    return true;
+  }
+
+  void choose_outputs() {
+    const int64_t count = program_.mode == Mode::step ? 1 : dice_.among({1, 1, 1, 2, 2, 3});
+    program_.outputs.push_back(names_.back());
+    while (static_cast<int64_t>(program_.outputs.size()) < count) program_.outputs.push_back(recent());
+    if (program_.mode != Mode::step) return;
+    const auto differentiable = operand('f', {});
+    if (differentiable) program_.outputs[0] = *differentiable;
+  }
+
+  void make_calls() {
+    const int64_t count = 5 + dice_.below(5);
+    const bool eventful = dice_.percent(45);
+    const bool scales = dice_.percent(10);
+    for (int64_t i = 0; i < count; ++i) {
+      Call next;
+      if (eventful && i > 0 && dice_.percent(35)) {
+        next.before = dice_.among({Event::train, Event::eval, Event::update_state, Event::replace_state,
+                                   Event::update_parameters, Event::write_data, Event::replace_parameter});
+      }
+      if (changes_ && i > 0 && dice_.percent(50)) next.shape = dice_.among({1, 2, 5});
+      next.scale = scales ? dice_.among({1.0, 1.5}) : 1.5;
+      program_.calls.push_back(next);
+    }
+  }
+
+  static constexpr std::array modes_{Mode::no_grad, Mode::inference, Mode::grad, Mode::step};
+
+  Dice dice_;
+  hostile::Session session_;
+  Program program_;
+  World world_;
+  Values values_;
+  std::vector<Name> names_;  ///< that instructions may use, in the order in which they were made
+  Name last_name_ = 0;
+  bool reads_ = false;    ///< on the host
+  bool draws_ = false;    ///< random numbers
+  bool changes_ = false;  ///< shapes
+};
+
+}  // namespace
+
+Program generate(uint64_t seed, at::Device device) { return Generator(seed, device).generate(); }
+
+}  // namespace sinter::test::fuzz

@@ -1,0 +1,111 @@
+#include "summary.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "generate.h"
+#include "print.h"
+#include "shrink.h"
+
+namespace sinter::test::fuzz {
+
+void Summary::add(const Finding& finding) {
+  ++programs;
+  calls += finding.calls;
+  replayed += finding.replayed;
+  entries += finding.entries;
+  ends_compiled += finding.ends_compiled ? 1 : 0;
+  breaks_free += finding.breaks.empty() ? 1 : 0;
+  rounding += finding.verdict == Verdict::rounding ? 1 : 0;
+  throws += finding.throws ? 1 : 0;
+  for (const auto& code : finding.breaks) ++breaks[code];
+}
+
+void Summary::add(const Summary& other) {
+  programs += other.programs;
+  calls += other.calls;
+  replayed += other.replayed;
+  entries += other.entries;
+  ends_compiled += other.ends_compiled;
+  breaks_free += other.breaks_free;
+  rounding += other.rounding;
+  throws += other.throws;
+  for (const auto& [code, count] : other.breaks) breaks[code] += count;
+  failures.insert(failures.end(), other.failures.begin(), other.failures.end());
+}
+
+std::string Summary::text() const {
+  const auto share = [](int64_t part, int64_t whole) {
+    return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  };
+  std::string out =
+      fmt::format("{} programs on {} from seed {}, {} calls, {:.0f} s\n", programs, device, first_seed, calls, seconds);
+  out += fmt::format("differences     {}\n", failures.size());
+  out += fmt::format("end compiled    {} ({:.1f} %)\n", ends_compiled, share(ends_compiled, programs));
+  out += fmt::format("without breaks  {} ({:.1f} %)\n", breaks_free, share(breaks_free, programs));
+  out += fmt::format("replayed calls  {} ({:.1f} %), {} entries\n", replayed, share(replayed, calls), entries);
+  out += fmt::format("rounding only   {}\n", rounding);
+  out += fmt::format("with exceptions {}\n", throws);
+  for (const auto& [code, count] : breaks) out += fmt::format("break {:18}{}\n", code, count);
+  for (const auto& failure : failures)
+    out += fmt::format("\nseed {}: {}\n{}", failure.seed, failure.difference, failure.program);
+  return out;
+}
+
+std::string Summary::json() const {
+  nlohmann::ordered_json out{{"device", device},
+                             {"first_seed", first_seed},
+                             {"programs", programs},
+                             {"calls", calls},
+                             {"replayed", replayed},
+                             {"ends_compiled", ends_compiled},
+                             {"breaks_free", breaks_free},
+                             {"entries", entries},
+                             {"rounding", rounding},
+                             {"throws", throws},
+                             {"breaks", breaks},
+                             {"seconds", seconds},
+                             {"differences", failures.size()}};
+  auto& list = out["failures"] = nlohmann::ordered_json::array();
+  for (const auto& failure : failures) {
+    list.push_back({{"seed", failure.seed}, {"difference", failure.difference}, {"program", failure.program}});
+  }
+  return out.dump(1);
+}
+
+Summary Summary::from_json(const std::string& text) {
+  const auto in = nlohmann::json::parse(text);
+  Summary out;
+  out.programs = in.at("programs");
+  out.calls = in.at("calls");
+  out.replayed = in.at("replayed");
+  out.ends_compiled = in.at("ends_compiled");
+  out.breaks_free = in.at("breaks_free");
+  out.entries = in.at("entries");
+  out.rounding = in.at("rounding");
+  out.throws = in.at("throws");
+  out.breaks = in.at("breaks").get<std::map<std::string, int64_t>>();
+  for (const auto& failure : in.at("failures")) {
+    out.failures.push_back({failure.at("seed"), failure.at("difference"), failure.at("program")});
+  }
+  return out;
+}
+
+void run_seed(uint64_t seed, at::Device device, Summary& summary) {
+  const auto program = generate(seed, device);
+  const auto finding = check(program, device);
+  summary.add(finding);
+  if (finding.verdict != Verdict::different) return;
+  const auto fails = [device](const Program& smaller) {
+    try {
+      return check(smaller, device).verdict == Verdict::different;
+    } catch (const std::exception&) {
+      return false;  // names what was left out
+    }
+  };
+  const auto small = shrink(program, fails);
+  summary.failures.push_back({seed, check(small, device).difference, to_cpp(small)});
+}
+
+}  // namespace sinter::test::fuzz

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "check.h"
+
+/// What a run over many programs found.
+namespace sinter::test::fuzz {
+
+struct Failure {
+  uint64_t seed = 0;
+  std::string difference;
+  std::string program;  ///< shrunk, as C++
+};
+
+struct Summary {
+  std::string device;
+  uint64_t first_seed = 0;
+  int64_t programs = 0;
+  int64_t calls = 0;
+  int64_t replayed = 0;       ///< calls
+  int64_t ends_compiled = 0;  ///< programs whose last call a plan answered or was verified
+  int64_t breaks_free = 0;    ///< programs without any break
+  int64_t entries = 0;
+  int64_t rounding = 0;                   ///< programs that differ by rounding only, as eager does from itself
+  int64_t throws = 0;                     ///< programs with a call that throws, eager and compiled
+  std::map<std::string, int64_t> breaks;  ///< programs by code
+  std::vector<Failure> failures;
+  double seconds = 0;
+
+  void add(const Finding& finding);
+  void add(const Summary& other);
+
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string json() const;
+  [[nodiscard]] static Summary from_json(const std::string& text);
+};
+
+/// Generates, runs and judges the program of one seed; a program that fails is shrunk.
+void run_seed(uint64_t seed, at::Device device, Summary& summary);
+
+}  // namespace sinter::test::fuzz

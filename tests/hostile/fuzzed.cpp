@@ -1,0 +1,75 @@
+#include "groups.h"
+#include "programs.h"
+
+/// Programs that were found by the fuzzer (tests/fuzz) and shrunk.
+namespace sinter::test::hostile {
+namespace {
+
+using at::Tensor;
+
+void one_view_of_an_input_twice(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor row = x.unsqueeze(0).expand({2, -1});
+    return std::vector<Tensor>{row, row};
+  });
+  for (int call = 0; call < 4; ++call) f(s.randn({3}));
+}
+
+void a_result_and_a_view_of_it_of_the_same_type(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor half = at::floor(x * 0.5);
+    return std::vector<Tensor>{half.movedim(0, 0), half};
+  });
+  for (int call = 0; call < 4; ++call) {
+    const auto out = f(s.randn({1, 1}));
+    if (out) (*out)[0].fill_(7);
+  }
+}
+
+void equal_results_that_share_no_memory(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return std::vector<Tensor>{x + 1, x + 1}; });
+  for (int call = 0; call < 4; ++call) {
+    const auto out = f(s.randn({3}));
+    if (out) (*out)[0].fill_(7);
+  }
+}
+
+void a_square_input_written_through_its_transpose(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x.t().relu_(); });
+  for (int call = 0; call < 4; ++call) f(s.randn({4, 4}));
+}
+
+void a_comparison_of_filled_tensors(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor filled = at::full_like(x, -1.25);
+    return at::where(filled > filled, x, x * 2);
+  });
+  for (int call = 0; call < 4; ++call) f(s.randn({1, 1}));
+}
+
+void an_expanded_input_that_is_filled(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x.fill_(2); });
+  for (int call = 0; call < 4; ++call) f(s.randn({1}).expand({2}));
+}
+
+void windows_that_overlap_written_in_place(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x.unfold(0, 2, 1).mul_(0.1); });
+  for (int call = 0; call < 4; ++call) f(s.randn({4}));
+}
+
+const Program programs[] = {
+    {"one_view_of_an_input_twice", one_view_of_an_input_twice, replays()},
+    {"a_result_and_a_view_of_it_of_the_same_type", a_result_and_a_view_of_it_of_the_same_type, replays()},
+    {"equal_results_that_share_no_memory", equal_results_that_share_no_memory, replays()},
+    {"a_square_input_written_through_its_transpose", a_square_input_written_through_its_transpose, replays()},
+    {"a_comparison_of_filled_tensors", a_comparison_of_filled_tensors, replays()},
+    {"an_expanded_input_that_is_filled", an_expanded_input_that_is_filled, runs_eagerly({BreakCode::unsupported_op})},
+    {"windows_that_overlap_written_in_place", windows_that_overlap_written_in_place,
+     runs_eagerly({BreakCode::unsupported_op})},
+};
+
+}  // namespace
+
+std::span<const Program> fuzzed_programs() { return programs; }
+
+}  // namespace sinter::test::hostile
