@@ -1,5 +1,6 @@
 #include "frontend/builder.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/Type.h>
 
@@ -18,14 +19,6 @@
 namespace sinter::frontend {
 namespace {
 
-GraphBreak needs_gradient(const std::string& what) {
-  return {.code = BreakCode::needs_gradient,
-          .op = {},
-          .where = {},
-          .reason = "grad mode is on and " + what + " requires gradients",
-          .hint = "call it under torch::NoGradGuard or torch::InferenceMode to have it compiled"};
-}
-
 GraphBreak shares_state(const std::string& what) {
   return {.code = BreakCode::input_mutation,
           .op = {},
@@ -35,13 +28,7 @@ GraphBreak shares_state(const std::string& what) {
 }
 
 /// Why a captured program cannot be replayed, if it cannot.
-std::optional<GraphBreak> break_of(const Captured& captured, bool grad_mode) {
-  if (grad_mode) {
-    for (const auto& slot : captured.trace.states) {
-      const auto tensor = lock(slot.tensor);
-      if (tensor.defined() && tensor.requires_grad()) return needs_gradient("state " + slot.name);
-    }
-  }
+std::optional<GraphBreak> break_of(const Captured& captured) {
   if (!captured.unknown_type.empty()) {
     return GraphBreak{.code = BreakCode::unsupported_input,
                       .op = {},
@@ -51,7 +38,6 @@ std::optional<GraphBreak> break_of(const Captured& captured, bool grad_mode) {
   }
   if (captured.trace.graph_break) return captured.trace.graph_break;
   for (const auto& result : captured.results) {
-    if (result.requires_grad()) return needs_gradient("a result");
     if (!is_plain(result)) {
       return GraphBreak{.code = BreakCode::unsupported_op,
                         .op = {},
@@ -135,7 +121,8 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
     for (const auto* tensor : result.tensors) tensors.push_back(*tensor);
     return tensors;
   };
-  captured.trace = capture(run, inputs, names, &captured.results, &failed_at_);
+  captured.trace = capture(run, inputs, names, &captured.results, &failed_at_, leaves_);
+  remember_leaves(captured.trace);
   for (size_t i = 0; i < inputs.size() && !captured.trace.graph_break; ++i) {
     if (inputs[i].is_same(*arguments.tensors[i])) continue;
     captured.trace.graph_break = {.code = BreakCode::input_mutation,
@@ -145,6 +132,17 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
                                   .hint = "return the new tensor instead"};
   }
   return captured;
+}
+
+/// What a first recording learns, a later one knows from the beginning of the call.
+void Builder::remember_leaves(const Trace& trace) {
+  std::erase_if(leaves_, [](const WeakTensor& leaf) { return leaf.expired(); });
+  for (const GradientSlot& slot : trace.gradients) {
+    const auto is_it = [&slot](const WeakTensor& leaf) {
+      return leaf._unsafe_get_target() == slot.leaf._unsafe_get_target();
+    };
+    if (!slot.input && std::none_of(leaves_.begin(), leaves_.end(), is_it)) leaves_.push_back(slot.leaf);
+  }
 }
 
 namespace {
@@ -165,35 +163,27 @@ std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes
   auto& record = entry->record();
   record.because = std::move(because);
   record.signature = entry->guards().signature();
-  for (size_t i = 0; i < arguments.tensors.size() && modes.grad_mode(); ++i) {
-    if (!arguments.tensors[i]->requires_grad()) continue;
-    record.device = arguments.tensors[i]->device().str();
-    record.guards = entry->guards().describe();
-    entry->guards().free_all();
-    entry->turn_eager(needs_gradient("input " + std::to_string(i)));
-    if (!options_.fullgraph) program.run(program.context, nullptr);
-    return entry;
-  }
   // NVRTC starts while the program runs for the capture, unless an earlier process left the kernels in the cache.
   const int sm = architecture_of(arguments);
   const std::string title = function_ + " " + record.signature;
   const bool compiler_needed = sm != 0 && !runtime::is_known_function(title, sm);
   if (compiler_needed) runtime::nvrtc::prewarm(sm);
   auto captured = capture_program(arguments, program);
-  finish(*entry, std::move(captured), arguments, modes.grad_mode());
+  finish(*entry, std::move(captured), arguments);
   if (compiler_needed && !record.kernels.empty()) runtime::remember_function(title, sm);
   add_compile_times(function_, record.phases);
   return entry;
 }
 
-void Builder::finish(Entry& entry, Captured captured, const detail::Flat& arguments, bool grad_mode) const {
+void Builder::finish(Entry& entry, Captured captured, const detail::Flat& arguments) const {
   auto& record = entry.record();
   record.add_phase("capture", captured.trace.seconds);
   record.device = ir::to_string(captured.trace.graph.device);
   record.captured_calls = working_calls(captured.trace.graph);
-  auto reason = break_of(captured, grad_mode);
+  auto reason = break_of(captured);
   if (!reason || reason->code == BreakCode::needs_gradient) {
     entry.guards().add_states(captured.trace.states, captured.results);
+    entry.guards().add_gradients(captured.trace.gradients);
   }
   if (captured.trace.graph.device.kind == ir::Device::Kind::cuda) entry.guards().add_device();
   record.guards = entry.guards().describe();
@@ -235,7 +225,9 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
   const c10::OptionalDeviceGuard device(
       plan->backend == Backend::cuda ? std::optional<c10::Device>(device_of(plan->device)) : std::nullopt);
   const auto frame = host->make_torch_frame();
-  if (!frame->bind_arguments(arguments.tensors, captured.trace.states, captured.trace.contents)) {
+  const at::Tensor nothing = at::empty({0});  // what is prepared depends on state alone
+  const auto inputs = with_gradients(arguments, captured.trace.gradients, &nothing);
+  if (!frame->bind_arguments(inputs.tensors, captured.trace.states, captured.trace.contents)) {
     throw InternalError("prepare", "a state tensor died while the function was compiled");
   }
   executable->prepare(*frame);
@@ -256,6 +248,7 @@ std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& 
     return std::string(name(graph_break->code)) + " " + graph_break->op + ": " + graph_break->reason;
   }
   if (auto text = difference(first.trace, again.trace)) return text;
+  if (auto text = gradient_difference(first.trace.gradients, again.trace.gradients)) return text;
   if (first.structure != again.structure) return "the result has another structure or other scalars in it";
   if (options_.verify.every() < 1 || first.random || !first.plan->written.empty()) return std::nullopt;
   detail::Replay replay;
@@ -275,7 +268,7 @@ std::shared_ptr<Entry> Builder::verify(Entry& entry, int64_t call, Fit fit, cons
     auto other = std::make_shared<Entry>(Guards(arguments, modes, modules_));
     other->record().because = entry.guards().misses(arguments, modes);
     other->record().signature = other->guards().signature();
-    finish(*other, std::move(again), arguments, modes.grad_mode());
+    finish(*other, std::move(again), arguments);
     return other;
   }
   entry.add_verification(

@@ -25,7 +25,7 @@ class Builder {
       : options_(options), modules_(modules), function_(std::move(function)) {}
 
   /// Runs the program, which keeps its result, and makes an entry of what it did: one that replays, or an eager one
-  /// whose report holds the reason. Under Options::fullgraph a call that is known to break beforehand is not run.
+  /// whose report holds the reason.
   /// Exceptions of the program pass through. Throws InternalError under Options::strict when compiling fails.
   [[nodiscard]] std::shared_ptr<Entry> build(const detail::Flat& arguments, const Modes& modes,
                                              const detail::Program& program, std::vector<GuardMiss> because);
@@ -40,8 +40,9 @@ class Builder {
   [[nodiscard]] const std::string& failed_at() const { return failed_at_; }
 
  private:
+  void remember_leaves(const Trace& trace);
   [[nodiscard]] Captured capture_program(const detail::Flat& arguments, const detail::Program& program);
-  void finish(Entry& entry, Captured captured, const detail::Flat& arguments, bool grad_mode) const;
+  void finish(Entry& entry, Captured captured, const detail::Flat& arguments) const;
   void compile(Entry& entry, Captured captured, const detail::Flat& arguments) const;
   [[nodiscard]] std::optional<std::string> difference_of(Entry& entry, const Captured& again,
                                                          const detail::Flat& arguments) const;
@@ -50,6 +51,7 @@ class Builder {
   const std::vector<NamedModule>& modules_;
   std::string function_;
   std::string failed_at_;
+  std::vector<WeakTensor> leaves_;  ///< closed-over tensors that earlier recordings took gradients of
 };
 
 }  // namespace sinter::frontend

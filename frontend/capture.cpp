@@ -99,13 +99,14 @@ TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::make
 bool capturing() { return current_recorder() != nullptr; }
 
 Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span<const at::Tensor> inputs,
-              std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs, std::string* failed_at) {
+              std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs, std::string* failed_at,
+              std::span<const WeakTensor> leaves) {
   const auto start = std::chrono::steady_clock::now();
   if (Recorder* outer = current_recorder()) {
     outer->stop({BreakCode::unsupported_op, {}, {}, "a capture starts inside a capture", "compile one of the two"});
   }
   const Surroundings before;
-  const auto recorder = std::make_shared<Recorder>(inputs, names);
+  const auto recorder = std::make_shared<Recorder>(inputs, names, leaves);
   std::vector<at::Tensor> results;
   try {
     const WithoutAutocastCache no_cache;

@@ -12,6 +12,7 @@
 
 #include "compiler/ir/graph.h"
 #include "compiler/support/errors.h"
+#include "frontend/gradients.h"
 
 namespace sinter::frontend {
 
@@ -36,11 +37,14 @@ struct NamedTensor {
 
 /// What one run of a program did.
 struct Trace {
-  ir::Graph graph;  ///< captured stage; outputs in the order given by the callable's flattened results
-  /// By result: the input or state that is the very tensor returned, in whatever version; not valid for other results.
+  /// Captured stage. Inputs: the arguments, then the gradients that the program found and used. Outputs: the callable's
+  /// flattened results, then the gradients that it assigned.
+  ir::Graph graph;
+  /// By output: the input or state that is the very tensor returned, in whatever version; not valid for other outputs.
   std::vector<ir::ValueId> returned_as_is;
   std::vector<StateSlot> states;
   std::vector<ContentSlot> contents;
+  std::vector<GradientSlot> gradients;    ///< none where the program neither took gradients nor looked at any
   std::vector<c10::IValue> opaques;       ///< arguments the IR cannot describe, by ir::Opaque index
   std::optional<GraphBreak> graph_break;  ///< set: the graph is incomplete and must not be compiled
   double seconds = 0;
@@ -49,21 +53,17 @@ struct Trace {
 /// Runs `program` for real, recording every ATen call below autograd, and returns the trace; what the program returned
 /// goes to `*outputs` (flattened, in order). Exceptions of the program pass through, with nothing left behind but, in
 /// `*failed_at`, the module path and source place of the operator that threw, where it was one. `inputs` are the
-/// flattened tensor arguments. A break ends the recording, never the program. Autocast's cache of cast weights is off
-/// meanwhile, so that two captures see the same casts. A capture within a capture ends the outer one with an
-/// unsupported op: call the program directly where `capturing()`.
-/// Thread-safe: each call has its own recorder, found through thread-local state LibTorch carries to its threads.
+/// flattened tensor arguments. `.grad` at the beginning of the call is known of inputs, named tensors and `leaves`; of
+/// other tensors what it is when an operator first meets them counts. A break ends the recording, never the program.
+/// Autocast's cache of cast weights is off meanwhile, so that two captures see the same casts. A capture within a
+/// capture ends the outer one with an unsupported op: call the program directly where `capturing()`. Thread-safe: each
+/// call has its own recorder, found through thread-local state LibTorch carries to its threads.
 [[nodiscard]] Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span<const at::Tensor> inputs,
                             std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs,
-                            std::string* failed_at = nullptr);
+                            std::string* failed_at = nullptr, std::span<const WeakTensor> leaves = {});
 
 /// True while the calling thread (or the thread whose LibTorch state it carries) records a trace.
 [[nodiscard]] bool capturing();
-
-/// The break of a call that runs in grad mode while one of these tensors requires gradients; nothing when none does,
-/// or when grad mode is off.
-[[nodiscard]] std::optional<GraphBreak> needs_gradient(std::span<const at::Tensor> inputs,
-                                                       std::span<const NamedTensor> names);
 
 /// The first difference between two traces of the same program under the same guards: op, argument, both values and
 /// place; nothing when they are equal (same ops, wiring, attributes, states by identity, contents by value).

@@ -1,5 +1,6 @@
 #include "frontend/entry.h"
 
+#include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
 
 #include "frontend/convert.h"
@@ -76,10 +77,12 @@ void Entry::turn_eager(GraphBreak reason, const std::string& internal_error) {
 
 bool Entry::replay(const detail::Flat& arguments, detail::Replay& replay) {
   const auto& work = *replayable_;
+  const c10::NoGradGuard no_grad;  // views of state among the results have no history
+  const auto inputs = with_gradients(arguments, work.trace.gradients);
   const FrameLease frame(frames_, *work.host);
   c10::OptionalDeviceGuard device;
   if (work.plan->backend == Backend::cuda) device.reset_device(device_of(work.plan->device));
-  if (!frame->bind_arguments(arguments.tensors, work.trace.states, work.trace.contents)) return false;
+  if (!frame->bind_arguments(inputs.tensors, work.trace.states, work.trace.contents)) return false;
   try {
     work.executable->run(*frame);
   } catch (const InternalError& error) {
@@ -90,8 +93,9 @@ bool Entry::replay(const detail::Flat& arguments, detail::Replay& replay) {
     if (!work.plan->written.empty() && !frame->writing()) return false;
     throw;
   }
-  note_writes(work, arguments);
-  work.outputs.collect(*frame, arguments, work.trace.states, replay);
+  note_writes(work, inputs);
+  work.outputs.collect(*frame, inputs, work.trace.states, replay);
+  assign_gradients(work.trace.gradients, arguments, replay);
   replay.structure = work.structure;
   replays_.fetch_add(1, std::memory_order_relaxed);
   return true;

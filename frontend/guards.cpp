@@ -138,6 +138,8 @@ bool Guards::is_moved(size_t index, const detail::Flat& arguments) const {
 }
 
 void Guards::add_states(std::span<const StateSlot> states, std::span<const at::Tensor> results) {
+  const bool history =
+      std::any_of(results.begin(), results.end(), [](const at::Tensor& t) { return t.grad_fn() != nullptr; });
   for (const auto& slot : states) {
     const auto strong = lock(slot.tensor);
     if (!strong.defined()) continue;
@@ -151,7 +153,8 @@ void Guards::add_states(std::span<const StateSlot> states, std::span<const at::T
         held_by_results += 1;
       }
     }
-    const auto references = static_cast<int64_t>(strong.use_count()) - 1 - held_by_results;
+    // The graph behind a result with a history holds state in ways that cannot be counted.
+    const auto references = history ? 1 : static_cast<int64_t>(strong.use_count()) - 1 - held_by_results;
     states_.push_back({slot.name, slot.tensor, static_cast<uint32_t>(std::max<int64_t>(references, 1)),
                        reinterpret_cast<const void*>(address_of(tensor)), tensor.requires_grad(), Layout(tensor),
                        slot.read_by_host});
@@ -182,8 +185,9 @@ Fit Guards::fit(const detail::Flat& arguments, const Modes& modes) const {
     moved = moved || is_moved(i, arguments);
   }
   if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) return Fit::none;
-  const bool rest = train_flags_.hold() && std::all_of(states_.begin(), states_.end(),
-                                                       [this](const State& state) { return state_holds(state); });
+  const bool rest =
+      gradients_.hold(arguments) && train_flags_.hold() &&
+      std::all_of(states_.begin(), states_.end(), [this](const State& state) { return state_holds(state); });
   if (!rest) return Fit::none;
   return moved ? Fit::moved : Fit::full;
 }
@@ -222,11 +226,12 @@ bool Guards::state_holds(const State& state) const {
   if (state.tensor.use_count() < state.references) return false;
   const auto& tensor = *state.tensor._unsafe_get_target();
   return reinterpret_cast<const void*>(address_of(tensor)) == state.address && state.layout.fits(tensor) &&
-         (!modes_.grad_mode() || tensor.requires_grad() == state.requires_grad) && state.holds_as_read(tensor);
+         (!differentiates() || tensor.requires_grad() == state.requires_grad) && state.holds_as_read(tensor);
 }
 
 bool Guards::lost() const {
-  return train_flags_.lost() || std::any_of(states_.begin(), states_.end(), [](const State& state) {
+  return gradients_.lost() || train_flags_.lost() ||
+         std::any_of(states_.begin(), states_.end(), [](const State& state) {
            if (state.tensor.use_count() < state.references) return true;
            return reinterpret_cast<const void*>(address_of(*state.tensor._unsafe_get_target())) != state.address;
          });
@@ -238,6 +243,7 @@ std::vector<GuardMiss> Guards::misses(const detail::Flat& arguments, const Modes
   for (const auto& state : states_) state_misses(state, out);
   for (auto& miss : modes_.differences(modes)) out.push_back(std::move(miss));
   for (auto& miss : train_flags_.misses()) out.push_back(std::move(miss));
+  gradients_.misses(arguments, out);
   if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) {
     out.push_back({"current CUDA device", std::to_string(cuda_device_), std::to_string(c10::cuda::current_device())});
   }
@@ -282,7 +288,7 @@ void Guards::state_misses(const State& state, std::vector<GuardMiss>& out) const
   state.layout.misses(subject, tensor, out);
   const bool in_place = reinterpret_cast<const void*>(address_of(tensor)) == state.address && state.layout.fits(tensor);
   if (in_place && !state.holds_as_read(tensor)) out.push_back({subject + ": value", "what the host read", "another"});
-  if (modes_.grad_mode() && tensor.requires_grad() != state.requires_grad) {
+  if (differentiates() && tensor.requires_grad() != state.requires_grad) {
     out.push_back({subject + ": requires_grad", yes_no(state.requires_grad), yes_no(tensor.requires_grad())});
   }
 }
@@ -304,6 +310,7 @@ std::vector<std::string> Guards::describe() const {
   for (auto& line : modes_.describe()) words.push_back(std::move(line));
   if (cuda_device_ >= 0) words.push_back("current CUDA device: " + std::to_string(cuda_device_));
   for (auto& line : train_flags_.describe()) words.push_back(std::move(line));
+  gradients_.describe(words);
   return words;
 }
 
@@ -316,6 +323,7 @@ std::string Guards::signature() const {
 std::vector<int64_t> Guards::alignments() const {
   std::vector<int64_t> result;
   for (const auto& input : inputs_) result.push_back(input.alignment);
+  gradients_.alignments(result);
   return result;
 }
 

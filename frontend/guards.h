@@ -46,6 +46,8 @@ class Guards {
   /// Adds that no argument lies in the memory of state, for programs that write either. After `add_states`. Gives the
   /// argument and the state for which it does not hold even now: "input 0 shares memory with fc.weight".
   [[nodiscard]] std::optional<std::string> keep_apart();
+  /// Adds what the program found in `.grad` of leaf tensors. From here on, which state requires gradients matters too.
+  void add_gradients(std::span<const GradientSlot> gradients) { gradients_.add(gradients); }
   /// Adds the current CUDA device.
   void add_device();
 
@@ -64,6 +66,7 @@ class Guards {
   [[nodiscard]] std::vector<std::string> describe() const;
   /// Types of the arguments: "f16[1,3,224,224], i64[8]".
   [[nodiscard]] std::string signature() const;
+  /// Of the inputs of the trace: the arguments, then the gradients.
   [[nodiscard]] std::vector<int64_t> alignments() const;
   [[nodiscard]] std::vector<int64_t> state_alignments() const;
 
@@ -105,6 +108,8 @@ class Guards {
   [[nodiscard]] bool sharing_holds(size_t index, const detail::Flat& arguments) const;
   [[nodiscard]] bool lies_in_state(const c10::TensorImpl& tensor) const;
   [[nodiscard]] bool state_holds(const State& state) const;
+  /// True when what the program did may depend on which tensors require gradients.
+  [[nodiscard]] bool differentiates() const { return modes_.grad_mode() || gradients_.any(); }
   [[nodiscard]] bool is_moved(size_t index, const detail::Flat& arguments) const;
   void input_misses(size_t index, const detail::Flat& arguments, std::vector<GuardMiss>& out) const;
   void state_misses(const State& state, std::vector<GuardMiss>& out) const;
@@ -117,6 +122,7 @@ class Guards {
   std::vector<State> states_;
   std::vector<const c10::StorageImpl*> apart_;  ///< sorted: storages that no argument may have
   TrainFlags train_flags_;
+  GradientGuards gradients_;
 };
 
 /// What differs between two structure strings: "argument 1: was 3, is 4".

@@ -23,8 +23,10 @@ bool is_owned_by_others(BufferKind kind) {
          kind == BufferKind::frozen;
 }
 
+/// A view without a history: results that take part in a graph of gradients are never replayed.
 at::Tensor view(const at::Tensor& base, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
-  return at::as_strided(base, sizes, strides, base.storage_offset() + offset);
+  at::Tensor seen = at::as_strided(base, sizes, strides, base.storage_offset() + offset);
+  return seen.requires_grad() ? seen.detach() : seen;
 }
 
 }  // namespace

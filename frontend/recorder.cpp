@@ -81,9 +81,11 @@ GraphBreak unsupported(const OpFacts& facts, std::string reason, std::string hin
 
 }  // namespace
 
-Recorder::Recorder(std::span<const at::Tensor> inputs, std::span<const NamedTensor> names) {
+Recorder::Recorder(std::span<const at::Tensor> inputs, std::span<const NamedTensor> names,
+                   std::span<const WeakTensor> leaves) {
   index_names(names);
   for (uint32_t i = 0; i < inputs.size(); ++i) add_input(inputs[i], i);
+  note_leaves(names, leaves);
 }
 
 bool Recorder::opens(const c10::OperatorHandle& op, c10::DispatchKeySet keys) {
@@ -180,9 +182,7 @@ ir::Arg Recorder::encode(const at::Tensor& tensor, bool overwritten, Pending& pe
   if (pending.module.empty() && !pending.stated) pending.module = module;
   if (pending.owner.empty()) pending.owner = module;
   pending.owned = pending.owned && !module.empty() && module == pending.owner;
-  if (at::GradMode::is_enabled() && tensor.requires_grad()) {
-    fail(gradient_break(description(value)), pending.frames, pending.module);
-  }
+  if (at::GradMode::is_enabled() && tensor.requires_grad()) note_gradient_use(tensor, value, pending);
   return {value};
 }
 

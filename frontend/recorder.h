@@ -24,7 +24,7 @@ namespace sinter::frontend {
 /// it starts itself (autograd's, at::launch's), so all of them find it; thread-safe.
 class Recorder : public c10::DebugInfoBase {
  public:
-  Recorder(std::span<const at::Tensor> inputs, std::span<const NamedTensor> names);
+  Recorder(std::span<const at::Tensor> inputs, std::span<const NamedTensor> names, std::span<const WeakTensor> leaves);
 
   /// A tensor an operator is about to write.
   struct Written {
@@ -67,6 +67,14 @@ class Recorder : public c10::DebugInfoBase {
   [[nodiscard]] Trace finish(std::span<const at::Tensor> outputs);
 
  private:
+  /// What autograd knows of a tensor.
+  struct History {
+    bool requires_grad = false;
+    bool is_leaf = true;
+
+    static History of(const at::Tensor& tensor) { return {tensor.requires_grad(), tensor.is_leaf()}; }
+    bool operator==(const History&) const = default;
+  };
   /// A tensor from nowhere: state if something still holds it after the capture, else known by its content.
   struct Leaf {
     ir::NodeId node;
@@ -81,10 +89,18 @@ class Recorder : public c10::DebugInfoBase {
     ir::ValueId own_copy;                 ///< what was written in its place, while it was taken for content
     std::optional<GraphBreak> too_large;  ///< the read by the host that does, as it cannot be compared on every call
     at::Tensor read_by_host;              ///< what the host read of it
+    History history;
   };
   struct Named {
     std::string name, module;
     c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+  };
+  /// An input or state that no operator made: the program may find a gradient in it and may give it one.
+  struct GradientLeaf {
+    GradientSlot slot;
+    WeakTensor tensor = no_tensor();
+    WeakTensor found = no_tensor();          ///< its gradient when the call began
+    std::optional<MovingTensor> found_kind;  ///< set where there was one
   };
 
   // recorder.cpp: calls
@@ -122,6 +138,20 @@ class Recorder : public c10::DebugInfoBase {
   /// "input 0", "fc1.weight", "a closed-over tensor" or "an intermediate tensor".
   [[nodiscard]] std::string description(ir::ValueId value);
 
+  // recorder_gradients.cpp: what no operator tells of gradients
+  void note_leaves(std::span<const NamedTensor> names, std::span<const WeakTensor> leaves);
+  void note_leaf(const at::Tensor& tensor, const std::string& name, std::optional<uint32_t> input,
+                 const std::string& module = {});
+  void note_gradient_use(const at::Tensor& tensor, ir::ValueId value, const Pending& pending);
+  [[nodiscard]] GradientLeaf* finder_of(const c10::TensorImpl* gradient);
+  [[nodiscard]] std::vector<at::Tensor> with_assigned_gradients(std::span<const at::Tensor> results);
+  void forget_unused_gradients();
+  bool finish_found_gradient(const Leaf& leaf);
+  void finish_histories(std::span<const at::Tensor> outputs);
+  void finish_kept_gradients(std::span<const at::Tensor> results, std::span<const at::Tensor> outputs);
+  void finish_gradients();
+  [[nodiscard]] std::string final_name(const GradientLeaf& leaf);
+
   // recorder_finish.cpp
   void finish_outputs(std::span<const at::Tensor> outputs);
   void finish_identities(std::span<const at::Tensor> outputs);
@@ -148,12 +178,16 @@ class Recorder : public c10::DebugInfoBase {
   struct Argument {
     c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
     Layout layout;
+    History history;
   };
   std::vector<Argument> inputs_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> wrapped_views_;  ///< taken for views of inputs or state
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> reseated_;       ///< of the program's own, by set_
   std::vector<Leaf> leaves_;
   int64_t content_bytes_ = 0;
+  std::vector<GradientLeaf> gradient_leaves_;
+  std::unordered_map<const c10::TensorImpl*, size_t> gradient_leaf_by_tensor_, gradient_leaf_by_found_;
+  bool differentiates_ = false;  ///< an operator met a tensor that requires gradients, in grad mode
   std::vector<Named> names_;
   std::unordered_map<const c10::TensorImpl*, size_t> names_by_tensor_;
   std::unordered_multimap<const c10::StorageImpl*, size_t> names_by_storage_;
@@ -165,9 +199,6 @@ class Recorder : public c10::DebugInfoBase {
   };
   std::unordered_map<uint32_t, Placed> places_;  ///< by NodeId
 };
-
-/// The break of an operator that reads a tensor with gradients; `what` names the tensor.
-[[nodiscard]] GraphBreak gradient_break(std::string what);
 
 /// Arguments of aten::as_strided that give this layout.
 [[nodiscard]] std::vector<ir::Arg> as_strided_args(ir::ValueId base, const Layout& layout);

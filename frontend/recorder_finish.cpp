@@ -28,14 +28,19 @@ bool is_among(std::span<const at::Tensor> tensors, const c10::TensorImpl* wanted
 
 }  // namespace
 
-Trace Recorder::finish(std::span<const at::Tensor> outputs) {
+Trace Recorder::finish(std::span<const at::Tensor> results) {
   const std::lock_guard lock(mutex_);
+  const std::vector<at::Tensor> outputs = with_assigned_gradients(results);
   finish_outputs(outputs);
+  forget_unused_gradients();
   finish_inputs();
   finish_leaves(outputs);
   finish_writes();
+  finish_histories(outputs);
   finish_kept(outputs);
+  finish_kept_gradients(results, outputs);
   finish_identities(outputs);
+  finish_gradients();
   recording_ = false;
   finish_scopes();
   choose_device();
@@ -85,7 +90,7 @@ void Recorder::finish_identities(std::span<const at::Tensor> outputs) {
         same = {i};  // inputs were added first
     }
     for (const Leaf& leaf : leaves_) {
-      const bool is_state = !leaf.is_content && trace_.graph.producer(leaf.value).as<ir::State>();
+      const bool is_state = !leaf.is_content && outlives_call(leaf.value);
       if (is_state && leaf.tensor._unsafe_get_target() == output.unsafeGetTensorImpl()) same = leaf.value;
     }
     trace_.returned_as_is.push_back(same);
@@ -159,6 +164,7 @@ void Recorder::choose_device() {
 
 void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
   if (leaf.is_content) return finish_content(leaf);
+  if (finish_found_gradient(leaf)) return;
   const auto tensor = leaf.tensor.lock();
   if (leaf.base && (!tensor || is_among(outputs, tensor.get()))) return finish_look(leaf);
   if (tensor) return finish_state(leaf, at::Tensor(tensor));

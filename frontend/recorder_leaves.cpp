@@ -42,26 +42,6 @@ std::optional<std::string> unsupported_kind(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
-GraphBreak gradient_break(std::string what) {
-  return {BreakCode::needs_gradient,
-          {},
-          {},
-          what + " requires gradients and grad mode is on",
-          "call it under torch::NoGradGuard or c10::InferenceMode"};
-}
-
-std::optional<GraphBreak> needs_gradient(std::span<const at::Tensor> inputs, std::span<const NamedTensor> names) {
-  if (!at::GradMode::is_enabled()) return std::nullopt;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].defined() && inputs[i].requires_grad()) return gradient_break(fmt::format("input {}", i));
-  }
-  for (const NamedTensor& named : names) {
-    const auto tensor = named.tensor.lock();
-    if (tensor && tensor->requires_grad()) return gradient_break(named.name);
-  }
-  return std::nullopt;
-}
-
 void Recorder::index_names(std::span<const NamedTensor> names) {
   for (const NamedTensor& named : names) {
     const auto tensor = named.tensor.lock();
@@ -86,10 +66,12 @@ void Recorder::add_input(const at::Tensor& tensor, uint32_t index) {
   }
   const ir::ValueId value = trace_.graph.add1(ir::Input{index}, {}, type_of(tensor));
   trace_.graph.value(value).hint = fmt::format("x{}", index);
-  inputs_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), Layout::of(tensor)});
+  inputs_.push_back(
+      {c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), Layout::of(tensor), History::of(tensor)});
   add_own_region(tensor, value, false);
   ledger_.memory(tensor)->origin.add({.varies = true, .leaves = {}});
   if (!ledger_.find(tensor)) ledger_.bind(tensor, value);
+  note_leaf(tensor, fmt::format("input {}", index), index);
 }
 
 void Recorder::add_own_region(const at::Tensor& tensor, ir::ValueId value, bool look) {
@@ -193,6 +175,7 @@ ir::ValueId Recorder::add_leaf(const at::Tensor& tensor, const Named* named, std
   leaf.storage = tensor.storage().getWeakStorageImpl();
   leaf.layout = Layout::of(tensor);
   leaf.base = base;
+  leaf.history = History::of(tensor);
   if (named) {
     leaf.name = named->name;
     set_owner(leaf.value, named->module);
@@ -206,9 +189,11 @@ ir::ValueId Recorder::add_leaf(const at::Tensor& tensor, const Named* named, std
     }
   }
   add_own_region(tensor, leaf.value, base.has_value());
-  if (!base) ledger_.memory(tensor)->origin.add({.varies = !tensor.device().is_cpu(), .leaves = {leaf.value}});
+  const bool varies = !tensor.device().is_cpu() || finder_of(tensor.unsafeGetTensorImpl()) != nullptr;
+  if (!base) ledger_.memory(tensor)->origin.add({.varies = varies, .leaves = {leaf.value}});
   if (leaf.content.defined()) watch(*ledger_.memory(tensor));
   ledger_.bind(tensor, leaf.value);
+  note_leaf(tensor, leaf.name, std::nullopt);
   leaves_.push_back(std::move(leaf));
   return leaves_.back().value;
 }

@@ -377,13 +377,54 @@ TEST(Breaks, a_break_leaves_the_results_alone) {
   EXPECT_TRUE(torch::equal(outputs[0], small() * small().sum().item<float>()));
 }
 
-TEST(Breaks, an_input_that_requires_gradients_is_named) {
-  at::Tensor x = torch::ones({3}, at::requires_grad());
-  const Trace trace = capture([&] { return std::vector<at::Tensor>{x * 2}; }, std::vector<at::Tensor>{x}, {}, nullptr);
-  EXPECT_TRUE(breaks(trace, BreakCode::needs_gradient, "", "input 0 requires gradients"));
-  EXPECT_TRUE(needs_gradient(std::vector<at::Tensor>{x}, {}));
+TEST(Breaks, an_input_with_a_history_is_named) {
+  at::Tensor x = torch::ones({3}, at::requires_grad()) * 2;
+  const auto program = [&] { return std::vector<at::Tensor>{(x * 2).detach()}; };
+  const Trace trace = capture(program, std::vector<at::Tensor>{x}, {}, nullptr);
+  EXPECT_TRUE(breaks(trace, BreakCode::needs_gradient, "aten::mul.Scalar", "input 0 is the result"));
   const torch::NoGradGuard no_grad;
-  EXPECT_FALSE(needs_gradient(std::vector<at::Tensor>{x}, {}));
+  EXPECT_FALSE(capture(program, std::vector<at::Tensor>{x}, {}, nullptr).graph_break);
+}
+
+TEST(Gradients, a_gradient_that_was_assigned_is_an_output_after_the_results) {
+  at::Tensor x = torch::ones({3}, at::requires_grad());
+  const auto program = [&] {
+    const at::Tensor loss = (x * x).sum();
+    loss.backward();
+    return std::vector<at::Tensor>{loss.detach()};
+  };
+  const Trace trace = capture(program, std::vector<at::Tensor>{x}, {}, nullptr);
+  ASSERT_FALSE(trace.graph_break) << trace.graph_break->reason;
+  ASSERT_EQ(trace.gradients.size(), 1u);
+  EXPECT_EQ(trace.gradients[0].name, "input 0");
+  EXPECT_FALSE(trace.gradients[0].defined);
+  EXPECT_EQ(trace.gradients[0].after, GradientSlot::After::assigned);
+  EXPECT_EQ(trace.gradients[0].output, 1u);
+  EXPECT_EQ(trace.graph.outputs.size(), 2u);
+}
+
+TEST(Gradients, a_gradient_that_is_added_to_is_an_input_after_the_arguments) {
+  at::Tensor weight = torch::ones({3}, at::requires_grad());
+  weight.mutable_grad() = torch::ones({3});
+  const auto program = [&] {
+    weight.sum().backward();
+    return std::vector<at::Tensor>{};
+  };
+  const std::vector<WeakTensor> leaves{weaken(weight)};
+  const Trace trace = capture(program, std::vector<at::Tensor>{small()}, {}, nullptr, nullptr, leaves);
+  ASSERT_FALSE(trace.graph_break) << trace.graph_break->reason;
+  ASSERT_EQ(trace.gradients.size(), 1u);
+  EXPECT_TRUE(trace.gradients[0].defined);
+  EXPECT_TRUE(trace.gradients[0].read);
+  EXPECT_EQ(trace.gradients[0].after, GradientSlot::After::kept);
+}
+
+TEST(Gradients, are_of_no_matter_where_none_are_taken) {
+  at::Tensor weight = torch::ones({3}, at::requires_grad());
+  weight.mutable_grad() = torch::ones({3});
+  const torch::NoGradGuard no_grad;
+  const auto program = [&] { return std::vector<at::Tensor>{weight * 2}; };
+  EXPECT_TRUE(capture(program, std::vector<at::Tensor>{small()}, {}, nullptr).gradients.empty());
 }
 
 TEST(Difference, names_operator_argument_and_both_values) {
