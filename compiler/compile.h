@@ -15,6 +15,7 @@ namespace sinter {
 struct CompileOptions {
   Numerics numerics = Numerics::fast;
   bool freeze = false;
+  bool generic_sizes = false;  ///< kernels take sizes as parameters, so that other sizes mostly have the same text
   DeviceInfo device;
   /// Known alignment, in bytes, of each input, state and content tensor's address, by index; 16 where absent.
   std::vector<int64_t> input_alignment;

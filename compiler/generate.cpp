@@ -1,6 +1,7 @@
 #include "compiler/generate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -141,8 +142,9 @@ class Generator {
 
   /// What makes two launches the same kernel: the text, and the geometry it is launched with.
   static std::string identity(const KernelSource& source) {
-    return fmt::format("{} {} {} {} {} {} {} {}\n{}", source.numel, source.granule, source.grid[0], source.grid[1],
-                       source.grid[2], source.block[0], source.block[1], source.block[2], source.text);
+    return fmt::format("{} {} {} {} {} {} {} {} {}\n{}", source.numel, source.granule, source.grid[0], source.grid[1],
+                       source.grid[2], source.block[0], source.block[1], source.block[2], fmt::join(source.sizes, ","),
+                       source.text);
   }
 
   KernelSource generate(const Fused& fused, const Launch& launch, const std::vector<bool>& in_place) {
@@ -157,6 +159,7 @@ class Generator {
       }
       kernel.comment = comment(fused, origin);
       kernel.half_accuracy = options_.numerics == Numerics::fast;
+      kernel.generic_sizes = options_.generic_sizes;
       const bool cuda = planned_.plan.backend == Backend::cuda;
       KernelSource source =
           cuda ? codegen::generate_cuda(kernel, options_.device) : codegen::generate_llvm(kernel, options_.device);

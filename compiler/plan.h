@@ -40,7 +40,12 @@ struct Buffer {
 
 /// How one parameter of a kernel is passed.
 struct KernelArg {
-  enum class Pass : uint8_t { pointer, scalar_f64, scalar_i64 };
+  enum class Pass : uint8_t {
+    pointer,
+    scalar_f64,
+    scalar_i64,
+    size,  ///< a number of KernelSource::sizes; never in Launch::args, which end before them
+  };
   Pass pass = Pass::pointer;
   BufferId buffer;  ///< for scalars: a 0-dim CPU buffer read at every launch
 };
@@ -53,9 +58,10 @@ struct KernelSource {
   int64_t numel = 0;                      ///< points of the loop nest
   std::array<uint32_t, 3> grid{1, 1, 1};  ///< CUDA
   std::array<uint32_t, 3> block{1, 1, 1};
-  int64_t granule = 1;               ///< CPU: ranges handed to the kernel start at multiples of this many points
-  int64_t bytes = 0;                 ///< bytes one launch must move
-  std::vector<std::string> ops;      ///< IR ops, in order
+  int64_t granule = 1;           ///< CPU: ranges handed to the kernel start at multiples of this many points
+  int64_t bytes = 0;             ///< bytes one launch must move
+  std::vector<int64_t> sizes;    ///< 8 bytes each, passed after a launch's args: by value, to CPU kernels by address
+  std::vector<std::string> ops;  ///< IR ops, in order
   std::vector<std::string> modules;  ///< module paths
   std::vector<std::string> sources;  ///< source places
 };

@@ -173,6 +173,7 @@ void CudaGraph::keep(const RecordedLaunch& launch) {
   Node node{launch.node, launch.kernel, launch.values, {}};
   for (uint32_t i = 0; i < launch.params.size(); ++i) {
     const Program::Param& param = launch.params[i];
+    if (param.pass == KernelArg::Pass::size) continue;
     const Root root = root_of(parts_.plan, param.buffer);
     if (param.pass == KernelArg::Pass::pointer) {
       const auto found = std::find(moving_.begin(), moving_.end(), root.buffer);
@@ -236,6 +237,8 @@ uint64_t CudaGraph::value_of(const MovingParam& param, const Frame& frame) const
       return std::bit_cast<uint64_t>(frame.scalar_f64(param.buffer));
     case KernelArg::Pass::scalar_i64:
       return static_cast<uint64_t>(frame.scalar_i64(param.buffer));
+    case KernelArg::Pass::size:
+      break;  // never moves
   }
   return 0;
 }

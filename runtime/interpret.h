@@ -35,6 +35,8 @@ void interpret(const Program& program, Frame& frame, Executor&& executor) {
         return std::bit_cast<uint64_t>(frame.scalar_f64(param.buffer));
       case KernelArg::Pass::scalar_i64:
         return static_cast<uint64_t>(frame.scalar_i64(param.buffer));
+      case KernelArg::Pass::size:
+        return static_cast<uint64_t>(param.offset);
     }
     return 0;
   };

@@ -49,7 +49,9 @@ class Flattener {
     if (is_empty(launch)) return;
     const auto first = static_cast<uint32_t>(program_.params.size());
     for (const KernelArg& arg : launch.args) program_.params.push_back(param(arg));
-    const auto count = static_cast<uint32_t>(launch.args.size());
+    const auto& sizes = plan_.kernels[launch.kernel].sizes;
+    for (const int64_t size : sizes) program_.params.push_back({KernelArg::Pass::size, 0, size, {}});
+    const auto count = static_cast<uint32_t>(launch.args.size() + sizes.size());
     program_.launches.push_back({launch.kernel, first, count});
     program_.most_params = std::max(program_.most_params, count);
   }

@@ -32,8 +32,8 @@ struct Program {
   struct Param {
     KernelArg::Pass pass = KernelArg::Pass::pointer;
     uint32_t slot = 0;   ///< pointers: index into the table of addresses
-    int64_t offset = 0;  ///< pointers: bytes after it
-    BufferId buffer;     ///< as the plan names it
+    int64_t offset = 0;  ///< pointers: bytes after it; sizes: the number
+    BufferId buffer;     ///< as the plan names it; none for sizes
   };
   struct Launch {
     uint32_t kernel = 0;  ///< index into Plan::kernels

@@ -34,11 +34,12 @@ std::vector<std::string> op_names(const Kernel& kernel) {
 
 KernelSource generate_cuda(const Kernel& kernel, const DeviceInfo& device) {
   const Schedule plan = schedule(kernel, device);
-  const std::string function = cuda_function(kernel, plan);
+  CudaFunction function = cuda_function(kernel, plan);
   KernelSource source;
   source.name = kernel.name;
   source.comment = comment_of(kernel, plan);
-  source.text = cuda_prelude(function) + function;
+  source.text = cuda_prelude(function.text) + function.text;
+  source.sizes = std::move(function.sizes);
   source.numel = kernel.numel();
   source.grid = {plan.grid, 1, 1};
   source.block = {plan.block, 1, 1};

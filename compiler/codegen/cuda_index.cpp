@@ -12,8 +12,18 @@ void add(std::string& sum, const std::string& term) {
 
 }  // namespace
 
-std::string IndexText::number(int64_t value) const {
+std::string IndexText::literal(int64_t value) const {
   return wide_ ? fmt::format("{}ull", static_cast<uint64_t>(value)) : fmt::format("{}u", static_cast<uint32_t>(value));
+}
+
+std::string IndexText::number(int64_t value) const {
+  const auto parameter = sizes_.parameter(value);
+  return parameter ? fmt::format("n{}", *parameter) : literal(value);
+}
+
+std::string IndexText::count(int64_t value) const {
+  const auto parameter = sizes_.count(value);
+  return parameter ? fmt::format("n{}", *parameter) : literal(value);
 }
 
 std::string IndexText::sum(const ir::Affine& affine, const std::vector<std::string>& dims) const {
@@ -47,7 +57,7 @@ std::vector<std::string> IndexText::tiled_dims_of(const std::string& vector, std
   const auto digit = [&](int64_t base) {
     const std::string text = below == 1 ? vector : fmt::format("{} / {}", vector, number(below));
     below *= base;
-    return fmt::format("{} % {}", text, number(base));
+    return fmt::format("{} % {}", text, count(base));
   };
   const std::string row = digit(tile.rows);
   const std::string column = digit(tile.vectors);
@@ -58,9 +68,9 @@ std::vector<std::string> IndexText::tiled_dims_of(const std::string& vector, std
     const int64_t step = inner ? tile.vectors : d == tile.dim ? tile.rows * tile.groups : 1;
     const std::string rest = digit(extents[d] / (inner ? width : 1) / step);
     if (inner) {
-      dims[d] = fmt::format("({} * {} + {}) * {}", rest, number(step), column, number(width));
+      dims[d] = fmt::format("({} * {} + {}) * {}", rest, count(step), column, literal(width));
     } else if (d == tile.dim) {
-      dims[d] = fmt::format("{} * {} + {} * {} + {}", rest, number(step), group, number(tile.rows), row);
+      dims[d] = fmt::format("{} * {} + {} * {} + {}", rest, count(step), group, count(tile.rows), row);
     } else {
       dims[d] = rest;
     }

@@ -39,13 +39,13 @@ std::vector<Reference> references(const Kernel& kernel) {
 }
 
 /// Elements a vector access of `width` lanes may take at a time, from a first element that is a multiple of
-/// `alignment` elements; 0 counts as every multiple.
-int64_t chunk_of(const Param& param, int64_t alignment, int64_t width) {
+/// `alignment` elements; 0 counts as every multiple. `all_or_one`: as many as an access holds, or one.
+int64_t chunk_of(const Param& param, int64_t alignment, int64_t width, bool all_or_one) {
   const int64_t size = ir::bytes_of(param.dtype);
   int64_t chunk = width;
-  while (chunk > 1 &&
-         (chunk * size > access_bytes || param.alignment % (chunk * size) != 0 || alignment % chunk != 0)) {
-    chunk /= 2;
+  while (chunk > 1 && chunk * size > access_bytes) chunk /= 2;
+  while (chunk > 1 && (param.alignment % (chunk * size) != 0 || alignment % chunk != 0)) {
+    chunk = all_or_one ? 1 : chunk / 2;
   }
   return chunk;
 }
@@ -55,7 +55,8 @@ LaneAccess access_of(const Reference& reference, const Kernel& kernel, const Sch
   const auto& extents = kernel.extents;
   if (plan.width == 1) return {.kind = Kind::uniform};
   if (plan.linear && is_linear(*reference.index, extents)) {
-    return {.kind = Kind::vector, .chunk = chunk_of(*reference.param, reference.index->affine.offset, plan.width)};
+    return {.kind = Kind::vector,
+            .chunk = chunk_of(*reference.param, reference.index->affine.offset, plan.width, kernel.generic_sizes)};
   }
   const auto lanes = lanes_of(*reference.index, extents, plan.width);
   const bool crosses_rows = plan.linear && extents.size() > 1;
@@ -68,7 +69,8 @@ LaneAccess access_of(const Reference& reference, const Kernel& kernel, const Sch
   if (!lanes) return {.kind = Kind::gather};
   if (lanes->stride == 0) return {.kind = Kind::uniform};
   if (lanes->stride != 1) return {.kind = Kind::strided, .stride = lanes->stride};
-  return {.kind = Kind::vector, .chunk = chunk_of(*reference.param, lanes->alignment, plan.width)};
+  return {.kind = Kind::vector,
+          .chunk = chunk_of(*reference.param, lanes->alignment, plan.width, kernel.generic_sizes)};
 }
 
 /// Lanes that fill one 16-byte access of the widest element that streams through the kernel. Operands that repeat
@@ -122,13 +124,15 @@ void choose_width(const Kernel& kernel, const DeviceInfo& device, Schedule& plan
   const int64_t numel = kernel.numel();
   const int64_t enough_threads = std::max<int64_t>(1, int64_t{device.multiprocessors} * 64);
   int64_t wanted = preferred_width(kernel);
-  while (wanted > 1 && numel / wanted < enough_threads) wanted /= 2;
+  // Few forms of a generic text serve all sizes: the full width, or one point at a time.
+  const bool generic = kernel.generic_sizes;
+  while (!generic && wanted > 1 && numel / wanted < enough_threads) wanted /= 2;
 
   const bool one_loop = kernel.extents.size() <= 1;
   plan.width = wanted;
   plan.linear = one_loop;
   if (!one_loop) {
-    while (kernel.extents.back() % plan.width != 0) plan.width /= 2;
+    while (kernel.extents.back() % plan.width != 0) plan.width = generic ? 1 : plan.width / 2;
     if (plan.width * 2 < wanted && streams_linearly(kernel)) {
       plan.width = wanted;
       plan.linear = true;
@@ -228,10 +232,11 @@ Schedule schedule(const Kernel& kernel, const DeviceInfo& device) {
   plan.tile = choose_tile(kernel, plan);
   plan.vectors = numel / plan.width;
   plan.tail = numel % plan.width;
-  plan.unroll = choose_unroll(kernel, device, plan);
+  plan.unroll = kernel.generic_sizes ? 1 : choose_unroll(kernel, device, plan);
 
   const auto threads = static_cast<uint64_t>(std::max((plan.vectors + plan.unroll - 1) / plan.unroll, plan.tail));
   plan.block = static_cast<uint32_t>(std::clamp<uint64_t>(std::bit_ceil(threads), 32, threads_per_block));
+  if (kernel.generic_sizes) plan.block = threads_per_block;
   const auto vectors_per_block = static_cast<int64_t>(plan.block) * plan.unroll;
   plan.grid = static_cast<uint32_t>(std::max<int64_t>(1, (plan.vectors + vectors_per_block - 1) / vectors_per_block));
   plan.wide = needs_wide_index(kernel, plan.grid * vectors_per_block * plan.width);

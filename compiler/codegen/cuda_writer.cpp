@@ -22,23 +22,23 @@ class Writer {
   Writer(const Kernel& kernel, const Schedule& schedule)
       : kernel_(kernel),
         plan_(schedule),
-        index_(schedule.wide),
+        sizes_(kernel.generic_sizes),
+        index_(schedule.wide, sizes_),
         expressions_(cuda_expressions(kernel)),
         live_(live_slots(kernel, expressions_)) {}
 
-  std::string function() {
-    signature();
+  CudaFunction function() {
+    indent_ = 2;
     if (kernel_.numel() > 0) {
       first_vector();
-      if (plan_.tail > 0) tail();
+      if (has_tail()) tail();
       if (plan_.unroll > 1) {
         batch();
       } else {
         single();
       }
     }
-    out_ += "}\n";
-    return std::move(out_);
+    return {signature() + out_ + "}\n", sizes_.values()};
   }
 
  private:
@@ -81,26 +81,30 @@ class Writer {
     return fmt::format("{}{}* {}{}", constness, cuda_type(p.dtype), restricted, param_name(param));
   }
 
-  void signature() {
+  std::string signature() const {
     std::string params;
     for (uint32_t p = 0; p < kernel_.params.size(); ++p) params += (p == 0 ? "" : ", ") + declaration(p);
-    line("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{", plan_.block, kernel_.name, params);
-    indent_ = 2;
+    for (size_t n = 0; n < sizes_.values().size(); ++n) {
+      params += fmt::format("{}const {} n{}", params.empty() ? "" : ", ", index_.type(), n);
+    }
+    return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", plan_.block, kernel_.name,
+                       params);
   }
 
   /// The number of this thread's first vector.
   void first_vector() {
     const int64_t per_block = plan_.block * plan_.unroll;
     const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
-    line("const {} first = {} * {} + threadIdx.x;", index_.type(), block, index_.number(per_block));
+    line("const {} first = {} * {} + threadIdx.x;", index_.type(), block, index_.literal(per_block));
   }
 
-  bool guarded() const { return plan_.vectors % (plan_.block * plan_.unroll) != 0; }
+  bool guarded() const { return sizes_.generic() || plan_.vectors % (plan_.block * plan_.unroll) != 0; }
+  bool has_tail() const { return plan_.tail > 0 || (sizes_.generic() && plan_.linear && plan_.width > 1); }
 
   /// Points after the last full vector, one a thread.
   void tail() {
-    open("if (first < {}) {{", index_.number(plan_.tail));
-    line("const {} p = first + {};", index_.type(), index_.number(plan_.vectors * plan_.width));
+    open("if (first < {}) {{", index_.count(plan_.tail));
+    line("const {} p = first + {};", index_.type(), index_.count(plan_.vectors * plan_.width));
     positions();
     width_ = 1;
     declare_and_load("", true);
@@ -111,8 +115,8 @@ class Writer {
 
   /// One vector a thread.
   void single() {
-    if (plan_.vectors == 0) return;
-    if (guarded()) line("if (first >= {}) return;", index_.number(plan_.vectors));
+    if (plan_.vectors == 0 && !sizes_.generic()) return;
+    if (guarded()) line("if (first >= {}) return;", index_.count(plan_.vectors));
     points_of("first");
     declare_and_load("", true);
     compute_and_store("");
@@ -127,7 +131,7 @@ class Writer {
       line("#pragma unroll");
       open("for (unsigned u = 0; u < {}u; ++u) {{", plan_.unroll);
       line("const {} vec = first + u * {}u;", index_.type(), plan_.block);
-      if (guarded()) open("if (vec < {}) {{", index_.number(plan_.vectors));
+      if (guarded()) open("if (vec < {}) {{", index_.count(plan_.vectors));
       points_of("vec");
       if (loading) {
         declare_and_load("[u]", false);
@@ -146,7 +150,7 @@ class Writer {
       name_dims('i', dims_);
       return;
     }
-    const std::string scale = plan_.width == 1 ? "" : fmt::format(" * {}", index_.number(plan_.width));
+    const std::string scale = plan_.width == 1 ? "" : fmt::format(" * {}", index_.literal(plan_.width));
     line("const {} p = {}{};", index_.type(), vector, scale);
     positions();
   }
@@ -351,6 +355,7 @@ class Writer {
 
   const Kernel& kernel_;
   const Schedule& plan_;
+  Sizes sizes_;
   IndexText index_;
   std::vector<Expression> expressions_;
   std::vector<bool> live_;
@@ -362,7 +367,7 @@ class Writer {
 
 }  // namespace
 
-std::string cuda_function(const Kernel& kernel, const Schedule& schedule) {
+CudaFunction cuda_function(const Kernel& kernel, const Schedule& schedule) {
   return Writer(kernel, schedule).function();
 }
 

@@ -9,7 +9,13 @@
 
 namespace sinter::codegen {
 
+/// A function, and what its last parameters, n0, n1, ..., are to hold.
+struct CudaFunction {
+  std::string text;
+  std::vector<int64_t> sizes;
+};
+
 /// The `extern "C"` function of one kernel under a schedule; helpers it calls are not part of it.
-[[nodiscard]] std::string cuda_function(const kernel::Kernel& kernel, const Schedule& schedule);
+[[nodiscard]] CudaFunction cuda_function(const kernel::Kernel& kernel, const Schedule& schedule);
 
 }  // namespace sinter::codegen

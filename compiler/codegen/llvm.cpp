@@ -84,12 +84,12 @@ class Generator {
         unroll_(choose_unroll(kernel)),
         nest_(make_nest(kernel, lanes_)),
         block_rows_(rows_per_block(kernel, nest_)),
+        out_(Sizes(kernel.generic_sizes)),
         values_(kernel.body.size()) {
     for (const Instruction& instruction : kernel.body) levels_.push_back(level_of(instruction));
   }
 
   std::string run() {
-    out_.label("entry");
     if (nest_.numel() == 0) {
       out_.line("ret void");
       return finish();
@@ -111,6 +111,9 @@ class Generator {
     out_.line("ret void");
     return finish();
   }
+
+  /// What the parameters after the tensors are to hold.
+  [[nodiscard]] const std::vector<int64_t>& sizes() const { return out_.sizes().values(); }
 
   [[nodiscard]] int64_t points_per_step() const { return lanes_ * unroll_; }
 
@@ -155,7 +158,7 @@ class Generator {
 
   /// One turn per row that [begin, end) touches; the first and the last row may be partial.
   void row_loop() {
-    const int64_t inner = nest_.inner();
+    const std::string inner = out_.count(nest_.inner());
     out_.line("br label %row");
     out_.label("row");
     const std::string_view from_block = block_rows_ > 1 ? ", [ %pos.block, %block.done ]" : "";
@@ -180,16 +183,17 @@ class Generator {
     outer_.assign(nest_.rank() - 1, "");
     std::string rest = "%row.index";
     for (size_t d = nest_.rank() - 1; d-- > 1;) {
-      outer_[d] = out_.value("urem i64 {}, {}", rest, nest_.extents[d]);
-      rest = out_.value("udiv i64 {}, {}", rest, nest_.extents[d]);
+      const std::string extent = out_.count(nest_.extents[d]);
+      outer_[d] = out_.value("urem i64 {}, {}", rest, extent);
+      rest = out_.value("udiv i64 {}, {}", rest, extent);
     }
     outer_[0] = rest;
   }
 
   /// Ends block `row`: while a block of whole rows is left, runs it column by column; else goes on in `single`.
   void block_loops() {
-    const int64_t points = block_rows_ * nest_.inner();
-    const std::string last_row = fmt::format("{}", nest_.extents[nest_.rank() - 2] - block_rows_);
+    const std::string points = out_.count(block_rows_ * nest_.inner());
+    const std::string last_row = out_.count(nest_.extents[nest_.rank() - 2] - block_rows_);
     out_.line("%left.points = sub i64 %end, %pos");
     out_.line("%is.whole = icmp eq i64 %lo, 0");
     out_.line("%has.points = icmp sge i64 %left.points, {}", points);
@@ -199,6 +203,7 @@ class Generator {
     out_.line("br i1 %is.block, label %block, label %single");
     out_.label("block");
     const int64_t rest = nest_.inner() % lanes_;
+    const std::string whole = out_.count(nest_.inner() - rest);
     out_.line("br label %columns");
     out_.label("columns");
     out_.line("%c = phi i64 [ 0, %block ], [ %c.next, %columns.next ]");
@@ -206,15 +211,31 @@ class Generator {
     block_column("r", "columns", "columns.next", {.index = "%c", .mask = ""});
     out_.label("columns.next");
     out_.line("%c.next = add i64 %c, {}", lanes_);
-    out_.line("%more.columns = icmp slt i64 %c.next, {}", nest_.inner() - rest);
-    out_.line("br i1 %more.columns, label %columns, label %{}", rest == 0 ? "block.done" : "s");
-    const Step last{.index = fmt::format("{}", nest_.inner() - rest), .mask = first_lanes(rest)};
-    if (rest != 0) block_column("s", "columns.next", "block.done", last);
+    out_.line("%more.columns = icmp slt i64 %c.next, {}", whole);
+    if (out_.sizes().generic()) {
+      out_.line("br i1 %more.columns, label %columns, label %last.column");
+      last_column(whole, out_.count(rest));
+    } else {
+      out_.line("br i1 %more.columns, label %columns, label %{}", rest == 0 ? "block.done" : "s");
+      const Step last{.index = whole, .mask = first_lanes(rest)};
+      if (rest != 0) block_column("s", "columns.next", "block.done", last);
+    }
     out_.label("block.done");
     out_.line("%pos.block = add i64 %pos, {}", points);
     out_.line("%more.blocks = icmp slt i64 %pos.block, %end");
     out_.line("br i1 %more.blocks, label %row, label %exit");
     out_.label("single");
+  }
+
+  /// Block `last.column`: the columns after the last whole vector, of which there may be none.
+  void last_column(const std::string& first, const std::string& count) {
+    out_.label("last.column");
+    const std::string count32 = out_.value("trunc i64 {} to i32", count);
+    const std::string mask = out_.value("icmp ult {} {}, {}", vector_of(lanes_, "i32"), lane_numbers(lanes_, "i32"),
+                                        emit_splat(out_, count32, "i32", lanes_));
+    out_.line("%has.rest = icmp sgt i64 {}, 0", count);
+    out_.line("br i1 %has.rest, label %s, label %block.done");
+    block_column("s", "last.column", "block.done", {.index = first, .mask = mask});
   }
 
   /// One vector of columns in every row of the block. The loop's block and counter are called `name`.
@@ -241,7 +262,7 @@ class Generator {
   std::string advance(const std::string& pointer, const Access& access, std::string_view rows) {
     const int64_t stride = stride_of(access.index.affine, nest_.rank() - 2);
     if (stride == 0) return pointer;
-    const std::string offset = out_.value("mul i64 {}, {}", rows, stride);
+    const std::string offset = out_.value("mul i64 {}, {}", rows, out_.size(stride));
     return out_.value("getelementptr {}, ptr {}, i64 {}", memory_type(kernel_.params[access.param].dtype), pointer,
                       offset);
   }
@@ -351,13 +372,24 @@ class Generator {
     return emit_op(out_, ir::row(compute.op), operands, compute_dtype(kernel_, compute), lanes_, vector_bits_);
   }
 
+  /// Loads of the numbers that come after the tensors, each through a pointer.
+  std::string size_parameters() const {
+    std::string text;
+    for (size_t n = 0; n < sizes().size(); ++n) {
+      text += fmt::format("  %n{0}.slot = getelementptr ptr, ptr %params, i64 {1}\n", n, kernel_.params.size() + n);
+      text += fmt::format("  %n{0}.at = load ptr, ptr %n{0}.slot, align 8\n", n);
+      text += fmt::format("  %n{0} = load i64, ptr %n{0}.at, align 8\n", n);
+    }
+    return text;
+  }
+
   std::string finish() const {
     std::string text;
     for (const std::string& declaration : out_.declarations()) text += fmt::format("declare {}\n", declaration);
     if (!text.empty()) text += '\n';
     for (const std::string& definition : out_.definitions()) text += definition + '\n';
     text += fmt::format("define void @{}(ptr readonly %params, i64 %begin, i64 %end) nounwind {{\n", kernel_.name);
-    return text + out_.body() + "}\n";
+    return text + "entry:\n" + size_parameters() + out_.body() + "}\n";
   }
 
   const Kernel& kernel_;
@@ -399,7 +431,9 @@ KernelSource generate_llvm(const Kernel& kernel, const DeviceInfo& device) {
   KernelSource source;
   source.name = kernel.name;
   for (const std::string& line : kernel.comment) source.comment += fmt::format("; {}\n", line);
-  source.text = Generator(kernel, device.vector_bits).run();
+  Generator generator(kernel, device.vector_bits);
+  source.text = generator.run();
+  source.sizes = generator.sizes();
   source.numel = kernel.numel();
   source.granule = choose_granule(kernel);
   source.bytes = kernel.bytes_moved();

@@ -17,23 +17,42 @@ std::string add(LlvmWriter& out, std::string_view type, const std::string& sum, 
 
 /// offset + sum(strides * outer): an i64 operand.
 std::string emit_outer_sum(LlvmWriter& out, const ir::Affine& affine, const std::vector<std::string>& outer) {
-  std::string sum = affine.offset == 0 ? "" : fmt::format("{}", affine.offset);
+  std::string sum = affine.offset == 0 ? "" : out.size(affine.offset);
   for (size_t d = 0; d < outer.size(); ++d) {
     const int64_t stride = stride_of(affine, d);
     if (stride == 0) continue;
-    sum = add(out, "i64", sum, stride == 1 ? outer[d] : out.value("mul i64 {}, {}", outer[d], stride));
+    sum = add(out, "i64", sum, stride == 1 ? outer[d] : out.value("mul i64 {}, {}", outer[d], out.size(stride)));
   }
   return sum.empty() ? "0" : sum;
 }
 
-/// scale * ((inner / divisor) % modulus) on integers of a type; `number` writes a constant of it.
-template <class Number>
+/// scale * ((inner / divisor) % modulus) on integers of a type; `number` writes an operand of it, `divide` a quotient.
+template <class Number, class Divide>
 std::string emit_digit(LlvmWriter& out, std::string_view type, std::string value, const ir::QuasiTerm& term,
-                       Number number) {
-  if (term.divisor != 1) value = out.value("udiv {} {}, {}", type, value, number(term.divisor));
-  if (term.modulus != 0) value = out.value("urem {} {}, {}", type, value, number(term.modulus));
+                       Number number, Divide divide) {
+  if (term.divisor != 1) value = divide(value, number(term.divisor));
+  if (term.modulus != 0 && !out.sizes().generic()) {
+    value = out.value("urem {} {}, {}", type, value, number(term.modulus));
+  } else if (term.modulus != 0) {
+    const std::string modulus = number(term.modulus);
+    const std::string whole = out.value("mul {} {}, {}", type, divide(value, modulus), modulus);
+    value = out.value("sub {} {}, {}", type, value, whole);
+  }
   if (term.scale != 1) value = out.value("mul {} {}, {}", type, value, number(term.scale));
   return value;
+}
+
+/// Quotients of lanes that are not negative. Processors divide no vectors of integers: where the divisor is a
+/// parameter, 31 bits are divided as doubles, which is exact once rounded down.
+std::string emit_vector_quotient(LlvmWriter& out, std::string_view element, int64_t lanes, const std::string& dividend,
+                                 const std::string& divisor) {
+  const std::string type = vector_of(lanes, element);
+  if (!out.sizes().generic() || element != "i32") return out.value("udiv {} {}, {}", type, dividend, divisor);
+  const std::string real = vector_of(lanes, "double");
+  const std::string above = out.value("sitofp {} {} to {}", type, dividend, real);
+  const std::string below = out.value("sitofp {} {} to {}", type, divisor, real);
+  const std::string quotient = out.value("fdiv {} {}, {}", real, above, below);
+  return out.value("fptosi {} {} to {}", real, quotient, type);
 }
 
 bool follows_inner(const Nest& nest, const ir::QuasiTerm& term) { return stride_of(term.inner, nest.rank() - 1) != 0; }
@@ -62,10 +81,16 @@ bool fits_i32(const Nest& nest, const Access& access) {
 /// Offsets, in elements from the row pointer, of a scattered access: a vector of i32 or i64.
 std::string emit_offsets(LlvmWriter& out, const AccessSite& site, const Step& step, std::string_view element) {
   const std::string type = vector_of(site.lanes, element);
-  const auto number = [&](int64_t value) { return fmt::format("splat ({} {})", element, value); };
   const auto spread = [&](std::string scalar) {
     if (element == "i32") scalar = out.value("trunc i64 {} to i32", scalar);
     return emit_splat(out, scalar, element, site.lanes);
+  };
+  const auto number = [&](int64_t value) {
+    std::string operand = out.size(value);
+    return operand.starts_with('%') ? spread(std::move(operand)) : fmt::format("splat ({} {})", element, operand);
+  };
+  const auto divide = [&](const std::string& dividend, const std::string& divisor) {
+    return emit_vector_quotient(out, element, site.lanes, dividend, divisor);
   };
   const size_t inner_dim = site.nest.rank() - 1;
   const std::string inner = out.value("add {} {}, {}", type, spread(step.index), lane_numbers(site.lanes, element));
@@ -80,7 +105,7 @@ std::string emit_offsets(LlvmWriter& out, const AccessSite& site, const Step& st
     std::string value = scaled(stride_of(term.inner, inner_dim));
     const std::string row = emit_outer_sum(out, term.inner, site.outer);
     if (row != "0") value = out.value("add {} {}, {}", type, value, spread(row));
-    sum = add(out, type, sum, emit_digit(out, type, std::move(value), term, number));
+    sum = add(out, type, sum, emit_digit(out, type, std::move(value), term, number, divide));
   }
   return sum;
 }
@@ -94,10 +119,16 @@ std::string emit_pointers(LlvmWriter& out, const AccessSite& site, const Step& s
                      emit_offsets(out, site, step, element));
   }
   const int64_t stride = stride_of(site.access.index.affine, site.nest.rank() - 1);
-  const std::string offset = out.value("mul i64 {}, {}", step.index, stride);
+  const std::string distance = out.size(stride);
+  const std::string offset = out.value("mul i64 {}, {}", step.index, distance);
   const std::string first = out.value("getelementptr {}, ptr {}, i64 {}", memory, site.row_pointer, offset);
-  return out.value("getelementptr {}, ptr {}, {} {}", memory, first, vector_of(site.lanes, "i64"),
-                   lane_numbers(site.lanes, "i64", stride));
+  const std::string type = vector_of(site.lanes, "i64");
+  if (!out.sizes().generic()) {
+    return out.value("getelementptr {}, ptr {}, {} {}", memory, first, type, lane_numbers(site.lanes, "i64", stride));
+  }
+  const std::string offsets =
+      out.value("mul {} {}, {}", type, lane_numbers(site.lanes, "i64"), emit_splat(out, distance, "i64", site.lanes));
+  return out.value("getelementptr {}, ptr {}, {} {}", memory, first, type, offsets);
 }
 
 std::string first_pointer(LlvmWriter& out, const AccessSite& site, const Step& step) {
@@ -188,9 +219,12 @@ std::string emit_row_pointer(LlvmWriter& out, const Access& access, std::string_
   std::string offset = emit_outer_sum(out, access.index.affine, outer);
   for (const ir::QuasiTerm& term : access.index.terms) {
     if (stride_of(term.inner, outer.size()) != 0) continue;
-    const auto number = [](int64_t value) { return fmt::format("{}", value); };
+    const auto number = [&](int64_t value) { return out.size(value); };
+    const auto divide = [&](const std::string& dividend, const std::string& divisor) {
+      return out.value("udiv i64 {}, {}", dividend, divisor);
+    };
     offset = out.value("add i64 {}, {}", offset,
-                       emit_digit(out, "i64", emit_outer_sum(out, term.inner, outer), term, number));
+                       emit_digit(out, "i64", emit_outer_sum(out, term.inner, outer), term, number, divide));
   }
   if (offset == "0") return std::string(base);
   return out.value("getelementptr {}, ptr {}, i64 {}", memory_type(dtype), base, offset);

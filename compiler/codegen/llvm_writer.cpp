@@ -92,6 +92,16 @@ T scalar_to(const ir::Scalar& value) {
 
 }  // namespace
 
+std::string LlvmWriter::size(int64_t number) {
+  const auto parameter = sizes_.parameter(number);
+  return parameter ? fmt::format("%n{}", *parameter) : fmt::format("{}", number);
+}
+
+std::string LlvmWriter::count(int64_t number) {
+  const auto parameter = sizes_.count(number);
+  return parameter ? fmt::format("%n{}", *parameter) : fmt::format("{}", number);
+}
+
 std::string_view register_type(DType dtype) { return dtype == DType::b8 ? "i1" : memory_type(dtype); }
 
 std::string_view memory_type(DType dtype) {

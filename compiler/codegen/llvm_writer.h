@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "compiler/codegen/sizes.h"
 #include "compiler/ir/arg.h"
 #include "compiler/ir/type.h"
 
@@ -17,6 +18,14 @@ namespace sinter::codegen {
 /// ("%t7") or a constant ("splat (i32 5)").
 class LlvmWriter {
  public:
+  explicit LlvmWriter(Sizes sizes = Sizes(false)) : sizes_(std::move(sizes)) {}
+
+  /// An i64 operand for a number that sizes decide: the number, or the parameter that holds it, "%n3".
+  [[nodiscard]] std::string size(int64_t number);
+  /// The same for a number of points or turns.
+  [[nodiscard]] std::string count(int64_t number);
+  [[nodiscard]] const Sizes& sizes() const { return sizes_; }
+
   /// Appends one line of the function's body.
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
@@ -48,6 +57,7 @@ class LlvmWriter {
   std::string body_;
   std::set<std::string> declarations_;
   std::set<std::string> definitions_;
+  Sizes sizes_;
   int next_ = 0;
 };
 

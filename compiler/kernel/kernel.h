@@ -62,6 +62,7 @@ struct Kernel {
   /// Values that only half-precision stores depend on may be computed to half accuracy (Numerics::fast). False: every
   /// op is as accurate as eager's.
   bool half_accuracy = true;
+  bool generic_sizes = false;  ///< the text takes extents and strides as parameters (KernelSource::sizes)
 
   [[nodiscard]] int64_t numel() const;        ///< points of the nest; 1 for extents {}
   [[nodiscard]] int64_t bytes_moved() const;  ///< each element read and written once, broadcasts counted once

@@ -74,7 +74,8 @@ std::vector<Buffer> filled_params(const Case& test, uint64_t seed) {
   return params;
 }
 
-void run_emulated(const Emulator& emulator, size_t index, const kernel::Kernel& kernel, std::vector<Buffer>& params) {
+void run_emulated(const Emulator& emulator, size_t index, const kernel::Kernel& kernel, std::vector<Buffer>& params,
+                  std::span<const int64_t> sizes) {
   if (kernel.numel() == 0) return;
   std::vector<EmulatedArg> args;
   for (size_t p = 0; p < params.size(); ++p) {
@@ -84,23 +85,31 @@ void run_emulated(const Emulator& emulator, size_t index, const kernel::Kernel& 
       std::visit([&](auto number) { args.emplace_back(number); }, params[p].get(0));
     }
   }
+  for (const int64_t size : sizes) args.emplace_back(size);
   emulator.run(index, args);
 }
 
 std::string compare_all(std::span<const Case> cases) {
   std::vector<KernelSource> sources;
-  for (const Case& test : cases) sources.push_back(codegen::generate_cuda(test.kernel, test_device()));
+  for (const bool generic : {false, true}) {
+    for (const Case& test : cases) {
+      kernel::Kernel kernel = test.kernel;
+      kernel.generic_sizes = generic;
+      sources.push_back(codegen::generate_cuda(kernel, test_device()));
+    }
+  }
   const Emulator emulator(sources);
   std::string differences;
-  for (size_t i = 0; i < cases.size(); ++i) {
+  for (size_t s = 0; s < sources.size(); ++s) {
+    const size_t i = s % cases.size();
     const auto before = filled_params(cases[i], 17 + i);
     auto got = before;
     auto want = before;
-    run_emulated(emulator, i, cases[i].kernel, got);
+    run_emulated(emulator, s, cases[i].kernel, got, sources[s].sizes);
     run_reference(cases[i].kernel, want);
     const std::string difference = first_difference(cases[i], before, got, want);
     if (!difference.empty()) {
-      differences += fmt::format("{}: {}\n{}{}\n", cases[i].name, difference, sources[i].comment, sources[i].text);
+      differences += fmt::format("{}: {}\n{}{}\n", cases[i].name, difference, sources[s].comment, sources[s].text);
     }
   }
   return differences;

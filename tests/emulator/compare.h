@@ -36,10 +36,11 @@ struct Case {
 [[nodiscard]] std::vector<Buffer> filled_params(const Case& test, uint64_t seed);
 
 /// Launches one emulated kernel on the buffers.
-void run_emulated(const Emulator& emulator, size_t index, const kernel::Kernel& kernel, std::vector<Buffer>& params);
+void run_emulated(const Emulator& emulator, size_t index, const kernel::Kernel& kernel, std::vector<Buffer>& params,
+                  std::span<const int64_t> sizes = {});
 
-/// Compiles all cases together, runs each and the reference on equal buffers. What differs, one line and the kernel's
-/// text each; empty when all agree.
+/// Compiles all cases together, with sizes in the text and as parameters, runs each and the reference on equal buffers.
+/// What differs, one line and the kernel's text each; empty when all agree.
 [[nodiscard]] std::string compare_all(std::span<const Case> cases);
 
 }  // namespace sinter::test

@@ -13,7 +13,8 @@
 #include "tests/emulator/random_graph.h"
 #include "tests/llvm/values.h"
 
-/// Random pointwise graphs over random views: lowered, written as CUDA text and emulated, against the interpreter.
+/// Random pointwise graphs over random views: lowered, written as CUDA text (every second one with sizes as parameters)
+/// and emulated, against the interpreter.
 /// SINTER_SEED and SINTER_COUNT draw others.
 namespace sinter::test {
 namespace {
@@ -54,6 +55,7 @@ HostTensor random_tensor(const ir::Type& type, std::mt19937_64& random) {
 Trial trial_of(Graph graph, uint64_t seed) {
   Trial trial{.graph = std::move(graph), .kernel = {}, .inputs = {}, .params = {}};
   trial.kernel = kernel::lower(trial.graph, "fused_random");
+  trial.kernel.generic_sizes = seed % 2 == 0;
   std::mt19937_64 random(seed);
   for (const ir::NodeId id : trial.graph.order()) {
     const ir::Node& node = trial.graph.node(id);
@@ -93,7 +95,7 @@ std::string run_alone(const Graph& graph, uint64_t seed) {
   Trial trial = trial_of(graph, seed);
   const std::vector<KernelSource> sources{codegen::generate_cuda(trial.kernel, test_device())};
   const Emulator emulator(sources);
-  run_emulated(emulator, 0, trial.kernel, trial.params);
+  run_emulated(emulator, 0, trial.kernel, trial.params, sources[0].sizes);
   return difference(trial, trial.params);
 }
 
@@ -108,7 +110,7 @@ std::string explain(const Graph& graph, uint64_t seed) {
   };
   const Graph least = shrink(graph, fails);
   return fmt::format("SINTER_SEED={} SINTER_COUNT=1: {}\n{}\n{}", seed, run_alone(least, seed), ir::print(least),
-                     codegen::generate_cuda(kernel::lower(least, "fused_random"), test_device()).text);
+                     codegen::generate_cuda(trial_of(least, seed).kernel, test_device()).text);
 }
 
 TEST(RandomGraphs, give_what_the_interpreter_gives) {
@@ -131,7 +133,7 @@ TEST(RandomGraphs, give_what_the_interpreter_gives) {
   const Emulator emulator(sources);
   for (size_t i = 0; i < trials.size(); ++i) {
     auto params = trials[i].params;
-    run_emulated(emulator, i, trials[i].kernel, params);
+    run_emulated(emulator, i, trials[i].kernel, params, sources[i].sizes);
     if (!difference(trials[i], params).empty()) FAIL() << explain(trials[i].graph, seeds[i]);
   }
 }

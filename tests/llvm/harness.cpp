@@ -73,6 +73,7 @@ void run_compiled(const kernel::Kernel& kernel, std::vector<Buffer>& params, int
     const void* passed = ir::is_float(params[p].dtype()) ? static_cast<const void*>(&doubles[p]) : &integers[p];
     pointers.push_back(host ? passed : params[p].data());
   }
+  for (const int64_t& size : source.sizes) pointers.push_back(&size);
   const int64_t middle = kernel.numel() / 3;
   (*compiled)(pointers.data(), 0, middle);
   (*compiled)(pointers.data(), middle, kernel.numel());

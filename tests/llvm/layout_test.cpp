@@ -10,11 +10,17 @@ namespace {
 using ir::DType;
 using kernel::Slot;
 
-void expect_agreement(const kernel::Kernel& kernel, Tolerance tolerance = {}) {
+/// With sizes in the text, and with sizes as parameters.
+void expect_agreement(kernel::Kernel kernel, Tolerance tolerance = {}) {
   std::vector<Buffer> params = make_params(kernel);
   std::mt19937_64 random(11);
   for (Buffer& buffer : params) fill(buffer, random, {.special = false});
-  for (const int width : host_widths()) ASSERT_EQ(compare_with_reference(kernel, params, width, tolerance), "");
+  for (const int width : host_widths()) {
+    for (const bool generic : {false, true}) {
+      kernel.generic_sizes = generic;
+      ASSERT_EQ(compare_with_reference(kernel, params, width, tolerance), "");
+    }
+  }
 }
 
 /// Lengths around one vector and one step of the main loop, at every width.
