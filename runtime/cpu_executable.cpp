@@ -18,12 +18,16 @@ constexpr int64_t points_per_range = 16384;
 
 using CpuKernels = std::vector<std::shared_ptr<const CompiledCpuKernel>>;
 
+/// Kernels of this process by text. Never destroyed: they may run on LibTorch's threads until the process ends.
+BuildCache<const CompiledCpuKernel>& built_kernels() {
+  static auto& cache = *new BuildCache<const CompiledCpuKernel>();
+  return cache;
+}
+
 /// Machine code of `source`, made once per process for equal texts. Thread-safe.
 Cached<const CompiledCpuKernel> build_cpu_kernel(const KernelSource& source) {
-  // Never destroyed: kernels may run on LibTorch's threads until the process ends.
   static auto& jit = *new LlvmJit();
-  static auto& cache = *new BuildCache<const CompiledCpuKernel>();
-  return cache.get(source.text, [&] { return jit.compile(source); });
+  return built_kernels().get(source.text, [&] { return jit.compile(source); });
 }
 
 /// One launch cut into ranges that start at multiples of the kernel's granule.
@@ -90,13 +94,16 @@ std::unique_ptr<Executable> build_cpu_executable(std::shared_ptr<const Plan> pla
   const Stopwatch stopwatch;
   CpuKernels kernels(plan->kernels.size());
   std::vector<KernelRecord> records(launched.size());
-  run_in_parallel(launched.size(), [&](size_t i) {
-    const uint32_t kernel = launched[i];
-    const auto cached = build_cpu_kernel(plan->kernels[kernel]);
-    kernels[kernel] = cached.built;
-    records[i] = record_of(*plan, kernel);
-    record_provenance(records[i], cached.built->provenance(), cached.shared, cached.seconds);
-  });
+  const auto source = [&](size_t i) -> const KernelSource& { return plan->kernels[launched[i]]; };
+  std::vector<Cached<const CompiledCpuKernel>> built(launched.size());
+  find_or_build_all(
+      built, [&](size_t i) { return built_kernels().find(source(i).text); },
+      [&](size_t i) { return build_cpu_kernel(source(i)); });
+  for (size_t i = 0; i < launched.size(); ++i) {
+    kernels[launched[i]] = built[i].built;
+    records[i] = record_of(*plan, launched[i]);
+    record_provenance(records[i], built[i].built->provenance(), built[i].shared, built[i].seconds);
+  }
   report.add_phase("kernels", stopwatch.seconds());
   report.add_phase("load", 0);
   for (const uint32_t kernel : launched) note_problem(report, kernels[kernel]->provenance());

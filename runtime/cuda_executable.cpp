@@ -20,12 +20,14 @@ class CudaExecutable final : public PlanExecutable {
         layout_(options.graphs ? lay_out_graph(plan()) : GraphLayout{}),
         report_(report),
         report_mutex_(options.report_mutex),
-        graphs_(options.graphs) {}
+        graphs_(options.graphs),
+        direct_runs_(options.runs_before_recording) {}
 
  private:
   void run_call(Frame& frame) override {
     const ContextScope scope(parts_.driver, context_);
-    if (graphs_ && replayed(frame)) return;
+    const bool direct = direct_runs_ > 0 && direct_runs_-- > 0;
+    if (graphs_ && !direct && replayed(frame)) return;
     PlanExecutable::run_call(frame);
   }
 
@@ -101,6 +103,7 @@ class CudaExecutable final : public PlanExecutable {
   EntryReport& report_;
   std::mutex* report_mutex_;
   std::atomic<bool> graphs_;          ///< false once a recording failed
+  std::atomic<int64_t> direct_runs_;  ///< still to come before the first recording
   std::mutex mutex_;                  ///< one thread at a time records or replays
   std::unique_ptr<CudaGraph> graph_;  ///< null until recorded
 };
@@ -114,7 +117,9 @@ std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> pl
   const std::vector<uint32_t> launched = launched_kernels(*plan);
   std::vector<Cached<Cubin>> cubins(launched.size());
   const Stopwatch building;
-  run_in_parallel(launched.size(), [&](size_t i) { cubins[i] = build_cubin(plan->kernels[launched[i]], sm); });
+  find_or_build_all(
+      cubins, [&](size_t i) { return find_cubin(plan->kernels[launched[i]], sm); },
+      [&](size_t i) { return build_cubin(plan->kernels[launched[i]], sm); });
   report.add_phase("kernels", building.seconds());
 
   const Stopwatch loading;

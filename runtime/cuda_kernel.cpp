@@ -25,12 +25,22 @@ CudaKernel load(const Cubin& cubin, const std::string& name, int device) {
   return kernel;
 }
 
+/// Cubins of this process. Never destroyed: a kernel may be built on any thread until the process ends.
+BuildCache<Cubin>& built_cubins() {
+  static auto& cache = *new BuildCache<Cubin>();
+  return cache;
+}
+
+std::string key_of(const KernelSource& source, int sm) { return fmt::format("{}\n{}", sm, source.text); }
+
 }  // namespace
 
+std::optional<Cached<Cubin>> find_cubin(const KernelSource& source, int sm) {
+  return built_cubins().find(key_of(source, sm));
+}
+
 Cached<Cubin> build_cubin(const KernelSource& source, int sm) {
-  // Never destroyed: a kernel may be built on any thread until the process ends.
-  static auto& cache = *new BuildCache<Cubin>();
-  return cache.get(fmt::format("{}\n{}", sm, source.text), [&] {
+  return built_cubins().get(key_of(source, sm), [&] {
     const CacheKey key{"cuda", nvrtc::identity(), nvrtc::options(sm), source.text};
     const auto compile = [&] { return nvrtc::compile(source, sm); };
     return std::make_shared<Cubin>(find_or_build(DiskCache::process(), key, compile));

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ using Cubin = MachineCode;
 /// The machine code of `source` for sm_`sm`, once per process for equal texts: from the cache on disk, or else built
 /// with NVRTC. Needs no GPU. Thread-safe. Throws InternalError with the source and the compiler's log saved.
 [[nodiscard]] Cached<Cubin> build_cubin(const KernelSource& source, int sm);
+
+/// The same where an earlier request has built it; else nothing.
+[[nodiscard]] std::optional<Cached<Cubin>> find_cubin(const KernelSource& source, int sm);
 
 /// Loads the kernel called `name` of a cubin on a device, once per process. Thread-safe.
 [[nodiscard]] CudaKernel load_cubin(const std::shared_ptr<Cubin>& cubin, const std::string& name, int device);

@@ -4,8 +4,10 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime/stopwatch.h"
 
@@ -41,6 +43,18 @@ class BuildCache {
     return make(key, promise, build);
   }
 
+  /// What an earlier request has built, or is building; nothing when there was none.
+  [[nodiscard]] std::optional<Cached<Built>> find(const std::string& key) {
+    std::shared_future<std::shared_ptr<Built>> future;
+    {
+      std::lock_guard lock(mutex_);
+      const auto entry = entries_.find(key);
+      if (entry == entries_.end()) return std::nullopt;
+      future = entry->second;
+    }
+    return Cached<Built>{future.get(), 0, true};
+  }
+
  private:
   template <class Build>
   Cached<Built> make(const std::string& key, std::promise<std::shared_ptr<Built>>& promise, Build& build) {
@@ -66,5 +80,19 @@ class BuildCache {
 /// Runs work(0) ... work(count - 1) on as many threads as there are cores, this one among them, and waits for all.
 /// Rethrows the exception of the lowest index that threw.
 void run_in_parallel(size_t count, const std::function<void(size_t)>& work);
+
+/// Fills `results[i]` with `find(i)`, and where that has nothing with `build(i)`: all builds in parallel.
+template <class Built, class Find, class Build>
+void find_or_build_all(std::vector<Cached<Built>>& results, const Find& find, const Build& build) {
+  std::vector<size_t> absent;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (auto known = find(i)) {
+      results[i] = std::move(*known);
+    } else {
+      absent.push_back(i);
+    }
+  }
+  run_in_parallel(absent.size(), [&](size_t i) { results[absent[i]] = build(absent[i]); });
+}
 
 }  // namespace sinter::runtime
