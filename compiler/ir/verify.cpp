@@ -21,7 +21,6 @@ class Verifier {
 
   std::vector<std::string> run() && {
     if (!ids_exist()) return {"the order or a node's results name what does not exist"};
-    names_ = value_names(graph_);
     defined_.assign(graph_.value_count(), false);
     for (NodeId id : graph_.order()) node(id);
     for (size_t i = 0; i < graph_.outputs.size(); ++i) {
@@ -52,7 +51,8 @@ class Verifier {
   }
 
   [[nodiscard]] bool is_defined(ValueId value) const { return value.index < defined_.size() && defined_[value.index]; }
-  [[nodiscard]] std::string name_of(ValueId value) const {
+  [[nodiscard]] std::string name_of(ValueId value) {
+    if (names_.empty()) names_ = value_names(graph_);
     return value.index < names_.size() ? names_[value.index] : "a value that does not exist";
   }
 
@@ -149,7 +149,7 @@ class Verifier {
 
   const Graph& graph_;
   Place place_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_;  ///< made when a problem is first told
   std::vector<bool> defined_;
   std::set<uint32_t> visited_, inputs_, states_, contents_, written_;
   std::vector<std::string> problems_;

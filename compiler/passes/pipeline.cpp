@@ -39,9 +39,10 @@ constexpr std::array rows = {
     PipelineRow{"dce", dce, Stage::fused, "drops what the two before it left, and arguments no body reads"},
 };
 
-/// Runs one row; whatever it throws leaves as an InternalError with the graph that went in saved to a file.
-PassResult run_row(const PipelineRow& row, ir::Graph& graph, const PassContext& context) {
-  const ir::Graph before = graph;
+/// Runs one row; whatever it throws leaves as an InternalError with the graph that went in saved to a file. `input`
+/// gives that graph.
+template <class Input>
+PassResult run_row(const PipelineRow& row, ir::Graph& graph, const PassContext& context, const Input& input) {
   try {
     const PassResult result = row.run(graph, context);
     ir::require(graph, row.after, row.name);
@@ -51,6 +52,7 @@ PassResult run_row(const PipelineRow& row, ir::Graph& graph, const PassContext& 
     const std::string prefix = internal == nullptr ? "" : internal->where() + ": ";
     std::string what = error.what();
     if (what.starts_with(prefix)) what.erase(0, prefix.size());
+    const ir::Graph before = input();
     throw InternalError(std::string(row.name), what, save_artifact(before.name, "ir", ir::print(before)));
   }
 }
@@ -60,9 +62,15 @@ PassResult run_row(const PipelineRow& row, ir::Graph& graph, const PassContext& 
 std::span<const PipelineRow> pipeline() { return rows; }
 
 void run_pipeline(ir::Graph& graph, const PassContext& context, const PassObserver& observer) {
+  const ir::Graph captured = graph;
   for (const PipelineRow& row : rows) {
     const auto start = std::chrono::steady_clock::now();
-    run_row(row, graph, context);
+    run_row(row, graph, context, [&] {
+      // Passes do the same again: cheaper than a copy before each.
+      ir::Graph input = captured;
+      for (const PipelineRow* earlier = rows.data(); earlier != &row; ++earlier) earlier->run(input, context);
+      return input;
+    });
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     observer(row, graph, taken.count());
   }
@@ -76,7 +84,7 @@ PassResult run_pass(std::string_view name, ir::Graph& graph, const PassContext& 
     if (row.name == name && fits) found = &row;
   }
   if (found == nullptr) throw UserError("unknown pass '" + std::string(name) + "': see sinter opt --list");
-  return run_row(*found, graph, context);
+  return run_row(*found, graph, context, [copy = graph] { return copy; });
 }
 
 }  // namespace sinter::passes
