@@ -158,7 +158,7 @@ int architecture_of(const detail::Flat& arguments) {
 }  // namespace
 
 std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes& modes, const detail::Program& program,
-                                      std::vector<GuardMiss> because) {
+                                      std::vector<GuardMiss> because, const Join& join) {
   auto entry = std::make_shared<Entry>(Guards(arguments, modes, modules_));
   auto& record = entry->record();
   record.because = std::move(because);
@@ -169,13 +169,25 @@ std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes
   const bool compiler_needed = sm != 0 && !runtime::is_known_function(title, sm);
   if (compiler_needed) runtime::nvrtc::prewarm(sm);
   auto captured = capture_program(arguments, program);
-  finish(*entry, std::move(captured), arguments);
+  finish(*entry, std::move(captured), arguments, join, nullptr);
   if (compiler_needed && !record.kernels.empty()) runtime::remember_function(title, sm);
   add_compile_times(function_, record.phases);
   return entry;
 }
 
-void Builder::finish(Entry& entry, Captured captured, const detail::Flat& arguments) const {
+std::shared_ptr<Entry> Builder::instantiate(const Entry& head, Trace trace, const detail::Flat& arguments,
+                                            const Modes& modes) const {
+  auto entry = std::make_shared<Entry>(Guards(arguments, modes, modules_));
+  entry->record().signature = entry->guards().signature();
+  Captured captured{
+      .trace = std::move(trace), .results = {}, .structure = head.replayable().structure, .unknown_type = {}};
+  finish(*entry, std::move(captured), arguments, [](const Captured&) { return true; }, &head);
+  entry->guards().free_as(head.guards());
+  return entry;
+}
+
+void Builder::finish(Entry& entry, Captured captured, const detail::Flat& arguments, const Join& join,
+                     const Entry* like) const {
   auto& record = entry.record();
   record.add_phase("capture", captured.trace.seconds);
   record.device = ir::to_string(captured.trace.graph.device);
@@ -186,11 +198,12 @@ void Builder::finish(Entry& entry, Captured captured, const detail::Flat& argume
     entry.guards().add_gradients(captured.trace.gradients);
   }
   if (captured.trace.graph.device.kind == ir::Device::Kind::cuda) entry.guards().add_device();
-  record.guards = entry.guards().describe();
+  if (like == nullptr) record.guards = entry.guards().describe();
   if (reason || options_.verify == Verify::off) entry.guards().free_all();
   if (reason) return entry.turn_eager(std::move(*reason));
   try {
-    compile(entry, std::move(captured), arguments);
+    const bool generic_sizes = join && join(captured);
+    compile(entry, std::move(captured), arguments, generic_sizes, like);
   } catch (const InternalError& error) {
     if (options_.strict) throw;
     entry.turn_eager(compile_failed(error), describe(error));
@@ -201,12 +214,14 @@ void Builder::finish(Entry& entry, Captured captured, const detail::Flat& argume
   }
 }
 
-void Builder::compile(Entry& entry, Captured captured, const detail::Flat& arguments) const {
+void Builder::compile(Entry& entry, Captured captured, const detail::Flat& arguments, bool generic_sizes,
+                      const Entry* like) const {
   auto& record = entry.record();
   auto& graph = captured.trace.graph;
   graph.name = identifier(function_);
   const CompileOptions options{.numerics = options_.numerics,
                                .freeze = options_.freeze,
+                               .generic_sizes = generic_sizes,
                                .device = device_info(graph.device),
                                .input_alignment = entry.guards().alignments(),
                                .state_alignment = entry.guards().state_alignments()};
@@ -218,6 +233,7 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
   OutputRules outputs(captured.trace, *plan);
   auto host = std::make_unique<TorchHost>(plan, captured.trace.opaques);
   const runtime::ExecutableOptions runtime_options{.graphs = options_.mode != Mode::Default,
+                                                   .runs_before_recording = like == nullptr ? 0 : 1,
                                                    .report_mutex = &entry.record_mutex(),
                                                    .ranges = runtime::nvtx_ranges()};
   auto executable = runtime::Executable::build(plan, *host, runtime_options, record);
@@ -230,7 +246,7 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
   if (!frame->bind_arguments(inputs.tensors, captured.trace.states, captured.trace.contents)) {
     throw InternalError("prepare", "a state tensor died while the function was compiled");
   }
-  executable->prepare(*frame);
+  if (like == nullptr || !executable->adopt(*like->replayable().executable)) executable->prepare(*frame);
   const bool random = std::any_of(plan->calls.begin(), plan->calls.end(), [](const auto& call) { return call.random; });
   entry.install(std::make_unique<Replayable>(Replayable{.trace = std::move(captured.trace),
                                                         .plan = plan,
@@ -268,7 +284,7 @@ std::shared_ptr<Entry> Builder::verify(Entry& entry, int64_t call, Fit fit, cons
     auto other = std::make_shared<Entry>(Guards(arguments, modes, modules_));
     other->record().because = entry.guards().misses(arguments, modes);
     other->record().signature = other->guards().signature();
-    finish(*other, std::move(again), arguments);
+    finish(*other, std::move(again), arguments, nullptr, nullptr);
     return other;
   }
   entry.add_verification(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,11 +25,21 @@ class Builder {
   Builder(const Options& options, const std::vector<NamedModule>& modules, std::string function)
       : options_(options), modules_(modules), function_(std::move(function)) {}
 
+  /// Told of a capture that can be compiled, before it is; true when other calls will differ from it in sizes only, so
+  /// that its kernels had better take sizes as parameters.
+  using Join = std::function<bool(const Captured&)>;
+
   /// Runs the program, which keeps its result, and makes an entry of what it did: one that replays, or an eager one
   /// whose report holds the reason.
   /// Exceptions of the program pass through. Throws InternalError under Options::strict when compiling fails.
   [[nodiscard]] std::shared_ptr<Entry> build(const detail::Flat& arguments, const Modes& modes,
-                                             const detail::Program& program, std::vector<GuardMiss> because);
+                                             const detail::Program& program, std::vector<GuardMiss> because,
+                                             const Join& join);
+
+  /// Makes an entry of what a capture under these arguments would be, without running the program: `trace` differs from
+  /// the capture of `head`, which replays, in sizes only.
+  [[nodiscard]] std::shared_ptr<Entry> instantiate(const Entry& head, Trace trace, const detail::Flat& arguments,
+                                                   const Modes& modes) const;
 
   /// Runs the program again and compares it with the entry's capture. Equal: arguments that lie elsewhere are free from
   /// here on. Different because an argument is also a tensor that the program closes over: the other case gets an
@@ -42,8 +53,11 @@ class Builder {
  private:
   void remember_leaves(const Trace& trace);
   [[nodiscard]] Captured capture_program(const detail::Flat& arguments, const detail::Program& program);
-  void finish(Entry& entry, Captured captured, const detail::Flat& arguments) const;
-  void compile(Entry& entry, Captured captured, const detail::Flat& arguments) const;
+  /// `like`: the head, where a capture is only thought.
+  void finish(Entry& entry, Captured captured, const detail::Flat& arguments, const Join& join,
+              const Entry* like) const;
+  void compile(Entry& entry, Captured captured, const detail::Flat& arguments, bool generic_sizes,
+               const Entry* like) const;
   [[nodiscard]] std::optional<std::string> difference_of(Entry& entry, const Captured& again,
                                                          const detail::Flat& arguments) const;
 

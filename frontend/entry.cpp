@@ -61,6 +61,24 @@ void FramePool::give(std::unique_ptr<TorchFrame> frame) {
   }
 }
 
+int64_t Entry::arrive() {
+  const int64_t call = counts_->calls.fetch_add(1, std::memory_order_relaxed) + 1;
+  last_call_.store(call, std::memory_order_relaxed);
+  return call;
+}
+
+void Entry::join_family(std::shared_ptr<Entry> head) {
+  counts_ = head->counts_;
+  last_call_.store(counts_->calls.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  head_ = head.get();
+  other_head_ = std::move(head);
+}
+
+void Entry::change_record(const std::function<void(EntryReport&)>& change) {
+  const std::lock_guard lock(mutex_);
+  change(record_);
+}
+
 void Entry::install(std::unique_ptr<Replayable> replayable) {
   replayable_ = std::move(replayable);
   record_.compiled = true;
@@ -97,11 +115,12 @@ bool Entry::replay(const detail::Flat& arguments, detail::Replay& replay) {
   work.outputs.collect(*frame, inputs, work.trace.states, replay);
   assign_gradients(work.trace.gradients, arguments, replay);
   replay.structure = work.structure;
-  replays_.fetch_add(1, std::memory_order_relaxed);
+  counts_->replays.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
 void Entry::add_verification(Verification verification) {
+  if (other_head_ != nullptr) return other_head_->add_verification(std::move(verification));
   const std::lock_guard lock(mutex_);
   record_.verifications.push_back(std::move(verification));
 }
@@ -109,8 +128,8 @@ void Entry::add_verification(Verification verification) {
 EntryReport Entry::report() const {
   const std::lock_guard lock(mutex_);
   auto report = record_;
-  report.replays = replays_.load(std::memory_order_relaxed);
-  report.eager_calls = eager_calls_.load(std::memory_order_relaxed);
+  report.replays = counts_->replays.load(std::memory_order_relaxed);
+  report.eager_calls = counts_->eager.load(std::memory_order_relaxed);
   return report;
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -49,6 +50,13 @@ class HalfWritten : public InternalError {
   explicit HalfWritten(const InternalError& error) : InternalError(error) {}
 };
 
+/// Calls of an entry. Entries of one program for several sizes share one.
+struct CallCounts {
+  std::atomic<int64_t> calls{1};
+  std::atomic<int64_t> replays{0};
+  std::atomic<int64_t> eager{0};
+};
+
 /// One combination of guards and what to do where they hold. Thread-safe once built.
 class Entry {
  public:
@@ -64,8 +72,19 @@ class Entry {
   void turn_eager(GraphBreak reason, const std::string& internal_error = {});
 
   /// Counts a call that arrived; gives its number, the call that made the entry being number 1.
-  int64_t arrive() { return calls_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  void count_eager() { eager_calls_.fetch_add(1, std::memory_order_relaxed); }
+  int64_t arrive();
+  void count_eager() { counts_->eager.fetch_add(1, std::memory_order_relaxed); }
+  /// Number of the last call that arrived.
+  [[nodiscard]] int64_t last_call() const { return last_call_.load(std::memory_order_relaxed); }
+
+  /// The entry that stands in reports for this one and others like it but for sizes: this one, another one, or none.
+  /// Set before other threads see the entry; so is what follows.
+  [[nodiscard]] const Entry* head() const { return head_; }
+  void lead_family() { head_ = this; }
+  /// From here on calls are counted, and verifications kept, by the head.
+  void join_family(std::shared_ptr<Entry> head);
+  /// Adds to the record of a head.
+  void change_record(const std::function<void(EntryReport&)>& change);
 
   /// Runs the plan. False when the call must run eagerly after all: state has died meanwhile, or an operator threw
   /// before anything was written. Throws InternalError when the plan no longer fits and nothing was written,
@@ -89,9 +108,10 @@ class Entry {
   std::atomic<bool> compiled_{false};
   std::unique_ptr<Replayable> replayable_;
   FramePool frames_;
-  std::atomic<int64_t> calls_{1};
-  std::atomic<int64_t> replays_{0};
-  std::atomic<int64_t> eager_calls_{0};
+  std::shared_ptr<CallCounts> counts_ = std::make_shared<CallCounts>();
+  std::atomic<int64_t> last_call_{1};
+  const Entry* head_ = nullptr;
+  std::shared_ptr<Entry> other_head_;
 };
 
 }  // namespace sinter::frontend

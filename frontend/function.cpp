@@ -107,7 +107,11 @@ bool Function::verify(const Found& found, int64_t call, const Flat& arguments, c
     refuse_break(*other);
     if (!is_full()) add(std::move(other));
   }
-  refuse_break(*found.entry);
+  if (found.entry->head() != nullptr) {
+    after_verification(*found.entry, arguments);
+  } else {
+    refuse_break(*found.entry);
+  }
   return true;
 }
 
@@ -142,7 +146,14 @@ bool Function::miss(const Flat& arguments, const frontend::Modes& modes, const P
     lock.unlock();
     return answer(found, arguments, modes, program, replay);
   }
-  if (is_full()) {
+  frontend::collect_promises(arguments, promises_);
+  frontend::check_promises(promises_, arguments, name_);
+  if (auto entry = instantiate(arguments, modes)) {
+    lock.unlock();
+    return answer({std::move(entry), frontend::Fit::full}, arguments, modes, program, replay);
+  }
+  const auto candidates = alike(arguments, modes);
+  if (is_full() && candidates.empty()) {
     const auto note = std::to_string(max_entries) + " combinations of guards are compiled; others run eagerly";
     if (options_.fullgraph) throw UserError(name_ + ": fullgraph: " + note);
     return run_uncounted(note, program);
@@ -153,14 +164,20 @@ bool Function::miss(const Flat& arguments, const frontend::Modes& modes, const P
     if (nearest.empty() || misses.size() < nearest.size()) nearest = std::move(misses);
   }
   std::shared_ptr<Entry> entry;
+  std::shared_ptr<frontend::ShapeFamily> family;
+  const auto join_family = [&](const frontend::Captured& captured) {
+    family = join(candidates, captured, arguments);
+    return family != nullptr || options_.dynamic.value_or(false);
+  };
   try {
-    entry = builder_.build(arguments, modes, program, std::move(nearest));
+    entry = builder_.build(arguments, modes, program, std::move(nearest), join_family);
   } catch (...) {
     note_failure();
     throw;
   }
+  if (family != nullptr) settle(entry, family);
   entry->count_eager();
-  add(entry);
+  if (family != nullptr || !is_full()) add(entry);
   refuse_break(*entry);
   return false;
 }
@@ -172,7 +189,8 @@ void Function::note_failure() {
 
 bool Function::is_full() const {
   const auto entries = entries_.load(std::memory_order_acquire);
-  const auto live = std::count_if(entries->begin(), entries->end(), [](const auto& e) { return !e->guards().lost(); });
+  const auto live = std::count_if(entries->begin(), entries->end(),
+                                  [](const auto& e) { return e->head() == nullptr && !e->guards().lost(); });
   return static_cast<size_t>(live) >= max_entries;
 }
 
@@ -184,13 +202,19 @@ void Function::add(std::shared_ptr<Entry> entry) {
       next->push_back(old);
       continue;
     }
-    auto report = old->report();
-    report.notes.emplace_back("retired: a tensor or module it relied on is gone or was replaced");
-    const std::lock_guard lock(notes_);
-    retired_.push_back(std::move(report));
+    retire(*old, "retired: a tensor or module it relied on is gone or was replaced");
   }
   next->push_back(std::move(entry));
   entries_.store(std::move(next), std::memory_order_release);
+  make_room();
+}
+
+void Function::retire(const Entry& entry, const std::string& note) {
+  if (entry.head() != nullptr && entry.head() != &entry) return;
+  auto report = entry.report();
+  report.notes.push_back(note);
+  const std::lock_guard lock(notes_);
+  retired_.push_back(std::move(report));
 }
 
 void Function::refuse_break(const Entry& entry) const {
@@ -234,11 +258,13 @@ bool Function::run_unsupported(const std::string& what, const Program& program) 
   return false;
 }
 
+void Function::add_note(const std::string& note) {
+  const std::lock_guard lock(notes_);
+  if (std::find(note_texts_.begin(), note_texts_.end(), note) == note_texts_.end()) note_texts_.push_back(note);
+}
+
 bool Function::run_uncounted(const std::string& note, const Program& program) {
-  {
-    const std::lock_guard lock(notes_);
-    if (std::find(note_texts_.begin(), note_texts_.end(), note) == note_texts_.end()) note_texts_.push_back(note);
-  }
+  add_note(note);
   program.run(program.context, nullptr);
   return false;
 }
@@ -252,7 +278,9 @@ Report Function::report() const {
   const std::lock_guard lock(notes_);
   report.failed_at = failed_at_;
   report.entries = retired_;
-  for (const auto& entry : *entries) report.entries.push_back(entry->report());
+  for (const auto& entry : *entries) {
+    if (entry->head() == nullptr || entry->head() == entry.get()) report.entries.push_back(entry->report());
+  }
   report.entries.insert(report.entries.end(), unsupported_.begin(), unsupported_.end());
   report.notes.insert(report.notes.end(), note_texts_.begin(), note_texts_.end());
   return report;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "frontend/builder.h"
+#include "frontend/shape_family.h"
 #include "sinter/detail/function.h"
 
 namespace sinter::detail {
@@ -27,6 +28,11 @@ class Function {
 
   /// Entries of one function; further combinations run eagerly.
   static constexpr size_t max_entries = 16;
+  /// Shapes that are kept beside them: at most so many, and with so many buffers in their plans together. Recorded
+  /// graphs hold memory of the device, so that there are fewer. The shape whose last call is longest ago makes room.
+  static constexpr size_t max_instances = 1024;
+  static constexpr size_t max_recorded_instances = 16;
+  static constexpr size_t max_instance_buffers = 65536;
 
   struct Found {
     std::shared_ptr<Entry> entry;
@@ -44,16 +50,35 @@ class Function {
   bool replay_or_run(Entry& entry, const Flat& arguments, const Program& program, Replay& replay);
   bool run_eagerly(Entry& entry, const Program& program) const;
   bool run_unsupported(const std::string& what, const Program& program);
+  void retire(const Entry& entry, const std::string& note);
+  void add_note(const std::string& note);
   bool run_uncounted(const std::string& note, const Program& program);
   void note_failure();
   [[nodiscard]] bool is_full() const;
   void add(std::shared_ptr<Entry> entry);
+
+  // Calls that differ from others in sizes only (function_shapes.cpp); used under `building_`.
+  [[nodiscard]] std::shared_ptr<Entry> instantiate(const Flat& arguments, const frontend::Modes& modes);
+  /// Entries that replay and fit the call but for sizes; none where sizes stay static.
+  [[nodiscard]] Entries alike(const Flat& arguments, const frontend::Modes& modes) const;
+  [[nodiscard]] std::shared_ptr<frontend::ShapeFamily> join(const Entries& alike, const frontend::Captured& captured,
+                                                            const Flat& arguments);
+  void settle(const std::shared_ptr<Entry>& entry, const std::shared_ptr<frontend::ShapeFamily>& family);
+  void after_verification(const Entry& entry, const Flat& arguments);
+  void drop_instances(const Entry* head, bool with_head);
+  void specialise(const std::string& reason);
+  void make_room();
+  [[nodiscard]] bool has_room(const Entries& entries) const;
   void refuse_break(const Entry& entry) const;
 
   const Options options_;
   const std::vector<frontend::NamedModule> modules_;
   const std::string name_;
   frontend::Builder builder_;  ///< used under `building_`
+
+  std::vector<std::shared_ptr<frontend::ShapeFamily>> families_;  ///< under `building_`
+  std::vector<frontend::SizePromise> promises_;                   ///< of sinter::mark_dynamic
+  std::string specialised_;  ///< why sizes stay static: a number that follows from no size; or empty
 
   std::atomic<std::shared_ptr<const Entries>> entries_;
   std::mutex building_;       ///< held by whoever captures, compiles or changes the list

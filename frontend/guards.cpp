@@ -65,6 +65,11 @@ bool Guards::Layout::fits(const c10::TensorImpl& tensor) const {
          tensor.sizes() == c10::IntArrayRef(sizes) && tensor.strides() == c10::IntArrayRef(strides);
 }
 
+bool Guards::Layout::fits_but_for_sizes(const c10::TensorImpl& tensor) const {
+  return keys == keys_of(tensor) && tensor.dtype() == c10::scalarTypeToTypeMeta(dtype) && device == tensor.device() &&
+         tensor.sizes().size() == sizes.size();
+}
+
 void Guards::Layout::misses(const std::string& subject, const c10::TensorImpl& tensor,
                             std::vector<GuardMiss>& out) const {
   const auto now_dtype = c10::typeMetaToScalarType(tensor.dtype());
@@ -118,6 +123,12 @@ Guards::Guards(const detail::Flat& arguments, const Modes& modes, const std::vec
 void Guards::free_moved(const detail::Flat& arguments) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (is_moved(i, arguments)) bound_[i].store(nullptr, std::memory_order_relaxed);
+  }
+}
+
+void Guards::free_as(const Guards& other) {
+  for (size_t i = 0; i < std::min(inputs_.size(), other.inputs_.size()); ++i) {
+    if (other.bound_[i].load(std::memory_order_relaxed) == nullptr) bound_[i].store(nullptr, std::memory_order_relaxed);
   }
 }
 
@@ -177,6 +188,9 @@ std::optional<std::string> Guards::keep_apart() {
 void Guards::add_device() { cuda_device_ = c10::cuda::current_device(); }
 
 Fit Guards::fit(const detail::Flat& arguments, const Modes& modes) const {
+  // What tells entries for several sizes apart first: there may be many.
+  const bool sized = !inputs_.empty() && !arguments.tensors.empty();
+  if (sized && impl(arguments.tensors[0]).sizes() != c10::IntArrayRef(inputs_[0].layout.sizes)) return Fit::none;
   if (!(modes == modes_) || arguments.tensors.size() != inputs_.size()) return Fit::none;
   if (std::string_view(arguments.structure.data(), arguments.structure.size()) != structure_) return Fit::none;
   bool moved = false;
@@ -184,12 +198,26 @@ Fit Guards::fit(const detail::Flat& arguments, const Modes& modes) const {
     if (!input_holds(i, arguments)) return Fit::none;
     moved = moved || is_moved(i, arguments);
   }
-  if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) return Fit::none;
-  const bool rest =
-      gradients_.hold(arguments) && train_flags_.hold() &&
-      std::all_of(states_.begin(), states_.end(), [this](const State& state) { return state_holds(state); });
-  if (!rest) return Fit::none;
+  if (!rest_holds(arguments)) return Fit::none;
   return moved ? Fit::moved : Fit::full;
+}
+
+bool Guards::fit_but_for_sizes(const detail::Flat& arguments, const Modes& modes) const {
+  if (!(modes == modes_) || arguments.tensors.size() != inputs_.size()) return false;
+  if (std::string_view(arguments.structure.data(), arguments.structure.size()) != structure_) return false;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const auto& tensor = impl(arguments.tensors[i]);
+    if (!inputs_[i].layout.fits_but_for_sizes(tensor) || tensor.requires_grad() != inputs_[i].requires_grad)
+      return false;
+    if (!sharing_holds(i, arguments) || lies_in_state(tensor)) return false;
+  }
+  return rest_holds(arguments);
+}
+
+bool Guards::rest_holds(const detail::Flat& arguments) const {
+  if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) return false;
+  return gradients_.hold(arguments) && train_flags_.hold() &&
+         std::all_of(states_.begin(), states_.end(), [this](const State& state) { return state_holds(state); });
 }
 
 bool Guards::input_holds(size_t index, const detail::Flat& arguments) const {

@@ -52,10 +52,14 @@ class Guards {
   void add_device();
 
   [[nodiscard]] Fit fit(const detail::Flat& arguments, const Modes& modes) const;
+  /// True when nothing fails but sizes, strides and alignment of arguments; ranks are equal.
+  [[nodiscard]] bool fit_but_for_sizes(const detail::Flat& arguments, const Modes& modes) const;
   /// Frees the arguments that lie in other memory than those of the first capture: a second capture has shown that
   /// the program does the same with them. Thread-safe.
   void free_moved(const detail::Flat& arguments);
   void free_all();
+  /// Frees the arguments that are free in `other`, guards of the same program for other sizes.
+  void free_as(const Guards& other);
   /// True when an argument that is still bound lies in the given tensor's storage.
   [[nodiscard]] bool is_bound_to(const at::Tensor& tensor) const;
   /// True when these guards can never hold again: state is gone or was replaced.
@@ -81,6 +85,7 @@ class Guards {
 
     explicit Layout(const c10::TensorImpl& tensor);
     [[nodiscard]] bool fits(const c10::TensorImpl& tensor) const;
+    [[nodiscard]] bool fits_but_for_sizes(const c10::TensorImpl& tensor) const;
     void misses(const std::string& subject, const c10::TensorImpl& tensor, std::vector<GuardMiss>& out) const;
     [[nodiscard]] std::string text() const;
   };
@@ -104,6 +109,7 @@ class Guards {
     [[nodiscard]] bool holds_as_read(const c10::TensorImpl& now) const;
   };
 
+  [[nodiscard]] bool rest_holds(const detail::Flat& arguments) const;
   [[nodiscard]] bool input_holds(size_t index, const detail::Flat& arguments) const;
   [[nodiscard]] bool sharing_holds(size_t index, const detail::Flat& arguments) const;
   [[nodiscard]] bool lies_in_state(const c10::TensorImpl& tensor) const;

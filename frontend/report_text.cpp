@@ -71,6 +71,16 @@ std::string work_line(const EntryReport& entry) {
   return line + "\n";
 }
 
+std::string dynamic_lines(const EntryReport& entry) {
+  std::string lines;
+  for (const auto& symbol : entry.dynamic) lines += fmt::format("  dynamic   {}\n", symbol);
+  if (entry.instantiations == 0) return lines;
+  return lines + fmt::format("  shapes    {} without a capture, {:.2f} ms each, {} built for them\n",
+                             entry.instantiations,
+                             1e3 * entry.instantiation_seconds / static_cast<double>(entry.instantiations),
+                             plural(entry.built_for_instantiations, "kernel", "kernels"));
+}
+
 std::string memory_line(const EntryReport& entry) {
   const auto& memory = entry.memory;
   auto line = fmt::format("  memory    arena {}", bytes(memory.arena_bytes));
@@ -155,6 +165,7 @@ std::string entry_text(const EntryReport& entry, size_t number) {
     text += fmt::format("  because   {} was {}, is {}\n", miss.guard, miss.was, miss.is);
   }
   text += fmt::format("  calls     {} replayed, {} through ATen\n", entry.replays, entry.eager_calls);
+  text += dynamic_lines(entry);
   if (!entry.phases.empty()) text += compile_line(entry);
   if (!entry.kernels.empty()) text += cache_line(entry);
   if (entry.compiled) text += work_line(entry) + memory_line(entry);

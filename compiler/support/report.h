@@ -80,10 +80,14 @@ struct EntryReport {
   std::vector<std::string> notes;  ///< "launched directly: aten::multinomial cannot be recorded"
   std::string internal_error;      ///< message and artifact of a kept InternalError
   MemoryRecord memory;
-  int64_t graphs = 0;          ///< CUDA Graphs replayed per call
-  int64_t captured_calls = 0;  ///< ATen calls of one eager call that do work (views left out)
-  int64_t replays = 0;         ///< calls answered by the executable
-  int64_t eager_calls = 0;     ///< calls that ran through ATen
+  std::vector<std::string> dynamic;      ///< sizes that may change: "s0: size[0] of input 0"; docs/dynamic-shapes.md
+  int64_t instantiations = 0;            ///< shapes that got a plan without running the callable
+  double instantiation_seconds = 0;      ///< all of them together
+  int64_t built_for_instantiations = 0;  ///< kernels that none of the shapes before had
+  int64_t graphs = 0;                    ///< CUDA Graphs replayed per call
+  int64_t captured_calls = 0;            ///< ATen calls of one eager call that do work (views left out)
+  int64_t replays = 0;                   ///< calls answered by the executable
+  int64_t eager_calls = 0;               ///< calls that ran through ATen
 
   void add_phase(const std::string& phase, double seconds);
   [[nodiscard]] KernelOrigins kernel_origins() const;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,11 @@ struct Options {
   /// Compute what depends on state alone (a folded weight) once per entry instead of in every call. Promises that
   /// nothing writes to parameters and buffers after the first call.
   bool freeze = false;
+
+  /// Whether sizes of arguments may change from call to call without a compilation each. Left out: a size that changes
+  /// becomes dynamic where every number of the program follows from it. True: the same, and the first shape is compiled
+  /// for other sizes too, so that the second builds no kernels. False: every shape is compiled for itself.
+  std::optional<bool> dynamic = std::nullopt;
 
   /// For callables that close over modules: their names in reports, and modules whose train() and eval() are watched.
   /// A single module may have an empty name: its parts are then named without a prefix. Not for callables that are

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -160,6 +161,15 @@ class Compiled {
 
   std::shared_ptr<State> state_;
 };
+
+/// Promises that a size of the arguments in this tensor's place changes from call to call within [min, max], and that
+/// the program does the same for all of these sizes: they are compiled together as soon as a second size was seen, and
+/// no size in the range is looked into first. A call outside of the range throws UserError when it would be compiled.
+/// Negative dims count from the end. Throws UserError when the tensor has no such dim, its size is not in the range, or
+/// the range holds less than two sizes from 2 on. The mark goes with the tensor, not with its copies. Thread-safe for
+/// different tensors.
+void mark_dynamic(const at::Tensor& tensor, int64_t dim, int64_t min = 2,
+                  int64_t max = std::numeric_limits<int64_t>::max());
 
 /// Compiles a `torch::nn` module (a holder or a shared pointer to one), a lambda or a function. Nothing is compiled
 /// before the first call.

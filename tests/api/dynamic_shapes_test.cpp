@@ -1,0 +1,315 @@
+#include <ATen/ops/cat.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/softmax.h>
+#include <torch/nn/modules/normalization.h>
+
+#include <algorithm>
+#include <random>
+
+#include "api_test.h"
+
+/// Sizes that change from call to call.
+namespace sinter::test {
+namespace {
+
+using DynamicShapes = Api;
+
+class GpuDynamicShapes : public Api {
+ public:
+  void SetUp() override {
+    if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+    at::globalContext().setAllowTF32CuDNN(false);
+  }
+};
+
+struct MlpImpl : torch::nn::Module {
+  MlpImpl()
+      : in(register_module("in", torch::nn::Linear(24, 48))), out(register_module("out", torch::nn::Linear(48, 10))) {}
+  at::Tensor forward(const at::Tensor& x) { return at::sigmoid(out->forward(erf_gelu(in->forward(x)))) * 2; }
+  torch::nn::Linear in, out;
+};
+TORCH_MODULE(Mlp);
+
+/// Halves height and width twice, once by a stride and once by a pooling, and adds a path around a convolution.
+struct PyramidImpl : torch::nn::Module {
+  PyramidImpl()
+      : first(register_module("first", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3).stride(2).padding(1)))),
+        second(register_module("second", torch::nn::Conv2d(torch::nn::Conv2dOptions(8, 8, 3).padding(1)))),
+        norm(register_module("norm", torch::nn::BatchNorm2d(8))),
+        head(register_module("head", torch::nn::Linear(8, 5))) {}
+  at::Tensor forward(const at::Tensor& x) {
+    const auto wide = at::max_pool2d(at::relu(norm->forward(first->forward(x))), 3, 2, 1);
+    const auto deep = at::relu(second->forward(wide) + wide);
+    return head->forward(deep.mean({2, 3}));
+  }
+  torch::nn::Conv2d first, second;
+  torch::nn::BatchNorm2d norm;
+  torch::nn::Linear head;
+};
+TORCH_MODULE(Pyramid);
+
+/// One block of a decoder: heads are split by view and transpose, scores are of size length by length.
+struct AttentionImpl : torch::nn::Module {
+  AttentionImpl()
+      : norm(register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({16})))),
+        qkv(register_module("qkv", torch::nn::Linear(16, 48))),
+        out(register_module("out", torch::nn::Linear(16, 16))) {}
+  at::Tensor forward(const at::Tensor& x) {
+    const auto batch = x.size(0);
+    const auto length = x.size(1);
+    const auto heads = qkv->forward(norm->forward(x)).view({batch, length, 3, 4, 4}).permute({2, 0, 3, 1, 4});
+    const auto scores = at::softmax(at::matmul(heads[0] * 0.5, heads[1].transpose(-2, -1)), -1);
+    const auto mixed = at::matmul(scores, heads[2]).transpose(1, 2).reshape({batch, length, 16});
+    return x + erf_gelu(out->forward(mixed));
+  }
+  torch::nn::LayerNorm norm;
+  torch::nn::Linear qkv, out;
+};
+TORCH_MODULE(Attention);
+
+/// Sizes from `first` to `last` in an order that repeats itself from run to run.
+std::vector<int64_t> shuffled(int64_t first, int64_t last) {
+  std::vector<int64_t> sizes;
+  for (int64_t size = first; size <= last; ++size) sizes.push_back(size);
+  std::shuffle(sizes.begin(), sizes.end(), std::mt19937(1));  // NOLINT: the same order every time
+  return sizes;
+}
+
+/// Captures that were compiled.
+int64_t compilations(const Report& report) {
+  return std::count_if(report.entries.begin(), report.entries.end(), [](const auto& entry) { return entry.compiled; });
+}
+
+bool has_note(const Report& report, const std::string& part) {
+  return std::ranges::any_of(report.notes, [&](const auto& note) { return note.find(part) != std::string::npos; });
+}
+
+const EntryReport& dynamic_entry(const Report& report) {
+  const auto found = std::ranges::find_if(report.entries, [](const auto& entry) { return !entry.dynamic.empty(); });
+  if (found == report.entries.end()) throw std::runtime_error("no dynamic entry in\n" + report.text());
+  return *found;
+}
+
+/// Calls a compiled model once for each input and compares with eager; gives the report.
+template <class Model, class Inputs>
+Report serve(Model& model, Options options, const std::vector<int64_t>& sizes, Inputs&& input, at::Device device) {
+  model->eval();
+  model->to(device);
+  auto fast = compile(model, std::move(options));
+  for (const int64_t size : sizes) {
+    const at::Tensor x = input(size).to(device);
+    const auto outcome = same(fast(x), model->forward(x));
+    if (!outcome) {
+      ADD_FAILURE() << size << ": " << outcome.message() << "\n" << fast.report();
+      break;
+    }
+  }
+  return fast.report();
+}
+
+void expect_served(const Report& report, int64_t calls) {
+  EXPECT_LE(compilations(report), 3) << report;
+  EXPECT_GE(replays(report) * 100, calls * 95) << report;
+  EXPECT_TRUE(unbroken(report));
+}
+
+void a_thousand_batch_sizes(at::Device device, Mode mode) {
+  Mlp model;
+  const auto report =
+      serve(model, {.mode = mode}, shuffled(2, 1001), [](int64_t b) { return at::randn({b, 24}); }, device);
+  expect_served(report, 1000);
+  EXPECT_EQ(dynamic_entry(report).signature, "f32[s0,24]");
+  EXPECT_EQ(dynamic_entry(report).dynamic, std::vector<std::string>{"s0: size[0] of input 0"});
+  EXPECT_LE(dynamic_entry(report).built_for_instantiations, 2) << report;
+}
+
+TEST_F(DynamicShapes, a_thousand_batch_sizes_take_at_most_three_compilations) {
+  a_thousand_batch_sizes(at::kCPU, Mode::Default);
+}
+
+void four_hundred_lengths(at::Device device) {
+  Attention model;
+  const auto report = serve(model, {}, shuffled(2, 401), [](int64_t s) { return at::randn({2, s, 16}); }, device);
+  EXPECT_LE(compilations(report), 3) << report;
+  EXPECT_GE(replays(report), 360) << report;
+  EXPECT_EQ(dynamic_entry(report).signature, "f32[2,s0,16]");
+}
+
+TEST_F(DynamicShapes, lengths_of_a_sequence_take_at_most_three_compilations) { four_hundred_lengths(at::kCPU); }
+
+void spatial_sizes(at::Device device) {
+  Pyramid model;
+  const auto report =
+      serve(model, {}, shuffled(16, 95), [](int64_t s) { return at::randn({2, 3, s, s + s % 5}); }, device);
+  EXPECT_LE(compilations(report), 3) << report;
+  EXPECT_GE(replays(report), 40) << report;
+  EXPECT_EQ(dynamic_entry(report).signature, "f32[2,3,s0,s1]");
+}
+
+TEST_F(DynamicShapes, heights_and_widths_of_images_follow_the_rounding_of_strides_and_poolings) {
+  spatial_sizes(at::kCPU);
+}
+
+TEST_F(DynamicShapes, a_frozen_weight_is_computed_once_for_all_sizes) {
+  Pyramid model;
+  const auto report =
+      serve(model, {.freeze = true}, shuffled(2, 60), [](int64_t b) { return at::randn({b, 3, 16, 16}); }, at::kCPU);
+  EXPECT_LE(compilations(report), 3) << report;
+  EXPECT_GE(replays(report), 40) << report;
+}
+
+TEST_F(DynamicShapes, sizes_0_and_1_are_compiled_for_themselves) {
+  Mlp model;
+  auto fast = compile(model);
+  for (int round = 0; round < 3; ++round) {
+    for (const int64_t batch : {1, 0, 7, 20, 33, 1, 64, 0, 5}) {
+      const auto x = at::randn({batch, 24});
+      ASSERT_TRUE(same(fast(x), model->forward(x))) << batch << fast.report();
+    }
+  }
+  EXPECT_EQ(compilations(fast.report()), 4) << "0, 1, the first other size, and all others" << fast.report();
+}
+
+TEST_F(DynamicShapes, a_program_that_branches_on_a_size_is_never_replayed_wrongly) {
+  const auto program = [](const at::Tensor& x) { return x.size(0) % 2 == 0 ? x * 2 : at::relu(x) + 1; };
+  auto fast = compile(program);
+  for (const int64_t size : shuffled(2, 60)) {
+    const auto x = at::randn({size, 8});
+    ASSERT_TRUE(same(fast(x), program(x))) << size << fast.report();
+  }
+  EXPECT_TRUE(has_note(fast.report(), "every shape is compiled for itself")) << fast.report();
+}
+
+TEST_F(DynamicShapes, a_number_that_follows_from_no_size_is_named_and_specialised) {
+  const auto program = [](const at::Tensor& x) { return x * (1.0 / std::sqrt(static_cast<double>(x.size(0)))); };
+  auto fast = compile(program);
+  for (const int64_t size : {4, 9, 16, 25}) {
+    const auto x = at::randn({size, 8});
+    ASSERT_TRUE(same(fast(x), program(x)));
+  }
+  const auto report = fast.report();
+  EXPECT_EQ(compilations(report), 4);
+  EXPECT_TRUE(has_note(report, "aten::mul")) << report;
+}
+
+TEST_F(DynamicShapes, two_arguments_share_the_sizes_that_are_equal_in_every_call) {
+  auto fast = compile([](const at::Tensor& x, const at::Tensor& y) { return erf_gelu(x) + at::sigmoid(y); });
+  for (const int64_t size : {4, 6, 9, 12, 15, 17, 64, 100, 101, 102, 103}) {
+    const auto x = at::randn({size, 5});
+    const auto y = at::randn({size, 5});
+    ASSERT_TRUE(same(fast(x, y), erf_gelu(x) + at::sigmoid(y)));
+  }
+  EXPECT_EQ(dynamic_entry(fast.report()).dynamic,
+            std::vector<std::string>{"s0: size[0] of input 0, size[0] of input 1"});
+  const auto x = at::randn({7, 5});
+  const auto y = at::randn({1, 5});
+  ASSERT_TRUE(same(fast(x, y), erf_gelu(x) + at::sigmoid(y))) << "no member: they differ";
+}
+
+TEST_F(DynamicShapes, strides_are_part_of_the_range) {
+  auto fast = compile(erf_gelu);
+  for (const int64_t size : {4, 6, 9, 12, 15, 17, 23, 30}) {
+    const auto x = at::randn({size, size + 3});
+    ASSERT_TRUE(same(fast(x), erf_gelu(x)));
+    ASSERT_TRUE(same(fast(x.t()), erf_gelu(x.t())));
+    const auto part = at::randn({size, 40}).slice(1, 0, size);
+    ASSERT_TRUE(same(fast(part), erf_gelu(part))) << size << fast.report();
+  }
+}
+
+TEST_F(DynamicShapes, results_that_are_views_of_an_argument_stay_views) {
+  auto fast = compile([](const at::Tensor& x) { return std::tuple(x.slice(0, 1).t(), x + 1); });
+  for (const int64_t size : {4, 6, 9, 12, 15, 17, 18, 5, 8, 13}) {
+    const auto x = at::randn({size, 3});
+    const auto [view, sum] = fast(x);
+    ASSERT_TRUE(view.is_alias_of(x));
+    ASSERT_TRUE(same(view, x.slice(0, 1).t())) << size;
+    ASSERT_TRUE(same(sum, x + 1));
+  }
+  EXPECT_GE(replays(fast.report()), 1) << fast.report();
+}
+
+TEST_F(DynamicShapes, writes_to_an_argument_are_made_for_every_size) {
+  auto fast = compile([](at::Tensor x) { return x.add_(1).slice(0, 0, 2).mul_(3); });
+  for (const int64_t size : {4, 6, 9, 12, 15, 17, 18, 5, 8, 13, 4, 6, 9}) {
+    auto x = at::randn({size, 3});
+    auto want = x.clone();
+    fast(x);
+    want.add_(1).slice(0, 0, 2).mul_(3);
+    ASSERT_TRUE(same(x, want)) << size << fast.report();
+  }
+}
+
+TEST_F(DynamicShapes, a_parameter_that_is_replaced_is_seen_by_every_size) {
+  Mlp model;
+  auto fast = compile(model);
+  for (const int64_t batch : shuffled(2, 40)) fast(at::randn({batch, 24}));
+  model->out->weight = at::randn({10, 48});
+  for (const int64_t batch : shuffled(2, 40)) {
+    const auto x = at::randn({batch, 24});
+    ASSERT_TRUE(same(fast(x), model->forward(x))) << batch;
+  }
+}
+
+TEST_F(DynamicShapes, without_the_option_every_shape_is_compiled_for_itself) {
+  auto fast = compile(erf_gelu, {.dynamic = false});
+  for (const int64_t size : {4, 6, 9, 12}) fast(at::randn({size, 5}));
+  EXPECT_EQ(compilations(fast.report()), 4);
+}
+
+TEST_F(DynamicShapes, with_the_option_the_second_shape_builds_no_kernels) {
+  auto fast = compile([](const at::Tensor& x) { return erf_gelu(x) * 1.375; }, {.dynamic = true});
+  fast(at::randn({40, 50}));
+  fast(at::randn({60, 50}));
+  const auto report = fast.report();
+  ASSERT_EQ(report.entries.size(), 2);
+  EXPECT_EQ(report.entries[1].kernel_origins().built, 0) << report;
+}
+
+TEST_F(DynamicShapes, a_promised_range_is_replayed_from_the_third_shape_on) {
+  auto fast = compile(erf_gelu);
+  auto first = at::randn({40, 50});
+  mark_dynamic(first, 0, 2, 512);
+  fast(first);
+  fast(at::randn({60, 50}));
+  for (const int64_t size : {2, 511, 7, 300}) {
+    const auto x = at::randn({size, 50});
+    ASSERT_TRUE(same(fast(x), erf_gelu(x)));
+  }
+  EXPECT_EQ(dynamic_entry(fast.report()).instantiations, 4) << fast.report();
+  EXPECT_THROW(fast(at::randn({513, 50})), UserError);
+}
+
+TEST_F(DynamicShapes, a_promise_that_cannot_hold_is_refused) {
+  const auto x = at::randn({40, 50});
+  EXPECT_THROW(mark_dynamic(x, 2), UserError);
+  EXPECT_THROW(mark_dynamic(x, 0, 50, 60), UserError);
+  EXPECT_THROW(mark_dynamic(x, 0, 40, 40), UserError);
+  EXPECT_THROW(mark_dynamic(at::Tensor(), 0), UserError);
+  EXPECT_NO_THROW(mark_dynamic(x, -1));
+}
+
+TEST_F(GpuDynamicShapes, a_thousand_batch_sizes_take_at_most_three_compilations) {
+  a_thousand_batch_sizes(at::Device(at::kCUDA, 0), Mode::Default);
+}
+
+TEST_F(GpuDynamicShapes, sizes_that_come_again_are_recorded_as_graphs) {
+  Mlp model;
+  std::vector<int64_t> sizes;
+  for (int round = 0; round < 4; ++round) {
+    for (const int64_t size : shuffled(2, 40)) sizes.push_back(size);
+  }
+  const auto report = serve(
+      model, {.mode = Mode::ReduceOverhead}, sizes, [](int64_t b) { return at::randn({b, 24}); },
+      at::Device(at::kCUDA, 0));
+  expect_served(report, 0);
+}
+
+TEST_F(GpuDynamicShapes, lengths_of_a_sequence_take_at_most_three_compilations) {
+  four_hundred_lengths(at::Device(at::kCUDA, 0));
+}
+
+TEST_F(GpuDynamicShapes, heights_and_widths_of_images) { spatial_sizes(at::Device(at::kCUDA, 0)); }
+
+}  // namespace
+}  // namespace sinter::test
