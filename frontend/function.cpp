@@ -127,6 +127,7 @@ bool Function::replay_or_run(Entry& entry, const Flat& arguments, const Program&
                       .reason = error.what(),
                       .hint = "this is a bug in Sinter"},
                      error.what());
+    if (entry.head() != nullptr) specialise_if_idle(error.what());
     if (half_written) throw;
   }
   replay.tensors.clear();

@@ -67,6 +67,8 @@ class Function {
   void after_verification(const Entry& entry, const Flat& arguments);
   void drop_instances(const Entry* head, bool with_head);
   void specialise(const std::string& reason);
+  /// The same from outside of `building_`, unless another thread builds: then a later failure will.
+  void specialise_if_idle(const std::string& reason);
   void make_room();
   [[nodiscard]] bool has_room(const Entries& entries) const;
   void refuse_break(const Entry& entry) const;

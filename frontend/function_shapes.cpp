@@ -129,6 +129,11 @@ void Function::specialise(const std::string& reason) {
   families_.clear();
 }
 
+void Function::specialise_if_idle(const std::string& reason) {
+  const std::unique_lock lock(building_, std::try_to_lock);
+  if (lock) specialise(reason);
+}
+
 bool Function::has_room(const Entries& entries) const {
   size_t instances = 0;
   size_t buffers = 0;

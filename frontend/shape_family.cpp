@@ -50,6 +50,12 @@ bool differs_below_two(const Trace& first, const Trace& second) {
   return false;
 }
 
+/// Of sizes from 2 on: the number of bits, and the bit after the first.
+size_t magnitude(int64_t size) {
+  const auto bits = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(size)));
+  return 2 * bits + static_cast<size_t>(size >> (bits - 2) & 1);
+}
+
 Trace with_graph(const Trace& trace, ir::Graph graph) {
   Trace other = trace;
   other.graph = std::move(graph);
@@ -81,8 +87,8 @@ std::vector<int64_t> sample_sizes(const ir::SymbolicGraph& graph, size_t sample)
 }  // namespace
 
 void Coverage::add(int64_t size) {
-  widths_ |= uint64_t{1} << std::bit_width(static_cast<uint64_t>(size));
-  remainders_ |= uint64_t{1} << (size % 8);
+  magnitudes_.set(magnitude(size));
+  remainders_.set(static_cast<size_t>(size % 8));
 }
 
 void Coverage::add_range(int64_t min, int64_t max) { ranges_.emplace_back(min, max); }
@@ -91,7 +97,7 @@ bool Coverage::contains(int64_t size) const {
   for (const auto& [min, max] : ranges_) {
     if (min <= size && size <= max) return true;
   }
-  return (widths_ >> std::bit_width(static_cast<uint64_t>(size)) & 1) != 0 && (remainders_ >> (size % 8) & 1) != 0;
+  return magnitudes_.test(magnitude(size)) && remainders_.test(static_cast<size_t>(size % 8));
 }
 
 ShapeFamily::ShapeFamily(Trace trace, ir::SymbolicGraph graph, std::vector<ir::Numbers> samples)

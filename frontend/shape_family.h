@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,8 +17,8 @@
 
 namespace sinter::frontend {
 
-/// Which sizes of a symbol captures have shown: of which order of magnitude, and odd or even, multiples of 4, of 8.
-/// Programs that branch on a size do so at a threshold or by a remainder.
+/// Which sizes of a symbol captures have shown: of which order of magnitude (between powers of two, lower or upper
+/// half), and with which remainder by 8. Programs that branch on a size do so at a threshold or by a remainder.
 class Coverage {
  public:
   void add(int64_t size);
@@ -27,8 +28,8 @@ class Coverage {
 
  private:
   std::vector<std::pair<int64_t, int64_t>> ranges_;
-  uint64_t widths_ = 0;      ///< bit n: a size of n bits
-  uint64_t remainders_ = 0;  ///< bit n: a size that leaves n, divided by 8
+  std::bitset<128> magnitudes_;  ///< two for each number of bits
+  std::bitset<8> remainders_;
 };
 
 /// Calls that differ in sizes of arguments, and whose captures are one graph with other numbers. Used by one thread at

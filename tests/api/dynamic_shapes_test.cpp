@@ -219,14 +219,14 @@ TEST_F(DynamicShapes, strides_are_part_of_the_range) {
 
 TEST_F(DynamicShapes, results_that_are_views_of_an_argument_stay_views) {
   auto fast = compile([](const at::Tensor& x) { return std::tuple(x.slice(0, 1).t(), x + 1); });
-  for (const int64_t size : {4, 6, 9, 12, 15, 17, 18, 5, 8, 13}) {
+  for (const int64_t size : shuffled(4, 60)) {
     const auto x = at::randn({size, 3});
     const auto [view, sum] = fast(x);
     ASSERT_TRUE(view.is_alias_of(x));
     ASSERT_TRUE(same(view, x.slice(0, 1).t())) << size;
     ASSERT_TRUE(same(sum, x + 1));
   }
-  EXPECT_GE(replays(fast.report()), 1) << fast.report();
+  EXPECT_GE(replays(fast.report()), 20) << fast.report();
 }
 
 TEST_F(DynamicShapes, writes_to_an_argument_are_made_for_every_size) {
