@@ -266,7 +266,8 @@ std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& 
   if (auto text = difference(first.trace, again.trace)) return text;
   if (auto text = gradient_difference(first.trace.gradients, again.trace.gradients)) return text;
   if (first.structure != again.structure) return "the result has another structure or other scalars in it";
-  if (options_.verify.every() < 1 || first.random || !first.plan->written.empty()) return std::nullopt;
+  const bool has_effects = first.random || !first.plan->written.empty() || !first.trace.gradients.empty();
+  if (options_.verify.every() < 1 || has_effects) return std::nullopt;
   detail::Replay replay;
   if (!entry.replay(arguments, replay)) return std::nullopt;
   return result_difference(again.results, {replay.tensors.begin(), replay.tensors.end()});
