@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "frontend/break_cost.h"
 #include "sinter/report.h"
 
 namespace sinter {
@@ -77,6 +78,10 @@ static void to_json(json& out, const EntryReport& entry) {
          {"captured_calls", entry.captured_calls},
          {"replays", entry.replays},
          {"eager_calls", entry.eager_calls}};
+  for (size_t i = 0; i < entry.breaks.size(); ++i) {
+    const auto cost = cost_of(entry, entry.breaks[i]);
+    out["breaks"][i]["cost"] = {{"launched_calls", cost.launched_calls}, {"waits", cost.waits}};
+  }
 }
 
 std::string Report::json() const {

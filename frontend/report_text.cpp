@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "frontend/break_cost.h"
 #include "sinter/report.h"
 
 namespace sinter {
@@ -148,11 +149,20 @@ std::string verification_lines(const EntryReport& entry) {
   return lines;
 }
 
-std::string break_lines(const GraphBreak& found) {
+/// "            cost: at least 12 ATen calls a call, each launched on its own, and 1 wait for the GPU"
+std::string cost_line(const BreakCost& cost) {
+  if (cost.launched_calls + cost.waits == 0) return {};
+  auto line = fmt::format("            cost: at least {} a call, each launched on its own",
+                          plural(cost.launched_calls, "ATen call", "ATen calls"));
+  if (cost.waits > 0) line += fmt::format(", and {} for the GPU", plural(cost.waits, "wait", "waits"));
+  return line + "\n";
+}
+
+std::string break_lines(const EntryReport& entry, const GraphBreak& found) {
   auto line = fmt::format("  break     {}", name(found.code));
   if (!found.op.empty()) line += "  " + found.op;
   if (!found.where.empty()) line += "  " + found.where;
-  line += "\n            " + found.reason + "\n";
+  line += "\n            " + found.reason + "\n" + cost_line(cost_of(entry, found));
   if (!found.hint.empty()) line += "            try: " + found.hint + "\n";
   return line;
 }
@@ -171,7 +181,7 @@ std::string entry_text(const EntryReport& entry, size_t number) {
   if (entry.compiled) text += work_line(entry) + memory_line(entry);
   if (!entry.guards.empty()) text += guard_line(entry);
   text += kernel_lines(entry) + extern_lines(entry) + verification_lines(entry);
-  for (const auto& found : entry.breaks) text += break_lines(found);
+  for (const auto& found : entry.breaks) text += break_lines(entry, found);
   if (!entry.internal_error.empty()) text += fmt::format("  error     {}\n", entry.internal_error);
   for (const auto& note : entry.notes) text += fmt::format("  note      {}\n", note);
   return text;
