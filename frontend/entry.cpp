@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
 
+#include "compiler/support/planted.h"
 #include "frontend/convert.h"
 #include "frontend/tensor_memory.h"
 
@@ -27,6 +28,7 @@ class FrameLease {
 
 /// Raises the version of every tensor the plan wrote, as operators that write do.
 void note_writes(const Replayable& work, const detail::Flat& arguments) {
+  if (planted(Bug::version_not_raised)) return;
   for (const BufferId written : work.plan->written) {
     const Buffer& buffer = work.plan->buffers[written.index];
     const bool input = buffer.kind == BufferKind::input;
@@ -37,28 +39,14 @@ void note_writes(const Replayable& work, const detail::Flat& arguments) {
 
 }  // namespace
 
-FramePool::~FramePool() {
-  for (auto& slot : spare_) delete slot.load(std::memory_order_acquire);
-}
-
 std::unique_ptr<TorchFrame> FramePool::take(const TorchHost& host) {
-  for (auto& slot : spare_) {
-    if (slot.load(std::memory_order_relaxed) == nullptr) continue;
-    if (auto* frame = slot.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<TorchFrame>(frame);
-  }
-  return host.make_torch_frame();
+  auto frame = spare_.take();
+  return frame != nullptr ? std::move(frame) : host.make_torch_frame();
 }
 
 void FramePool::give(std::unique_ptr<TorchFrame> frame) {
   frame->clear();
-  for (auto& slot : spare_) {
-    TorchFrame* free_slot = nullptr;
-    if (!slot.compare_exchange_strong(free_slot, frame.get(), std::memory_order_release, std::memory_order_relaxed)) {
-      continue;
-    }
-    frame.release();  // NOLINT(bugprone-unused-return-value): the slot owns it now
-    return;
-  }
+  spare_.give(std::move(frame));
 }
 
 int64_t Entry::arrive() {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -14,23 +13,19 @@
 #include "frontend/host_torch.h"
 #include "frontend/outputs.h"
 #include "runtime/executable.h"
+#include "runtime/spare_pool.h"
 
 namespace sinter::frontend {
 
 /// Frames between calls, so that no call allocates one. Thread-safe, lock-free; holds no tensors.
 class FramePool {
  public:
-  FramePool() = default;
-  FramePool(const FramePool&) = delete;
-  FramePool& operator=(const FramePool&) = delete;
-  ~FramePool();
-
   [[nodiscard]] std::unique_ptr<TorchFrame> take(const TorchHost& host);
   /// Clears the frame and keeps it for a later call.
   void give(std::unique_ptr<TorchFrame> frame);
 
  private:
-  std::array<std::atomic<TorchFrame*>, 8> spare_{};
+  runtime::SparePool<TorchFrame, 8> spare_;
 };
 
 /// What an entry replays.

@@ -27,6 +27,14 @@ dev_sanitize() {
   ctest --preset sanitize -j 2
 }
 
+# What several threads share, under the thread sanitizer.
+dev_threads() {
+  dev_setup
+  configure threads
+  cmake --build --preset threads --target thread_tests
+  ctest --preset threads -L threads
+}
+
 dev_demo() {
   dev_build
   build/release/bin/sinter demo "$@"
