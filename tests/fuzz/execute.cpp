@@ -34,8 +34,9 @@ void push(const Tensor& tensor, const Drawing& drawing) {
   tensor.copy_(tensor.to(at::kDouble) * noise.to(tensor.device()));
 }
 
-Tensor argument(const Source& source, const std::vector<Tensor>& earlier, int shape, Session& session) {
-  if (source.shares < 0) return draw(source, shape, session);
+Tensor argument(Source source, const std::vector<Tensor>& earlier, const Call& call, Session& session) {
+  if (call.turned && source.shares < 0 && source.place == Place::dense) source.place = Place::transposed;
+  if (source.shares < 0) return draw(source, call.shape, session);
   const Tensor& base = earlier[source.shares];
   if (source.place == Place::transposed && base.dim() > 1) return base.transpose(0, -1);
   if (source.place == Place::offset && base.dim() > 0 && base.size(0) > 1) return base.narrow(0, 1, base.size(0) - 1);
@@ -107,6 +108,30 @@ void make_world(const Program& program, World& world, Session& session, const Dr
   if (program.mode != Mode::step || parameters.empty()) return;
   world.optimizer = std::make_shared<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.1).momentum(0.9));
 }
+
+/// What operators have written, as autograd sees it.
+class Versions {
+ public:
+  Versions(const std::vector<Tensor>& inputs, const World& world) {
+    for (const auto& tensor : inputs) add(tensor);
+    for (const auto& [name, tensor] : world.state) add(tensor);
+  }
+
+  /// Which of them were written since, by number.
+  [[nodiscard]] std::string raised() const {
+    std::string text;
+    for (size_t i = 0; i < before_.size(); ++i) {
+      const auto& [tensor, version] = before_[i];
+      if (!tensor->is_inference() && tensor->_version() != version) text += std::to_string(i) + " ";
+    }
+    return text;
+  }
+
+ private:
+  void add(const Tensor& tensor) { before_.emplace_back(&tensor, tensor.is_inference() ? 0 : tensor._version()); }
+
+  std::vector<std::pair<const Tensor*, int64_t>> before_;  ///< pointers: references would be seen by guards
+};
 
 }  // namespace
 
@@ -184,12 +209,17 @@ void run(const Program& program, Session& session, const Drawing& drawing) {
     if (inputs.empty() || !program.keeps_inputs) {
       inputs.clear();
       for (const auto& source : program.inputs) {
-        inputs.push_back(argument(source, inputs, next.shape, session));
+        inputs.push_back(argument(source, inputs, next, session));
         if (source.shares < 0 && source.place != Place::expanded) push(inputs.back(), drawing);
       }
     }
+    for (Tensor& input : inputs) {
+      if (input.is_floating_point() && input.is_leaf()) input.set_requires_grad(next.gradient);
+    }
+    const Versions versions(inputs, world);
     const c10::InferenceMode inference(program.mode == Mode::inference);
     f(inputs, next.scale);
+    session.show("tensors written", versions.raised());
   }
 }
 

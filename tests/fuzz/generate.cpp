@@ -114,6 +114,7 @@ class Generator {
     reads_ = dice_.percent(12);
     draws_ = dice_.percent(12);
     changes_ = dice_.percent(20);
+    scales_ = dice_.percent(12);
     const at::AutoGradMode grad(program_.mode == Mode::grad || program_.mode == Mode::step);
     const c10::InferenceMode inference(program_.mode == Mode::inference);
     make_inputs();
@@ -246,6 +247,7 @@ class Generator {
       case 'p':
         return dice_.among({0.5, 1.5, 2.0, 3.0});
       default:
+        if (scales_ && dice_.percent(50)) return kScale;
         return dice_.among({-1.25, -0.5, 0.1, 0.5, 1.0, 2.0});
     }
   }
@@ -376,18 +378,29 @@ class Generator {
     if (differentiable) program_.outputs[0] = *differentiable;
   }
 
+  /// What may happen between two calls and make a difference to this program.
+  std::vector<Event> events() const {
+    std::vector<Event> list;
+    if (!program_.state.empty()) list = {Event::update_state, Event::replace_state};
+    if (program_.modules.empty()) return list;
+    list.insert(list.end(), {Event::train, Event::eval, Event::update_parameters, Event::write_data,
+                             Event::replace_parameter, Event::replace_parameter});
+    return list;
+  }
+
   void make_calls() {
     const int64_t count = 5 + dice_.below(5);
-    const bool eventful = dice_.percent(45);
-    const bool scales = dice_.percent(10);
+    const auto possible = events();
+    const bool eventful = !possible.empty() && dice_.percent(65);
+    const bool turns = dice_.percent(10);
+    const bool differentiates = program_.mode == Mode::grad && !program_.keeps_inputs && dice_.percent(50);
     for (int64_t i = 0; i < count; ++i) {
       Call next;
-      if (eventful && i > 0 && dice_.percent(35)) {
-        next.before = dice_.among({Event::train, Event::eval, Event::update_state, Event::replace_state,
-                                   Event::update_parameters, Event::write_data, Event::replace_parameter});
-      }
+      if (eventful && i > 1 && dice_.percent(35)) next.before = dice_.among(possible);
       if (changes_ && i > 0 && dice_.percent(50)) next.shape = dice_.among({1, 2, 5});
-      next.scale = scales ? dice_.among({1.0, 1.5}) : 1.5;
+      next.scale = scales_ ? dice_.among({1.0, 1.5}) : 1.5;
+      next.turned = turns && dice_.percent(50);
+      next.gradient = differentiates && i > 2 && dice_.percent(50);
       program_.calls.push_back(next);
     }
   }
@@ -404,6 +417,7 @@ class Generator {
   bool reads_ = false;    ///< on the host
   bool draws_ = false;    ///< random numbers
   bool changes_ = false;  ///< shapes
+  bool scales_ = false;   ///< the scalar argument changes
 };
 
 }  // namespace

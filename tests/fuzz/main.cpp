@@ -26,6 +26,7 @@ struct Settings {
   std::string device = "cpu";
   std::string report;
   bool print = false;
+  bool shrinks = true;
 };
 
 /// What the processes tell each other: the seed that each of them is at.
@@ -40,7 +41,7 @@ Summary run_share(const Settings& settings, uint64_t from, volatile uint64_t& at
   const uint64_t end = settings.seed + static_cast<uint64_t>(settings.programs);
   for (uint64_t seed = from; seed < end; seed += static_cast<uint64_t>(settings.jobs)) {
     at_seed = seed;
-    run_seed(seed, at::Device(settings.device), summary);
+    run_seed(seed, at::Device(settings.device), summary, settings.shrinks);
   }
   return summary;
 }
@@ -134,6 +135,7 @@ int main(int argc, char** argv) {
   app.add_option("--device", settings.device, "cpu or cuda");
   app.add_option("--report", settings.report, "file for the report as JSON");
   app.add_flag("--print", settings.print, "print the programs instead of running them");
+  app.add_flag("!--no-shrink", settings.shrinks, "print programs that fail as they are");
   CLI11_PARSE(app, argc, argv);
   if (settings.print) {
     for (int64_t i = 0; i < settings.programs; ++i) {

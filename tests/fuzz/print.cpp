@@ -134,9 +134,10 @@ class Printer {
     return fresh(source, sizes);
   }
 
-  std::string argument(size_t index, int shape) const {
-    const auto& source = program_.inputs[index];
-    if (source.shares < 0) return drawn(source, shape);
+  std::string argument(size_t index, const Call& call) const {
+    auto source = program_.inputs[index];
+    if (call.turned && source.shares < 0 && source.place == Place::dense) source.place = Place::transposed;
+    if (source.shares < 0) return drawn(source, call.shape) + (call.gradient ? ".requires_grad_()" : "");
     const auto base = "x" + std::to_string(source.shares);
     if (source.place == Place::transposed) return base + ".transpose(0, -1)";
     if (source.place == Place::offset) return fmt::format("{0}.narrow(0, 1, {0}.size(0) - 1)", base);
@@ -221,8 +222,7 @@ class Printer {
     if (!again) {
       if (!program_.keeps_inputs) line("{");
       std::vector<std::string> names;
-      for (size_t i = 0; i < program_.inputs.size(); ++i)
-        line(fmt::format("Tensor x{} = {};", i, argument(i, call.shape)));
+      for (size_t i = 0; i < program_.inputs.size(); ++i) line(fmt::format("Tensor x{} = {};", i, argument(i, call)));
     }
     std::vector<std::string> names;
     for (size_t i = 0; i < program_.inputs.size(); ++i) names.push_back("x" + std::to_string(i));

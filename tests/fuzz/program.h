@@ -68,8 +68,10 @@ enum class Event {
 
 struct Call {
   Event before = Event::none;
-  int shape = 0;     ///< 1: arguments whose first dimension changes have another size
-  double scale = 1;  ///< the scalar argument
+  int shape = 0;          ///< 1: arguments whose first dimension changes have another size
+  double scale = 1;       ///< the scalar argument
+  bool turned = false;    ///< dense arguments get other strides
+  bool gradient = false;  ///< arguments require gradients
 };
 
 /// Under which modes the calls run.

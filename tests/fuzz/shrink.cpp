@@ -117,8 +117,10 @@ class Steps {
     for (size_t i = 0; i < program_.calls.size(); ++i) {
       const auto plain = [i](Program& next) {
         auto& call = next.calls[i];
-        if (call.before == Event::none && call.shape == 0 && call.scale == 1.5) return false;
-        call = {.before = Event::none, .shape = 0, .scale = 1.5};
+        if (call.before == Event::none && call.shape == 0 && call.scale == 1.5 && !call.turned && !call.gradient) {
+          return false;
+        }
+        call = Call{.scale = 1.5};
         return true;
       };
       if (changed(plain)) return true;

@@ -92,7 +92,7 @@ Summary Summary::from_json(const std::string& text) {
   return out;
 }
 
-void run_seed(uint64_t seed, at::Device device, Summary& summary) {
+void run_seed(uint64_t seed, at::Device device, Summary& summary, bool shrinks) {
   const auto program = generate(seed, device);
   const auto finding = check(program, device);
   summary.add(finding);
@@ -104,8 +104,8 @@ void run_seed(uint64_t seed, at::Device device, Summary& summary) {
       return false;  // names what was left out
     }
   };
-  const auto small = shrink(program, fails);
-  summary.failures.push_back({seed, check(small, device).difference, to_cpp(small)});
+  const auto small = shrinks ? shrink(program, fails) : program;
+  summary.failures.push_back({seed, shrinks ? check(small, device).difference : finding.difference, to_cpp(small)});
 }
 
 }  // namespace sinter::test::fuzz

@@ -39,7 +39,7 @@ struct Summary {
   [[nodiscard]] static Summary from_json(const std::string& text);
 };
 
-/// Generates, runs and judges the program of one seed; a program that fails is shrunk.
-void run_seed(uint64_t seed, at::Device device, Summary& summary);
+/// Generates, runs and judges the program of one seed. With `shrinks`, a program that fails is made smaller.
+void run_seed(uint64_t seed, at::Device device, Summary& summary, bool shrinks = true);
 
 }  // namespace sinter::test::fuzz
