@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "compiler/compile.h"
+#include "compiler/support/planted.h"
 #include "frontend/compare.h"
 #include "frontend/compile_times.h"
 #include "frontend/convert.h"
@@ -260,6 +261,7 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
 std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& again,
                                                   const detail::Flat& arguments) const {
   const auto& first = entry.replayable();
+  if (planted(Bug::verification_sees_nothing)) return std::nullopt;
   if (const auto& graph_break = again.trace.graph_break) {
     return std::string(name(graph_break->code)) + " " + graph_break->op + ": " + graph_break->reason;
   }

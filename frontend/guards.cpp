@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler/support/planted.h"
 #include "frontend/convert.h"
 #include "frontend/tensor_memory.h"
 
@@ -62,7 +63,8 @@ Guards::Layout::Layout(const c10::TensorImpl& tensor)
 
 bool Guards::Layout::fits(const c10::TensorImpl& tensor) const {
   return keys == keys_of(tensor) && tensor.dtype() == c10::scalarTypeToTypeMeta(dtype) && device == tensor.device() &&
-         tensor.sizes() == c10::IntArrayRef(sizes) && tensor.strides() == c10::IntArrayRef(strides);
+         tensor.sizes() == c10::IntArrayRef(sizes) &&
+         (tensor.strides() == c10::IntArrayRef(strides) || planted(Bug::strides_not_guarded));
 }
 
 bool Guards::Layout::fits_but_for_sizes(const c10::TensorImpl& tensor) const {
@@ -192,7 +194,8 @@ Fit Guards::fit(const detail::Flat& arguments, const Modes& modes) const {
   const bool sized = !inputs_.empty() && !arguments.tensors.empty();
   if (sized && impl(arguments.tensors[0]).sizes() != c10::IntArrayRef(inputs_[0].layout.sizes)) return Fit::none;
   if (!(modes == modes_) || arguments.tensors.size() != inputs_.size()) return Fit::none;
-  if (std::string_view(arguments.structure.data(), arguments.structure.size()) != structure_) return Fit::none;
+  const std::string_view structure(arguments.structure.data(), arguments.structure.size());
+  if (structure != structure_ && !planted(Bug::scalars_not_guarded)) return Fit::none;
   bool moved = false;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (!input_holds(i, arguments)) return Fit::none;
@@ -223,7 +226,8 @@ bool Guards::rest_holds(const detail::Flat& arguments) const {
 bool Guards::input_holds(size_t index, const detail::Flat& arguments) const {
   const auto& input = inputs_[index];
   const auto& tensor = impl(arguments.tensors[index]);
-  if (!input.layout.fits(tensor) || tensor.requires_grad() != input.requires_grad) return false;
+  if (!input.layout.fits(tensor)) return false;
+  if (tensor.requires_grad() != input.requires_grad && !planted(Bug::gradients_not_guarded)) return false;
   if ((address_of(tensor) & static_cast<uintptr_t>(input.alignment - 1)) != 0) return false;
   return sharing_holds(index, arguments) && !lies_in_state(tensor);
 }
@@ -251,6 +255,7 @@ bool Guards::State::holds_as_read(const c10::TensorImpl& now) const {
 }
 
 bool Guards::state_holds(const State& state) const {
+  if (planted(Bug::stale_weight)) return true;
   if (state.tensor.use_count() < state.references) return false;
   const auto& tensor = *state.tensor._unsafe_get_target();
   return reinterpret_cast<const void*>(address_of(tensor)) == state.address && state.layout.fits(tensor) &&

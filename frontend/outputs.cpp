@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/planted.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
@@ -114,6 +115,7 @@ void OutputRules::collect(TorchFrame& frame, const detail::Flat& arguments, std:
         break;
       case How::argument_view:
         replay.tensors.push_back(view(*arguments.tensors[rule.index], rule.sizes, rule.strides, rule.offset));
+        if (planted(Bug::alias_missed)) replay.tensors.back() = at::clone(replay.tensors.back());
         break;
       case How::state_view:
         replay.tensors.push_back(view(lock(states[rule.index].tensor), rule.sizes, rule.strides, rule.offset));

@@ -1,4 +1,5 @@
 #include "compiler/passes/exact.h"
+#include "compiler/support/planted.h"
 
 #include <algorithm>
 #include <array>
@@ -78,7 +79,7 @@ bool holds_exactly(DType to, DType from) {
 bool is_commutative(std::string_view op) {
   constexpr std::array<std::string_view, 8> ops = {"add", "mul", "maximum",     "minimum",
                                                    "eq",  "ne",  "bitwise_and", "bitwise_or"};
-  return std::find(ops.begin(), ops.end(), op) != ops.end();
+  return std::find(ops.begin(), ops.end(), op) != ops.end() || (planted(Bug::operands_swapped) && op == "sub");
 }
 
 const ValueId* unchanged_operand(const Graph& graph, const Node& node) {

@@ -8,6 +8,7 @@
 #include "compiler/passes/pointwise.h"
 #include "compiler/passes/rewriter.h"
 #include "compiler/support/errors.h"
+#include "compiler/support/planted.h"
 
 namespace sinter::passes {
 namespace {
@@ -229,7 +230,7 @@ void Functionalizer::write_back(NodeId id) {
   if (!node.as<Input>() && !node.as<State>()) return;
   const ValueId leaf = leaves_[node.results[0].index];
   ValueId current = current_[node.results[0].index];
-  if (current == leaf) return;
+  if (current == leaf || planted(Bug::write_back_lost)) return;
   const Type type = rewrite_.next().type(leaf);  // what was written through a view that covers it has that view's type
   if (rewrite_.next().type(current) != type) {
     current = rewrite_.add(View{0}, {{current}}, type, old_.producer(node.results[0]).scope);

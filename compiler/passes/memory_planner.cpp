@@ -8,6 +8,7 @@
 #include "compiler/passes/frozen.h"
 #include "compiler/passes/view_source.h"
 #include "compiler/support/errors.h"
+#include "compiler/support/planted.h"
 
 namespace sinter::passes {
 
@@ -277,7 +278,7 @@ void MemoryPlanner::add_kernel_result(ValueId value, const Node& node, size_t ou
   if (in_arena) {
     memory.buffer = add_buffer({BufferKind::arena, type, 0, 0, {}});
     memory.chunk = static_cast<uint32_t>(chunks_.size());
-    chunks_.push_back({bytes_of_type(type), position_, memory.last, 0});
+    chunks_.push_back({bytes_of_type(type), position_, planted(Bug::memory_freed_early) ? position_ : memory.last, 0});
     chunk_buffers_.emplace_back(memory.chunk, memory.buffer.index);
   } else {
     memory.buffer = add_buffer({kept ? BufferKind::frozen : BufferKind::output, type, 0, 0, {}});
