@@ -110,7 +110,7 @@ const Row all_rows[] = {
     {Kind::view, "xB", EXPRESSION(t[0].expand_as(t[1]))},
     {Kind::view, "xdd", EXPRESSION(t[0].diagonal(0, n[0], n[1]))},
     {Kind::view, "xd", EXPRESSION(t[0].chunk(2, n[0]).back())},
-    {Kind::view, "xd", EXPRESSION(t[0].unbind(n[0]).front())},
+    {Kind::view, "xd", EXPRESSION(t[0].unbind(n[0]).at(0))},
     {Kind::view, "xdn", EXPRESSION(t[0].unfold(n[0], n[1], 1))},
     {Kind::view, "xd", EXPRESSION(t[0].movedim(n[0], 0))},
     {Kind::view, "xd", EXPRESSION(t[0].flatten(0, n[0]))},
