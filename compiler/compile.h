@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "compiler/ir/graph.h"
+#include "compiler/ir/verify.h"
 #include "compiler/plan.h"
 #include "compiler/support/device_info.h"
 #include "compiler/support/options.h"
@@ -17,13 +18,14 @@ struct CompileOptions {
   bool freeze = false;
   bool generic_sizes = false;  ///< kernels take sizes as parameters, so that other sizes mostly have the same text
   DeviceInfo device;
+  ir::Stage stage = ir::Stage::captured;  ///< of the graph: captured or functional
   /// Known alignment, in bytes, of each input, state and content tensor's address, by index; 16 where absent.
   std::vector<int64_t> input_alignment;
   std::vector<int64_t> state_alignment;
 };
 
-/// Captured graph to plan: runs the pipeline, lowers fused regions, generates their text. Adds a phase per pass.
-/// Throws InternalError naming the pass, with the IR that went in saved to a file.
+/// Captured or functional graph to plan: runs the pipeline, lowers fused regions, generates their text. Adds a phase
+/// per pass. Throws InternalError naming the pass, with the IR that went in saved to a file.
 [[nodiscard]] Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report);
 
 }  // namespace sinter

@@ -38,6 +38,15 @@ std::optional<GraphBreak> break_of(const Captured& captured) {
                       .hint = "return tensors, scalars, strings, or tuples, vectors, maps and optionals of them"};
   }
   if (captured.trace.graph_break) return captured.trace.graph_break;
+  const auto changes = [](const GradientSlot& slot) { return slot.read || slot.after != GradientSlot::After::kept; };
+  const auto& gradients = captured.trace.gradients;
+  if (!captured.trace.reads.empty() && std::any_of(gradients.begin(), gradients.end(), changes)) {
+    return GraphBreak{.code = BreakCode::host_read,
+                      .op = {},
+                      .where = {},
+                      .reason = "changes gradients and reads a tensor on the host",
+                      .hint = "read the value after the compiled call"};
+  }
   for (const auto& result : captured.results) {
     if (!is_plain(result)) {
       return GraphBreak{.code = BreakCode::unsupported_op,
@@ -95,6 +104,14 @@ std::string describe(const InternalError& error) {
   std::string text = error.what();
   if (!error.artifact().empty()) text += " (saved: " + error.artifact() + ")";
   return text;
+}
+
+GraphBreak unstable(int64_t call, const std::string& difference) {
+  return {.code = BreakCode::unstable,
+          .op = {},
+          .where = {},
+          .reason = "call " + std::to_string(call) + " did something else than the first one: " + difference,
+          .hint = "pass what changes as an argument"};
 }
 
 GraphBreak compile_failed(const InternalError& error) {
@@ -203,16 +220,67 @@ void Builder::finish(Entry& entry, Captured captured, const detail::Flat& argume
   if (reason || options_.verify == Verify::off) entry.guards().free_all();
   if (reason) return entry.turn_eager(std::move(*reason));
   try {
-    const bool generic_sizes = join && join(captured);
-    compile(entry, std::move(captured), arguments, generic_sizes, like);
-  } catch (const InternalError& error) {
-    if (options_.strict) throw;
-    entry.turn_eager(compile_failed(error), describe(error));
+    if (captured.trace.reads.empty()) {
+      const bool generic_sizes = join && join(captured);
+      compile(entry, std::move(captured), arguments, generic_sizes, like);
+    } else {
+      compile_paths(entry, std::move(captured), arguments);
+    }
   } catch (const std::exception& error) {
-    const InternalError wrapped("compile", error.what());
-    if (options_.strict) throw wrapped;
-    entry.turn_eager(compile_failed(wrapped), describe(wrapped));
+    keep_failure(entry, error);
   }
+}
+
+/// A failure of Sinter's own: thrown under Options::strict, else told in the report of an entry that runs as eager
+/// runs.
+void Builder::keep_failure(Entry& entry, const std::exception& error) const {
+  const auto* internal = dynamic_cast<const InternalError*>(&error);
+  const InternalError kept = internal != nullptr ? *internal : InternalError("compile", error.what());
+  if (options_.strict) throw kept;
+  entry.turn_eager(compile_failed(kept), describe(kept));
+}
+
+void Builder::compile_paths(Entry& entry, Captured captured, const detail::Flat& arguments) const {
+  captured.trace.graph.name = identifier(function_);
+  auto course = std::make_shared<Course>(std::move(captured.trace), std::move(captured.structure), captured.results,
+                                         arguments, Modes::current());
+  if (course->shares_state) return entry.turn_eager(*course->shares_state);
+  if (options_.verify == Verify::off) course->guards.free_all();
+  entry.guards().free_all();  // every course minds its own
+  auto paths = std::make_unique<Paths>(options_, entry.guards().alignments());
+  if (paths->add(std::move(course), captured.results, arguments, Modes::current()).difference)
+    throw InternalError("paths", "a first course has a forerunner");
+  entry.install(std::move(paths));
+}
+
+void Builder::extend(Entry& entry, int64_t call, const detail::Flat& arguments, const Modes& modes,
+                     const detail::Program& program) {
+  auto again = capture_program(arguments, program);
+  entry.count_eager();
+  const PhaseTime phase{"verify", again.trace.seconds};
+  add_compile_times(function_, {&phase, 1});
+  if (auto reason = break_of(again)) return entry.turn_eager(std::move(*reason));
+  Paths::Added added;
+  if (again.trace.reads.empty()) {
+    added = {.known = true, .difference = "it reads nothing to the host"};
+  } else {
+    try {
+      again.trace.graph.name = identifier(function_);
+      auto course =
+          std::make_shared<Course>(std::move(again.trace), std::move(again.structure), again.results, arguments, modes);
+      if (course->shares_state) return entry.turn_eager(*course->shares_state);
+      if (options_.verify == Verify::off) course->guards.free_all();
+      added = entry.paths()->add(std::move(course), again.results, arguments, modes);
+    } catch (const std::exception& error) {
+      return keep_failure(entry, error);
+    }
+  }
+  if (!added.known) return;
+  entry.add_verification({.call = call,
+                          .seconds = phase.seconds,
+                          .equal = !added.difference,
+                          .difference = added.difference.value_or("")});
+  if (added.difference) entry.turn_eager(unstable(call, *added.difference));
 }
 
 void Builder::compile(Entry& entry, Captured captured, const detail::Flat& arguments, bool generic_sizes,
@@ -265,6 +333,7 @@ std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& 
   if (const auto& graph_break = again.trace.graph_break) {
     return std::string(name(graph_break->code)) + " " + graph_break->op + ": " + graph_break->reason;
   }
+  if (!again.trace.reads.empty()) return "it reads tensors to the host";
   if (auto text = difference(first.trace, again.trace)) return text;
   if (auto text = gradient_difference(first.trace.gradients, again.trace.gradients)) return text;
   if (first.structure != again.structure) return "the result has another structure or other scalars in it";
@@ -297,11 +366,7 @@ std::shared_ptr<Entry> Builder::verify(Entry& entry, int64_t call, Fit fit, cons
     return nullptr;
   }
   entry.guards().free_all();
-  entry.turn_eager({.code = BreakCode::unstable,
-                    .op = {},
-                    .where = {},
-                    .reason = "call " + std::to_string(call) + " did something else than the first one: " + *text,
-                    .hint = "pass what changes as an argument"});
+  entry.turn_eager(unstable(call, *text));
   return nullptr;
 }
 

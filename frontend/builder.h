@@ -47,6 +47,12 @@ class Builder {
   [[nodiscard]] std::shared_ptr<Entry> verify(Entry& entry, int64_t call, Fit fit, const detail::Flat& arguments,
                                               const Modes& modes, const detail::Program& program);
 
+  /// Runs the program again for an entry of paths, which a call left: compares what it does with the recorded course
+  /// that read the same, or adds a course. The entry turns eager where the program contradicts itself or breaks. Throws
+  /// InternalError under Options::strict when compiling fails.
+  void extend(Entry& entry, int64_t call, const detail::Flat& arguments, const Modes& modes,
+              const detail::Program& program);
+
   /// Where the program threw when it ran last: module path and source place; empty when it did not.
   [[nodiscard]] const std::string& failed_at() const { return failed_at_; }
 
@@ -58,6 +64,8 @@ class Builder {
               const Entry* like) const;
   void compile(Entry& entry, Captured captured, const detail::Flat& arguments, bool generic_sizes,
                const Entry* like) const;
+  void compile_paths(Entry& entry, Captured captured, const detail::Flat& arguments) const;
+  void keep_failure(Entry& entry, const std::exception& error) const;
   [[nodiscard]] std::optional<std::string> difference_of(Entry& entry, const Captured& again,
                                                          const detail::Flat& arguments) const;
 

@@ -13,6 +13,7 @@
 #include "compiler/ir/graph.h"
 #include "compiler/support/errors.h"
 #include "frontend/gradients.h"
+#include "frontend/host_read.h"
 
 namespace sinter::frontend {
 
@@ -45,6 +46,7 @@ struct Trace {
   std::vector<StateSlot> states;
   std::vector<ContentSlot> contents;
   std::vector<GradientSlot> gradients;    ///< none where the program neither took gradients nor looked at any
+  std::vector<HostRead> reads;            ///< in order: the graph holds for what they gave, and for nothing else
   std::vector<c10::IValue> opaques;       ///< arguments the IR cannot describe, by ir::Opaque index
   std::optional<GraphBreak> graph_break;  ///< set: the graph is incomplete and must not be compiled
   double seconds = 0;

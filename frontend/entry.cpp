@@ -3,52 +3,9 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
 
-#include "compiler/support/planted.h"
 #include "frontend/convert.h"
-#include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
-namespace {
-
-/// A frame taken from a pool for the length of one call.
-class FrameLease {
- public:
-  FrameLease(FramePool& pool, const TorchHost& host) : pool_(pool), frame_(pool.take(host)) {}
-  FrameLease(const FrameLease&) = delete;
-  FrameLease& operator=(const FrameLease&) = delete;
-  ~FrameLease() { pool_.give(std::move(frame_)); }
-
-  TorchFrame& operator*() const { return *frame_; }
-  TorchFrame* operator->() const { return frame_.get(); }
-
- private:
-  FramePool& pool_;
-  std::unique_ptr<TorchFrame> frame_;
-};
-
-/// Raises the version of every tensor the plan wrote, as operators that write do.
-void note_writes(const Replayable& work, const detail::Flat& arguments) {
-  if (planted(Bug::version_not_raised)) return;
-  for (const BufferId written : work.plan->written) {
-    const Buffer& buffer = work.plan->buffers[written.index];
-    const bool input = buffer.kind == BufferKind::input;
-    const at::Tensor tensor = input ? *arguments.tensors[buffer.index] : lock(work.trace.states[buffer.index].tensor);
-    if (tensor.defined() && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
-  }
-}
-
-}  // namespace
-
-std::unique_ptr<TorchFrame> FramePool::take(const TorchHost& host) {
-  auto frame = spare_.take();
-  return frame != nullptr ? std::move(frame) : host.make_torch_frame();
-}
-
-void FramePool::give(std::unique_ptr<TorchFrame> frame) {
-  frame->clear();
-  spare_.give(std::move(frame));
-}
-
 int64_t Entry::arrive() {
   const int64_t call = counts_->calls.fetch_add(1, std::memory_order_relaxed) + 1;
   last_call_.store(call, std::memory_order_relaxed);
@@ -69,6 +26,12 @@ void Entry::change_record(const std::function<void(EntryReport&)>& change) {
 
 void Entry::install(std::unique_ptr<Replayable> replayable) {
   replayable_ = std::move(replayable);
+  record_.compiled = true;
+  compiled_.store(true, std::memory_order_release);
+}
+
+void Entry::install(std::unique_ptr<Paths> paths) {
+  paths_ = std::move(paths);
   record_.compiled = true;
   compiled_.store(true, std::memory_order_release);
 }
@@ -99,11 +62,11 @@ bool Entry::replay(const detail::Flat& arguments, detail::Replay& replay) {
     if (!work.plan->written.empty() && !frame->writing()) return false;
     throw;
   }
-  note_writes(work, inputs);
+  note_writes(*work.plan, inputs.tensors, work.trace.states);
   work.outputs.collect(*frame, inputs, work.trace.states, replay);
   assign_gradients(work.trace.gradients, arguments, replay);
   replay.structure = work.structure;
-  counts_->replays.fetch_add(1, std::memory_order_relaxed);
+  count_replay();
   return true;
 }
 
@@ -118,6 +81,7 @@ EntryReport Entry::report() const {
   auto report = record_;
   report.replays = counts_->replays.load(std::memory_order_relaxed);
   report.eager_calls = counts_->eager.load(std::memory_order_relaxed);
+  if (paths_ != nullptr) paths_->add_to(report);
   return report;
 }
 

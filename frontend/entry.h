@@ -9,24 +9,13 @@
 #include "compiler/plan.h"
 #include "compiler/support/report.h"
 #include "frontend/capture.h"
+#include "frontend/frame_pool.h"
 #include "frontend/guards.h"
-#include "frontend/host_torch.h"
 #include "frontend/outputs.h"
+#include "frontend/paths.h"
 #include "runtime/executable.h"
-#include "runtime/spare_pool.h"
 
 namespace sinter::frontend {
-
-/// Frames between calls, so that no call allocates one. Thread-safe, lock-free; holds no tensors.
-class FramePool {
- public:
-  [[nodiscard]] std::unique_ptr<TorchFrame> take(const TorchHost& host);
-  /// Clears the frame and keeps it for a later call.
-  void give(std::unique_ptr<TorchFrame> frame);
-
- private:
-  runtime::SparePool<TorchFrame, 8> spare_;
-};
 
 /// What an entry replays.
 struct Replayable {
@@ -37,12 +26,6 @@ struct Replayable {
   OutputRules outputs;
   std::string structure;  ///< of the result
   bool random = false;    ///< draws from a generator, so two runs differ
-};
-
-/// A plan failed after it had begun to write inputs or state: the call can be neither finished nor run again.
-class HalfWritten : public InternalError {
- public:
-  explicit HalfWritten(const InternalError& error) : InternalError(error) {}
 };
 
 /// Calls of an entry. Entries of one program for several sizes share one.
@@ -63,11 +46,16 @@ class Entry {
 
   /// Makes the entry replay. Called once, before other threads see the entry.
   void install(std::unique_ptr<Replayable> replayable);
+  /// Makes the entry follow recorded courses. Called once, before other threads see the entry.
+  void install(std::unique_ptr<Paths> paths);
+  /// Those of an entry whose program reads tensors on the host; null for others, which are `replayable`.
+  [[nodiscard]] Paths* paths() const { return paths_.get(); }
   /// From here on, calls run as eager runs them.
   void turn_eager(GraphBreak reason, const std::string& internal_error = {});
 
   /// Counts a call that arrived; gives its number, the call that made the entry being number 1.
   int64_t arrive();
+  void count_replay() { counts_->replays.fetch_add(1, std::memory_order_relaxed); }
   void count_eager() { counts_->eager.fetch_add(1, std::memory_order_relaxed); }
   /// Number of the last call that arrived.
   [[nodiscard]] int64_t last_call() const { return last_call_.load(std::memory_order_relaxed); }
@@ -102,6 +90,7 @@ class Entry {
   Guards guards_;
   std::atomic<bool> compiled_{false};
   std::unique_ptr<Replayable> replayable_;
+  std::unique_ptr<Paths> paths_;
   FramePool frames_;
   std::shared_ptr<CallCounts> counts_ = std::make_shared<CallCounts>();
   std::atomic<int64_t> last_call_{1};

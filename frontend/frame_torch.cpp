@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/planted.h"
 #include "frontend/convert.h"
 #include "frontend/tensor_memory.h"
 
@@ -281,6 +282,16 @@ void TorchFrame::set_result(const ExternCall& call, size_t position, const at::T
   at::Tensor expected_layout = empty(shape);
   expected_layout.copy_(tensor);
   set(index, std::move(expected_layout));
+}
+
+void note_writes(const Plan& plan, std::span<const at::Tensor* const> inputs, std::span<const StateSlot> states) {
+  if (planted(Bug::version_not_raised)) return;
+  for (const BufferId written : plan.written) {
+    const Buffer& buffer = plan.buffers[written.index];
+    const bool input = buffer.kind == BufferKind::input;
+    const at::Tensor tensor = input ? *inputs[buffer.index] : lock(states[buffer.index].tensor);
+    if (tensor.defined() && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+  }
 }
 
 }  // namespace sinter::frontend

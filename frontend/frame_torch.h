@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/plan.h"
+#include "compiler/support/errors.h"
 #include "frontend/capture.h"
 #include "frontend/extern_call.h"
 #include "runtime/host.h"
@@ -80,6 +81,15 @@ class TorchFrame final : public runtime::Frame {
   void* arena_data_ = nullptr;
   bool writing_ = false;
   torch::jit::Stack stack_;
+};
+
+/// Raises the version of every tensor the plan wrote, as operators that write do.
+void note_writes(const Plan& plan, std::span<const at::Tensor* const> inputs, std::span<const StateSlot> states);
+
+/// A plan failed after it had begun to write inputs or state: the call can be neither finished nor run again.
+class HalfWritten : public InternalError {
+ public:
+  explicit HalfWritten(const InternalError& error) : InternalError(error) {}
 };
 
 }  // namespace sinter::frontend

@@ -28,6 +28,9 @@ void check(const Options& options, bool is_module) {
     throw UserError("verify: a period of " + std::to_string(options.verify.every()) +
                     " calls; say n >= 1, sinter::Verify::automatic or sinter::Verify::off");
   }
+  if (options.max_paths < 1) {
+    throw UserError("max_paths: " + std::to_string(options.max_paths) + " courses; say at least 1");
+  }
   if (is_module && !options.modules.empty()) {
     throw UserError("modules: the callable is a module itself; leave the option out, or compile a lambda");
   }
@@ -87,6 +90,7 @@ bool Function::answer(const Found& found, const Flat& arguments, const frontend:
   auto& entry = *found.entry;
   const auto number = entry.arrive();
   if (!entry.compiled()) return run_eagerly(entry, program);
+  if (entry.paths() != nullptr) return follow(entry, number, arguments, modes, program, replay);
   const bool moved = found.fit == frontend::Fit::moved;
   if ((moved || is_due(number)) && verify(found, number, arguments, modes, program)) return false;
   return moved ? run_eagerly(entry, program) : replay_or_run(entry, arguments, program, replay);
@@ -115,20 +119,57 @@ bool Function::verify(const Found& found, int64_t call, const Flat& arguments, c
   return true;
 }
 
+bool Function::follow(Entry& entry, int64_t call, const Flat& arguments, const frontend::Modes& modes,
+                      const Program& program, Replay& replay) {
+  using Answer = frontend::Paths::Answer;
+  auto answer = Answer::eager;
+  try {
+    answer = entry.paths()->follow(arguments, modes, [this](int64_t number) { return is_due(number); }, replay);
+  } catch (const InternalError& error) {
+    keep_failure(entry, error);
+  }
+  if (answer == Answer::replayed) {
+    entry.count_replay();
+    return true;
+  }
+  if (answer == Answer::record && extend(entry, call, arguments, modes, program)) return false;
+  if (answer == Answer::full) refuse(*entry.paths()->limit());
+  replay.tensors.clear();
+  return run_eagerly(entry, program);
+}
+
+bool Function::extend(Entry& entry, int64_t call, const Flat& arguments, const frontend::Modes& modes,
+                      const Program& program) {
+  const std::unique_lock lock(building_, std::try_to_lock);
+  if (!lock || !entry.compiled()) return false;
+  try {
+    builder_.extend(entry, call, arguments, modes, program);
+  } catch (...) {
+    note_failure();
+    throw;
+  }
+  refuse_break(entry);
+  return true;
+}
+
+/// A plan that failed: the entry runs as eager runs from here on. Throws the error on where the call cannot run again.
+void Function::keep_failure(Entry& entry, const InternalError& error) const {
+  if (options_.strict) throw error;
+  entry.turn_eager({.code = BreakCode::compile_failed,
+                    .op = {},
+                    .where = error.where(),
+                    .reason = error.what(),
+                    .hint = "this is a bug in Sinter"},
+                   error.what());
+  if (const auto* half_written = dynamic_cast<const frontend::HalfWritten*>(&error)) throw *half_written;
+}
+
 bool Function::replay_or_run(Entry& entry, const Flat& arguments, const Program& program, Replay& replay) {
   try {
     if (entry.replay(arguments, replay)) return true;
   } catch (const InternalError& error) {
-    const bool half_written = dynamic_cast<const frontend::HalfWritten*>(&error) != nullptr;
-    if (options_.strict) throw;
-    entry.turn_eager({.code = BreakCode::compile_failed,
-                      .op = {},
-                      .where = error.where(),
-                      .reason = error.what(),
-                      .hint = "this is a bug in Sinter"},
-                     error.what());
+    keep_failure(entry, error);
     if (entry.head() != nullptr) specialise_if_idle(error.what());
-    if (half_written) throw;
   }
   replay.tensors.clear();
   return run_eagerly(entry, program);
@@ -220,13 +261,16 @@ void Function::retire(const Entry& entry, const std::string& note) {
 
 void Function::refuse_break(const Entry& entry) const {
   if (!options_.fullgraph || entry.compiled()) return;
-  const auto graph_break = entry.first_break();
-  if (!graph_break) return;
-  auto text = name_ + ": fullgraph: " + sinter::name(graph_break->code);
-  if (!graph_break->op.empty()) text += " " + graph_break->op;
-  if (!graph_break->where.empty()) text += " at " + graph_break->where;
-  text += ": " + graph_break->reason;
-  if (!graph_break->hint.empty()) text += "; " + graph_break->hint;
+  if (const auto reason = entry.first_break()) refuse(*reason);
+}
+
+void Function::refuse(const GraphBreak& reason) const {
+  if (!options_.fullgraph) return;
+  auto text = name_ + ": fullgraph: " + sinter::name(reason.code);
+  if (!reason.op.empty()) text += " " + reason.op;
+  if (!reason.where.empty()) text += " at " + reason.where;
+  text += ": " + reason.reason;
+  if (!reason.hint.empty()) text += "; " + reason.hint;
   throw UserError(text);
 }
 

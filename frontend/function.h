@@ -47,6 +47,11 @@ class Function {
   [[nodiscard]] bool verify(const Found& found, int64_t call, const Flat& arguments, const frontend::Modes& modes,
                             const Program& program);
   bool miss(const Flat& arguments, const frontend::Modes& modes, const Program& program, Replay& replay);
+  bool follow(Entry& entry, int64_t call, const Flat& arguments, const frontend::Modes& modes, const Program& program,
+              Replay& replay);
+  [[nodiscard]] bool extend(Entry& entry, int64_t call, const Flat& arguments, const frontend::Modes& modes,
+                            const Program& program);
+  void keep_failure(Entry& entry, const InternalError& error) const;
   bool replay_or_run(Entry& entry, const Flat& arguments, const Program& program, Replay& replay);
   bool run_eagerly(Entry& entry, const Program& program) const;
   bool run_unsupported(const std::string& what, const Program& program);
@@ -72,6 +77,7 @@ class Function {
   void make_room();
   [[nodiscard]] bool has_room(const Entries& entries) const;
   void refuse_break(const Entry& entry) const;
+  void refuse(const GraphBreak& reason) const;
 
   const Options options_;
   const std::vector<frontend::NamedModule> modules_;

@@ -47,7 +47,8 @@ Function::Entries Function::alike(const Flat& arguments, const frontend::Modes& 
   if (!options_.dynamic.value_or(true) || !specialised_.empty()) return found;
   const auto entries = entries_.load(std::memory_order_acquire);
   std::ranges::copy_if(*entries, std::back_inserter(found), [&](const auto& entry) {
-    return !is_instance(*entry) && entry->compiled() && entry->guards().fit_but_for_sizes(arguments, modes);
+    return !is_instance(*entry) && entry->compiled() && entry->paths() == nullptr &&
+           entry->guards().fit_but_for_sizes(arguments, modes);
   });
   return found;
 }

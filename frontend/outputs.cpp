@@ -13,15 +13,12 @@
 namespace sinter::frontend {
 namespace {
 
-/// The kind of the buffer whose memory a buffer shows.
-BufferKind root_kind(const Plan& plan, BufferId buffer) {
+/// True where the memory that a buffer shows was there before the call.
+bool is_owned_by_others(const Plan& plan, BufferId buffer, uint32_t own) {
   while (plan.buffers[buffer.index].base.valid()) buffer = plan.buffers[buffer.index].base;
-  return plan.buffers[buffer.index].kind;
-}
-
-bool is_owned_by_others(BufferKind kind) {
-  return kind == BufferKind::input || kind == BufferKind::state || kind == BufferKind::content ||
-         kind == BufferKind::frozen;
+  const Buffer& root = plan.buffers[buffer.index];
+  return (root.kind == BufferKind::input && root.index < own) || root.kind == BufferKind::state ||
+         root.kind == BufferKind::content || root.kind == BufferKind::frozen;
 }
 
 /// A view without a history: results that take part in a graph of gradients are never replayed.
@@ -78,20 +75,20 @@ OutputRules::Rule OutputRules::rule_for(const Trace& trace, size_t index) {
   return rule;
 }
 
-OutputRules::OutputRules(const Trace& captured, const Plan& plan) {
+OutputRules::OutputRules(const Trace& captured, const Plan& plan, uint32_t own) {
   const auto& outputs = captured.graph.outputs;
   if (outputs.size() != plan.outputs.size()) {
     throw InternalError("outputs", "the plan has another number of outputs than the captured graph");
   }
-  for (size_t i = 0; i < outputs.size(); ++i) rules_.push_back(rule_for(captured, plan, i));
+  for (size_t i = 0; i < outputs.size(); ++i) rules_.push_back(rule_for(captured, plan, i, own));
 }
 
-OutputRules::Rule OutputRules::rule_for(const Trace& captured, const Plan& plan, size_t output) {
+OutputRules::Rule OutputRules::rule_for(const Trace& captured, const Plan& plan, size_t output, uint32_t own) {
   if (const auto twin = twin_of(captured, output)) return {.how = How::same, .index = static_cast<uint32_t>(*twin)};
   auto rule = rule_for(captured, output);
   if (rule.how != How::buffer) return rule;
   rule.index = plan.outputs[output].index;
-  if (is_owned_by_others(root_kind(plan, plan.outputs[output]))) rule.how = How::copy;
+  if (is_owned_by_others(plan, plan.outputs[output], own)) rule.how = How::copy;
   for (size_t i = 0; i < output; ++i) {
     if (plan.outputs[i] != plan.outputs[output]) continue;
     const auto& values = captured.graph.outputs;

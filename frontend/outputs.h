@@ -13,7 +13,8 @@ namespace sinter::frontend {
 /// argument that is returned is the caller's own tensor, a view of one is a view of it, and what was fresh is fresh.
 class OutputRules {
  public:
-  OutputRules(const Trace& captured, const Plan& plan);
+  /// Inputs of the plan from `own` on are tensors that the call itself made.
+  OutputRules(const Trace& captured, const Plan& plan, uint32_t own = UINT32_MAX);
 
   /// Appends the results of a finished run.
   void collect(TorchFrame& frame, const detail::Flat& arguments, std::span<const StateSlot> states,
@@ -29,7 +30,7 @@ class OutputRules {
   };
 
   [[nodiscard]] static Rule rule_for(const Trace& captured, size_t output);
-  [[nodiscard]] static Rule rule_for(const Trace& captured, const Plan& plan, size_t output);
+  [[nodiscard]] static Rule rule_for(const Trace& captured, const Plan& plan, size_t output, uint32_t own);
   std::vector<Rule> rules_;
 };
 

@@ -41,6 +41,18 @@ bool sizes_from_data(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments)
   return true;
 }
 
+/// True for a comparison that ATen answers without looking at the data: guards say the same of every call. The CPU
+/// looks for a nan among floats.
+bool known_without_looking(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
+  if (facts.name != "aten::equal") return false;
+  const at::Tensor& a = arguments[0].toTensor();
+  const at::Tensor& b = arguments[1].toTensor();
+  if (a.sizes() != b.sizes()) return true;
+  const bool may_hold_nan = a.is_cpu() && (a.is_floating_point() || a.is_complex());
+  return a.is_alias_of(b) && a.storage_offset() == b.storage_offset() && a.scalar_type() == b.scalar_type() &&
+         a.strides() == b.strides() && !may_hold_nan;
+}
+
 /// The operator's own name: "relu" of "aten::relu_", "add" of "aten::add.Tensor".
 std::string value_hint(const std::string& op) {
   std::string base = op.substr(op.find("::") + 2);
@@ -143,12 +155,10 @@ std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op,
     pending.args.push_back(arg_of(arguments[i], *declared[i].real_type(), encoder, trace_.opaques));
   }
   if (!recording_) return std::nullopt;
+  if (known_without_looking(facts, arguments)) return std::nullopt;
   if (facts.reads_host || sizes_from_data(facts, arguments)) {
-    if (!note_host_read(pending)) {
-      fail(host_read(facts, facts.reads_host ? "reads a tensor to the host" : "the sizes of its result depend on data"),
-           pending.frames, pending.module);
-    }
-    if (!recording_ || facts.reads_host) return std::nullopt;
+    if (!note_host_read(pending)) begin_read(pending);
+    if (!recording_ || (facts.reads_host && !pending.read)) return std::nullopt;
   }
   pending.draws = draws(facts, arguments);
   note_writes(arguments, pending);
@@ -202,16 +212,45 @@ bool Recorder::reseats(const OpFacts& facts, c10::ArrayRef<c10::IValue> argument
 bool Recorder::note_host_read(const Pending& pending) {
   const OpFacts& facts = *pending.facts;
   if (pending.origin.varies || facts.impure || (facts.reads_host && !facts.gives_numbers)) return false;
+  std::vector<Leaf*> state;
   for (const ir::ValueId value : pending.origin.leaves) {
     Leaf* leaf = leaf_of(value);
-    if (!leaf || leaf->is_content || leaf->read_by_host.defined() || leaf->too_large) continue;
-    if (is_written(*leaf)) return false;
-    if (leaf->layout.end_byte() - leaf->layout.begin_byte() > kComparedBytes) {
-      leaf->too_large = located(host_read(facts, "reads a large tensor to the host"), pending.frames, pending.module);
-    } else {
-      leaf->read_by_host = leaf->content.defined() ? leaf->content : copy_of(*leaf->layout.storage, leaf->layout);
-    }
+    if (!leaf || leaf->is_content || leaf->read_by_host.defined()) continue;
+    const bool large = leaf->layout.end_byte() - leaf->layout.begin_byte() > kComparedBytes;
+    if (large || is_written(*leaf)) return false;
+    state.push_back(leaf);
   }
+  for (Leaf* leaf : state) {
+    leaf->read_by_host = leaf->content.defined() ? leaf->content : copy_of(*leaf->layout.storage, leaf->layout);
+  }
+  return true;
+}
+
+/// A read whose outcome decides the course of this very call.
+void Recorder::begin_read(Pending& pending) {
+  const OpFacts& facts = *pending.facts;
+  const bool plain = facts.gives_numbers || (facts.sizes_from_data && facts.mutates.empty() && !facts.reads_host);
+  pending.read = plain && !facts.impure && !facts.random && !effects_;
+  if (pending.read) return;
+  const char* what = !plain ? "reads a tensor to the host"
+                     : effects_
+                         ? "reads a tensor to the host after an operator that may have effects beyond its results"
+                         : "an operator that may have effects beyond its results reads a tensor to the host";
+  fail(host_read(facts, what), pending.frames, pending.module);
+}
+
+/// False when what the read gave cannot be told apart.
+bool Recorder::end_read(const Pending& pending, ir::NodeId node, c10::ArrayRef<c10::IValue> results) {
+  auto outcome = Outcome::of({results.data(), results.size()});
+  const auto& values = trace_.graph.node(node).results;
+  const bool fresh = std::none_of(values.begin(), values.end(),
+                                  [&](ir::ValueId value) { return trace_.graph.value(value).alias.has_value(); });
+  if (!outcome || !fresh) {
+    fail(host_read(*pending.facts, "reads something else than numbers and sizes to the host"), pending.frames,
+         pending.module);
+    return false;
+  }
+  trace_.reads.push_back({node, std::move(*outcome)});
   return true;
 }
 
@@ -306,6 +345,8 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
     call.mutates = pending.mutates;
     call.functional = facts.functional;
   }
+  call.read = pending.read;
+  effects_ = effects_ || facts.impure;
   const ir::NodeId node = trace_.graph.add(std::move(call), std::move(pending.args), std::move(types));
   const std::vector<ir::ValueId> values = trace_.graph.node(node).results;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -316,6 +357,7 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
     origin.add(pending.origin);
     if (pending.draws || facts.impure || !tensors[i].device().is_cpu()) origin.add({.varies = true, .leaves = {}});
   }
+  if (pending.read && !end_read(pending, node, results)) return;
   watch_memory(pending, tensors);
   std::string line = pending.stated ? std::move(pending.stated->line) : std::string();
   places_[node.index] = {std::move(pending.module), std::move(pending.frames), std::move(line)};

@@ -44,6 +44,7 @@ class Recorder : public c10::DebugInfoBase {
     bool reads_cuda = false;
     Origin origin;                   ///< of what the tensor arguments hold
     bool draws = false;              ///< from a generator
+    bool read = false;               ///< by the host, with an outcome that may differ from call to call
     std::vector<ir::ValueId> roots;  ///< of the tensor arguments: whose memory results may be views of
     Frames frames;
     std::optional<StatedPlace> stated;  ///< what the program itself says about where it is
@@ -83,12 +84,11 @@ class Recorder : public c10::DebugInfoBase {
     c10::weak_intrusive_ptr<c10::TensorImpl> tensor{c10::intrusive_ptr<c10::TensorImpl>()};
     c10::weak_intrusive_ptr<c10::StorageImpl> storage{c10::intrusive_ptr<c10::StorageImpl>()};
     Layout layout;
-    std::optional<ir::Alias> base;        ///< where it lies in an input or in state met before
-    at::Tensor content;                   ///< a copy, made at first use, of a small CPU tensor without a name
-    bool is_content = false;              ///< known to be content: its memory changed without an operator
-    ir::ValueId own_copy;                 ///< what was written in its place, while it was taken for content
-    std::optional<GraphBreak> too_large;  ///< the read by the host that does, as it cannot be compared on every call
-    at::Tensor read_by_host;              ///< what the host read of it
+    std::optional<ir::Alias> base;  ///< where it lies in an input or in state met before
+    at::Tensor content;             ///< a copy, made at first use, of a small CPU tensor without a name
+    bool is_content = false;        ///< known to be content: its memory changed without an operator
+    ir::ValueId own_copy;           ///< what was written in its place, while it was taken for content
+    at::Tensor read_by_host;        ///< what the host read of it, where every call must find the same
     History history;
   };
   struct Named {
@@ -109,6 +109,8 @@ class Recorder : public c10::DebugInfoBase {
   ir::Arg encode(const at::Tensor& tensor, bool overwritten, Pending& pending);
   bool reseats(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
   bool note_host_read(const Pending& pending);
+  void begin_read(Pending& pending);
+  bool end_read(const Pending& pending, ir::NodeId node, c10::ArrayRef<c10::IValue> results);
   void note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending);
   void check_write(const at::Tensor& tensor, Pending& pending);
   bool check_written(const Pending& pending);
@@ -170,6 +172,7 @@ class Recorder : public c10::DebugInfoBase {
 
   std::mutex mutex_;
   std::atomic<bool> recording_{true};
+  bool effects_ = false;  ///< an operator had effects that its schema does not tell
   Trace trace_;
   std::string failed_at_;
   OpFactsCache facts_;

@@ -189,7 +189,6 @@ void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
 }
 
 void Recorder::finish_state(Leaf& leaf, const at::Tensor& tensor) {
-  if (leaf.too_large) return fail(*leaf.too_large, {}, {});
   if (Layout::of(tensor) != leaf.layout) {
     return fail({BreakCode::state_mutation,
                  {},

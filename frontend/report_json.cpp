@@ -55,6 +55,8 @@ static void to_json(json& out, const MemoryRecord& memory) {
          {"eager_peak_bytes", memory.eager_peak_bytes}};
 }
 
+static void to_json(json& out, const PathRecord& path) { out = {{"reads", path.reads}, {"calls", path.calls}}; }
+
 static void to_json(json& out, const EntryReport& entry) {
   out = {{"signature", entry.signature},
          {"device", entry.device},
@@ -65,6 +67,7 @@ static void to_json(json& out, const EntryReport& entry) {
          {"kernel_origins", entry.kernel_origins()},
          {"externs", entry.externs},
          {"breaks", entry.breaks},
+         {"paths", entry.paths},
          {"guards", entry.guards},
          {"verifications", entry.verifications},
          {"notes", entry.notes},

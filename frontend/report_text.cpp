@@ -10,6 +10,7 @@
 namespace sinter {
 namespace {
 
+constexpr size_t max_reads = 4;    ///< of a path, that a report lists
 constexpr size_t max_listed = 12;  ///< kernels and library calls a report lists; the JSON has all of them
 
 std::string bytes(int64_t count) {
@@ -149,6 +150,17 @@ std::string verification_lines(const EntryReport& entry) {
   return lines;
 }
 
+std::string path_lines(const EntryReport& entry) {
+  std::string lines;
+  for (const auto& path : entry.paths) {
+    std::vector<std::string> reads(
+        path.reads.begin(), path.reads.begin() + static_cast<std::ptrdiff_t>(std::min(path.reads.size(), max_reads)));
+    if (path.reads.size() > max_reads) reads.push_back(fmt::format("and {} more", path.reads.size() - max_reads));
+    lines += fmt::format("  path      {} reading {}\n", plural(path.calls, "call", "calls"), fmt::join(reads, "; "));
+  }
+  return lines;
+}
+
 /// "            cost: at least 12 ATen calls a call, each launched on its own, and 1 wait for the GPU"
 std::string cost_line(const BreakCost& cost) {
   if (cost.launched_calls + cost.waits == 0) return {};
@@ -180,7 +192,7 @@ std::string entry_text(const EntryReport& entry, size_t number) {
   if (!entry.kernels.empty()) text += cache_line(entry);
   if (entry.compiled) text += work_line(entry) + memory_line(entry);
   if (!entry.guards.empty()) text += guard_line(entry);
-  text += kernel_lines(entry) + extern_lines(entry) + verification_lines(entry);
+  text += kernel_lines(entry) + extern_lines(entry) + path_lines(entry) + verification_lines(entry);
   for (const auto& found : entry.breaks) text += break_lines(entry, found);
   if (!entry.internal_error.empty()) text += fmt::format("  error     {}\n", entry.internal_error);
   for (const auto& note : entry.notes) text += fmt::format("  note      {}\n", note);

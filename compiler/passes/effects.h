@@ -5,11 +5,11 @@
 namespace sinter::passes {
 
 /// True for nodes that must run as often, and in the order, they were captured: they draw random numbers, are not
-/// known to be pure, return nothing, or write.
+/// known to be pure, return nothing, are read by the host, or write.
 [[nodiscard]] inline bool has_effect(const ir::Node& node) {
   if (node.as<ir::Write>() != nullptr) return true;
   const auto* call = node.as<ir::Call>();
-  return call != nullptr && (call->random || call->impure || node.results.empty());
+  return call != nullptr && (call->random || call->impure || call->read || node.results.empty());
 }
 
 }  // namespace sinter::passes

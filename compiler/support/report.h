@@ -65,6 +65,12 @@ struct KernelOrigins {
   std::map<std::string, int64_t> misses;  ///< why the cache did not have those that were built
 };
 
+/// One course of a program that reads tensors on the host.
+struct PathRecord {
+  std::vector<std::string> reads;  ///< "aten::equal true", with the place where it is known; in order
+  int64_t calls = 0;               ///< answered by it
+};
+
 /// One entry: one combination of guards.
 struct EntryReport {
   std::string signature;           ///< "f16[1,3,224,224]"
@@ -75,6 +81,7 @@ struct EntryReport {
   std::vector<KernelRecord> kernels;
   std::vector<ExternRecord> externs;
   std::vector<GraphBreak> breaks;
+  std::vector<PathRecord> paths;    ///< of programs that read tensors on the host; the other records are of all paths
   std::vector<std::string> guards;  ///< every guard in force, in words
   std::vector<Verification> verifications;
   std::vector<std::string> notes;  ///< "launched directly: aten::multinomial cannot be recorded"

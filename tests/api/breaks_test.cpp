@@ -32,9 +32,7 @@ TEST_F(Breaks, a_host_read_keeps_following_the_value) {
     EXPECT_TRUE(same(fast(at::ones({4})), at::ones({4}) + 1));
     EXPECT_TRUE(same(fast(-at::ones({4})), -at::ones({4}) - 1));
   }
-  const auto found = only_break(fast.report());
-  EXPECT_EQ(found.code, BreakCode::host_read);
-  EXPECT_EQ(found.op, "aten::_local_scalar_dense");
+  EXPECT_TRUE(unbroken(fast.report()));
 }
 
 TEST_F(Breaks, a_call_that_needs_gradients_runs_eagerly_and_keeps_its_graph) {
@@ -146,14 +144,14 @@ TEST_F(Breaks, a_scalar_result_that_changes_on_its_own_is_found) {
 
 TEST_F(Breaks, fullgraph_turns_a_break_into_a_user_error_that_names_it) {
   auto fast =
-      compile([](const at::Tensor& x) { return x * x.sum().item<double>(); }, {.fullgraph = true, .name = "reader"});
+      compile([](const at::Tensor& x) { return x.to_sparse().to_dense(); }, {.fullgraph = true, .name = "reader"});
   for (int call = 0; call < 2; ++call) {
     try {
       fast(at::ones({2}));
       FAIL() << "no error";
     } catch (const UserError& error) {
       const std::string text = error.what();
-      EXPECT_EQ(text.find("reader: fullgraph: host-read"), 0) << text;
+      EXPECT_EQ(text.find("reader: fullgraph: unsupported-op"), 0) << text;
     }
   }
 }

@@ -16,12 +16,21 @@ void a_branch_on_item(Session& s) {
 
 void a_number_read_and_used(Session& s) {
   auto f = s.compile([](const Tensor& x) { return x / x.max().item<double>(); });
-  for (int call = 0; call < 5; ++call) f(s.randn({4}));
+  for (const double number : {1.0, 2.0, 1.5, 3.0, 1.75, 1.25}) f(at::full({4}, number, s.options()));
+}
+
+void a_number_that_is_used_and_decides(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const auto number = x.max().item<double>();
+    return number > 3 && number < 4 ? x * number + 100 : x * number;
+  });
+  for (const double number : {1.0, 2.0, 1.5, 9.0, 9.5, 3.5, 3.75, -1.0, 3.6, 1.75})
+    f(at::full({4}, number, s.options()));
 }
 
 void a_number_read_and_returned(Session& s) {
   auto f = s.compile([](const Tensor& x) { return std::make_pair(x * 2, x.sum().item<double>()); });
-  for (int call = 0; call < 5; ++call) f(s.randn({4}));
+  for (const double number : {1.0, 2.0, 1.5, 3.0, 1.75, 1.25}) f(at::full({4}, number, s.options()));
 }
 
 void a_loop_until_small(Session& s) {
@@ -30,6 +39,14 @@ void a_loop_until_small(Session& s) {
     return x;
   });
   for (int call = 0; call < 6; ++call) f(s.randn({4}) * (call + 1));
+}
+
+void a_loop_until_small_on_the_device(Session& s) {
+  auto f = s.compile([](Tensor x) {
+    while ((x.abs().max() > 0.1).item<bool>()) x = x * 0.5;
+    return x;
+  });
+  for (int call = 0; call < 9; ++call) f(at::full({4}, static_cast<double>(1 << (call % 3)), s.options()));
 }
 
 void a_bool_of_a_comparison(Session& s) {
@@ -45,7 +62,7 @@ void sizes_from_data(Session& s) {
     const auto unique = std::get<0>(at::_unique(x, true));
     return std::vector<Tensor>{x.nonzero(), x.masked_select(x > 1), x.index({x > 2}), unique};
   });
-  for (int call = 0; call < 5; ++call) f(s.integers(4, {6}));
+  for (int call = 0; call < 9; ++call) f(s.counting({6}, at::kLong) - call % 3);
 }
 
 void a_round_trip_to_the_host(Session& s) {
@@ -116,15 +133,15 @@ void a_size_that_follows_the_input(Session& s) {
   }
 }
 
-const std::vector<BreakCode> reads{BreakCode::host_read};
-
 const Program programs[] = {
-    {"a_branch_on_item", a_branch_on_item, runs_eagerly(reads)},
-    {"a_number_read_and_used", a_number_read_and_used, runs_eagerly(reads)},
-    {"a_number_read_and_returned", a_number_read_and_returned, runs_eagerly(reads)},
-    {"a_loop_until_small", a_loop_until_small, runs_eagerly(reads)},
-    {"a_bool_of_a_comparison", a_bool_of_a_comparison, runs_eagerly(reads)},
-    {"sizes_from_data", sizes_from_data, runs_eagerly(reads)},
+    {"a_branch_on_item", a_branch_on_item, replays(1, 5)},
+    {"a_number_read_and_used", a_number_read_and_used, replays()},
+    {"a_number_read_and_returned", a_number_read_and_returned, replays()},
+    {"a_number_that_is_used_and_decides", a_number_that_is_used_and_decides, replays()},
+    {"a_loop_until_small", a_loop_until_small, runs_eagerly({})},
+    {"a_loop_until_small_on_the_device", a_loop_until_small_on_the_device, replays(1, 7)},
+    {"a_bool_of_a_comparison", a_bool_of_a_comparison, replays()},
+    {"sizes_from_data", sizes_from_data, replays(1, 7)},
     {"a_round_trip_to_the_host", a_round_trip_to_the_host, replays()},
     {"an_accessor_that_reads_an_input", an_accessor_that_reads_an_input, runs_eagerly({BreakCode::unstable})},
     {"an_accessor_that_fills_a_temporary", an_accessor_that_fills_a_temporary, replays()},

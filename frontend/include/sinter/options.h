@@ -60,6 +60,10 @@ struct Options {
   /// modules themselves.
   std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>> modules = {};
 
+  /// Courses of one entry that are kept: a callable that reads tensors on the host (item(), equal, nonzero) is recorded
+  /// once for each sequence of values that it reads. Calls that read others run as they are; at least 1.
+  int64_t max_paths = 16;
+
   /// A call that cannot be compiled whole throws UserError naming the break, instead of running as eager runs it.
   bool fullgraph = false;
 

@@ -176,6 +176,7 @@ void flatten(Flat& flat, const T& value) {
 struct Replay {
   c10::SmallVector<at::Tensor, 4> tensors;
   std::string_view structure;
+  std::string own_structure;  ///< where `structure` points when it holds numbers of this very call
 };
 
 /// Reads a result out of a replay, item by item.

@@ -1,0 +1,182 @@
+#include "frontend/course.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "compiler/ir/print.h"
+#include "compiler/passes/pipeline.h"
+#include "frontend/convert.h"
+#include "frontend/tensor_memory.h"
+
+namespace sinter::frontend {
+namespace {
+
+std::vector<passes::Segment> segments_of(const ir::Graph& captured, uint32_t inputs) {
+  ir::Graph graph = captured;
+  passes::run_pass("functionalize", graph, {});
+  return passes::split_at_reads(graph, inputs);
+}
+
+std::vector<StateSlot> states_used(const ir::Graph& graph, const Trace& trace) {
+  std::vector<StateSlot> slots;
+  for (const ir::NodeId id : graph.order()) {
+    if (const auto* state = graph.node(id).as<ir::State>()) slots.push_back(trace.states.at(state->index));
+  }
+  return slots;
+}
+
+bool writes(const ir::Graph& graph) {
+  return std::any_of(graph.order().begin(), graph.order().end(),
+                     [&](ir::NodeId id) { return graph.node(id).as<ir::Write>() != nullptr; });
+}
+
+at::Generator default_generator(c10::Device device) {
+  if (device.is_cpu()) return at::detail::getDefaultCPUGenerator();
+  return at::globalContext().defaultGenerator(device);
+}
+
+/// The generators that calls up to the last read draw from: their own, else those of their results' devices.
+std::vector<at::Generator> generators_before_last_read(const Trace& trace) {
+  std::vector<at::Generator> found;
+  const auto add = [&](at::Generator generator) {
+    const auto same = [&](const at::Generator& other) { return other == generator; };
+    if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(generator));
+  };
+  for (const ir::NodeId id : trace.graph.order()) {
+    if (id == trace.reads.back().node) break;
+    const ir::Node& node = trace.graph.node(id);
+    const auto* call = node.as<ir::Call>();
+    if (call == nullptr || !call->random) continue;
+    bool own = false;
+    for (const ir::Arg& arg : node.args) {
+      const auto* opaque = std::get_if<ir::Opaque>(&arg.data);
+      if (opaque == nullptr || !trace.opaques.at(opaque->index).isGenerator()) continue;
+      own = true;
+      add(trace.opaques[opaque->index].toGenerator());
+    }
+    for (size_t i = 0; i < node.results.size() && !own; ++i) {
+      add(default_generator(device_of(trace.graph.type(node.results[i]).device)));
+    }
+  }
+  return found;
+}
+
+Guards guards_over(std::span<const StateSlot> states, std::span<const at::Tensor> results, const Modes& modes) {
+  Guards guards({}, modes, {});
+  guards.add_states(states, results);
+  return guards;
+}
+
+bool same_content(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
+         a.storage().nbytes() == b.storage().nbytes() &&
+         (a.storage().nbytes() == 0 || std::memcmp(a.storage().data(), b.storage().data(), a.storage().nbytes()) == 0);
+}
+
+/// True when what a graph calls state, content and opaque arguments is the same of both traces.
+bool same_tables(const ir::Graph& graph, const Trace& a, const Trace& b) {
+  return std::all_of(graph.order().begin(), graph.order().end(), [&](ir::NodeId id) {
+    const ir::Node& node = graph.node(id);
+    if (const auto* state = node.as<ir::State>()) {
+      return a.states.at(state->index).tensor._unsafe_get_target() ==
+             b.states.at(state->index).tensor._unsafe_get_target();
+    }
+    if (const auto* content = node.as<ir::Constant>()) {
+      return same_content(a.contents.at(content->index).value, b.contents.at(content->index).value);
+    }
+    return std::all_of(node.args.begin(), node.args.end(), [&](const ir::Arg& arg) {
+      const auto* opaque = std::get_if<ir::Opaque>(&arg.data);
+      return opaque == nullptr || a.opaques.at(opaque->index).is(b.opaques.at(opaque->index));
+    });
+  });
+}
+
+bool same_read(const std::optional<passes::ReadCall>& a, const std::optional<passes::ReadCall>& b) {
+  return a.has_value() == b.has_value() && (!a || (a->call.op == b->call.op && a->args == b->args));
+}
+
+}  // namespace
+
+Course::Course(Trace recorded, std::string result_structure, std::span<const at::Tensor> results,
+               const detail::Flat& arguments, const Modes& modes)
+    : trace(std::move(recorded)),
+      structure(std::move(result_structure)),
+      inputs(static_cast<uint32_t>(arguments.tensors.size())),
+      guards(arguments, modes, {}),
+      generators(generators_before_last_read(trace)) {
+  guards.add_states(trace.states, results);
+  guards.add_gradients(trace.gradients);
+  split(trace.graph, results, modes);
+  if (!writes(segments.back().graph)) return;
+  if (const auto shared = guards.keep_apart()) {
+    shares_state = {.code = BreakCode::input_mutation,
+                    .op = {},
+                    .where = {},
+                    .reason = *shared + ", and the call writes to inputs or state",
+                    .hint = "pass a clone"};
+  }
+}
+
+void Course::split(const ir::Graph& graph, std::span<const at::Tensor> results, const Modes& modes) {
+  segments = segments_of(graph, inputs);
+  texts.clear();
+  state_guards.clear();
+  for (const passes::Segment& segment : segments) {
+    texts.push_back(ir::print(segment.graph));
+    state_guards.push_back(guards_over(states_used(segment.graph, trace), results, modes));
+  }
+}
+
+void Course::take(std::vector<Operand> numbers, std::span<const at::Tensor> results, const Modes& modes) {
+  operands = std::move(numbers);
+  split(graph_with_operands(trace, operands), results, modes);
+}
+
+const Operand* Course::operand(size_t read) const {
+  const auto found =
+      std::find_if(operands.begin(), operands.end(), [read](const Operand& operand) { return operand.read == read; });
+  return found == operands.end() ? nullptr : &*found;
+}
+
+size_t common_reads(const Course& a, const Course& b) {
+  const auto& first = a.trace.reads;
+  const auto& second = b.trace.reads;
+  size_t count = 0;
+  const auto same = [&](size_t read) {
+    return first[read].outcome == second[read].outcome && !a.operand(read) && !b.operand(read);
+  };
+  while (count < std::min(first.size(), second.size()) && same(count)) ++count;
+  return count;
+}
+
+std::optional<std::string> contradiction(const Course& a, const Course& b) {
+  const size_t common = common_reads(a, b);
+  for (size_t i = 0; i <= common; ++i) {
+    const passes::Segment& first = a.segments[i];
+    const passes::Segment& second = b.segments[i];
+    const bool same = a.texts[i] == b.texts[i] && first.taken == second.taken && same_read(first.read, second.read) &&
+                      same_tables(first.graph, a.trace, b.trace);
+    if (!same) return "it did something else after reading the same " + std::to_string(i) + " values";
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> describe_reads(const Course& course) {
+  std::vector<std::string> words;
+  for (const HostRead& read : course.trace.reads) {
+    const ir::Node& node = course.trace.graph.node(read.node);
+    std::string text = node.as<ir::Call>()->op + " " + read.outcome.text();
+    if (node.scope.valid()) {
+      const ir::Scope& scope = course.trace.graph.scope(node.scope);
+      if (!scope.module.empty()) text += "  " + scope.module;
+      if (!scope.source.empty()) text += "  " + scope.source;
+    }
+    words.push_back(std::move(text));
+  }
+  return words;
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/passes/split_at_reads.h"
+#include "frontend/capture.h"
+#include "frontend/guards.h"
+#include "frontend/operands.h"
+
+namespace sinter::frontend {
+
+/// One recorded course of a program that reads tensors on the host: what it does whenever it reads the same. Immutable
+/// but for its count of calls and the arguments it is bound to.
+struct Course {
+  /// `trace` has reads and no break, and was recorded now, on this thread; `results` are the tensors it returned.
+  /// Throws InternalError when the trace cannot be made functional.
+  Course(Trace recorded, std::string result_structure, std::span<const at::Tensor> results,
+         const detail::Flat& arguments, const Modes& modes);
+
+  /// From here on, numbers that the program only hands on are taken from what a call reads. Before the course is
+  /// shared.
+  void take(std::vector<Operand> numbers, std::span<const at::Tensor> results, const Modes& modes);
+
+  /// The operand that a read gives; null where it decides.
+  [[nodiscard]] const Operand* operand(size_t read) const;
+
+  Trace trace;
+  std::string structure;                   ///< of the result
+  uint32_t inputs = 0;                     ///< tensor arguments
+  std::vector<Operand> operands;           ///< reads whose numbers do not steer
+  std::vector<passes::Segment> segments;   ///< one more than reads
+  std::vector<std::string> texts;          ///< of the segments, without what they give to later ones
+  Guards guards;                           ///< of the whole call
+  std::vector<Guards> state_guards;        ///< by segment: of the state it uses
+  std::optional<GraphBreak> shares_state;  ///< it writes, and an argument lies in the memory of state
+  std::vector<at::Generator> generators;   ///< drawn from before the last read
+  std::atomic<int64_t> calls{1};           ///< that read what it read, recordings included
+
+  /// True when the program may do something else by now: state is gone or was replaced.
+  [[nodiscard]] bool lost() const { return guards.lost(); }
+
+ private:
+  void split(const ir::Graph& graph, std::span<const at::Tensor> results, const Modes& modes);
+};
+
+/// Number of reads from the first on that gave the same, before one that is an operand.
+[[nodiscard]] size_t common_reads(const Course& a, const Course& b);
+
+/// Why two courses cannot both be what a program does that depends on what it reads alone: up to the first read that
+/// gave something else they must be the same. Nothing when they are.
+[[nodiscard]] std::optional<std::string> contradiction(const Course& a, const Course& b);
+
+/// "aten::equal true  model.cpp:7" for every read of a course.
+[[nodiscard]] std::vector<std::string> describe_reads(const Course& course);
+
+}  // namespace sinter::frontend

@@ -1,0 +1,501 @@
+#include "frontend/paths.h"
+
+#include <ATen/ScalarOps.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/DeviceGuard.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ir/print.h"
+#include "frontend/convert.h"
+#include "frontend/difference.h"
+#include "frontend/tensor_memory.h"
+
+namespace sinter::frontend {
+namespace {
+
+/// Where generators stand, so that they can be put back there.
+class GeneratorStates {
+ public:
+  explicit GeneratorStates(const std::vector<at::Generator>& generators) {
+    for (at::Generator generator : generators) {
+      const std::lock_guard lock(generator.mutex());
+      saved_.emplace_back(generator, generator.get_state());
+    }
+  }
+  void rewind() {
+    for (auto& [generator, state] : saved_) {
+      const std::lock_guard lock(generator.mutex());
+      generator.set_state(state);
+    }
+  }
+
+ private:
+  std::vector<std::pair<at::Generator, at::Tensor>> saved_;
+};
+
+/// True when an argument of one course is a tensor that the other one found closed over.
+bool closes_over_argument(const Course& known, const Course& now, const detail::Flat& arguments) {
+  for (const StateSlot& slot : now.trace.states) {
+    const at::Tensor tensor = lock(slot.tensor);
+    if (tensor.defined() && known.guards.is_bound_to(tensor)) return true;
+  }
+  return std::any_of(known.trace.states.begin(), known.trace.states.end(), [&](const StateSlot& slot) {
+    const at::Tensor tensor = lock(slot.tensor);
+    return tensor.defined() && std::any_of(arguments.tensors.begin(), arguments.tensors.end(),
+                                           [&](const at::Tensor* argument) { return argument->is_alias_of(tensor); });
+  });
+}
+
+/// What a recording says about a known course.
+struct Meeting {
+  bool same = false;                             ///< it read the same, and did the same
+  std::optional<std::string> difference;         ///< it read the same, and did something else
+  std::optional<std::vector<Operand>> operands;  ///< the two are one but for these
+};
+
+/// True when the numbers that a course read lie in the ranges of the known one's operands, and all else it read is the
+/// same.
+bool reads_as(const Course& now, const Course& known) {
+  if (now.trace.reads.size() != known.trace.reads.size()) return false;
+  for (size_t i = 0; i < now.trace.reads.size(); ++i) {
+    const Outcome& outcome = now.trace.reads[i].outcome;
+    const Operand* operand = known.operand(i);
+    const auto number = outcome.number();
+    const bool fits =
+        operand == nullptr ? outcome == known.trace.reads[i].outcome : number && operand->range->holds(*number);
+    if (!fits) return false;
+  }
+  return true;
+}
+
+Meeting meet(const Course& known, const Course& now, const detail::Flat& arguments) {
+  Meeting met;
+  if (closes_over_argument(known, now, arguments)) {
+    met.difference = "it closes over a tensor that it was also called with";
+    return met;
+  }
+  const bool reads_the_same = reads_as(now, known);
+  if (reads_the_same && known.operands.empty()) {
+    met.difference = difference(known.trace, now.trace);
+    if (!met.difference) met.difference = gradient_difference(known.trace.gradients, now.trace.gradients);
+    if (!met.difference && known.structure != now.structure) {
+      met.difference = "the result has another structure or other scalars in it";
+    }
+    met.same = !met.difference;
+    return met;
+  }
+  met.operands =
+      common_operands({now.trace, now.structure, now.operands}, {known.trace, known.structure, known.operands});
+  met.same = reads_the_same && met.operands;
+  if (!met.operands) met.difference = contradiction(known, now);
+  if (reads_the_same && !met.same && !met.difference) {
+    met.difference = "a number that it reads decides what it does, between two for which it did the same";
+  }
+  return met;
+}
+
+/// True when no other course was recorded for a number that an operand would take in.
+bool leaves_room(const std::vector<std::shared_ptr<Course>>& courses, const Course& known,
+                 const std::vector<Operand>& operands) {
+  return std::none_of(courses.begin(), courses.end(), [&](const auto& course) {
+    if (course.get() == &known) return false;
+    return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+      if (operand.read >= course->trace.reads.size()) return false;
+      if (const Operand* other = course->operand(operand.read)) return other->range->overlaps(*operand.range);
+      const auto number = course->trace.reads[operand.read].outcome.number();
+      return number && operand.range->spans(*number);
+    });
+  });
+}
+
+PreparedCall prepare(const passes::ReadCall& read, const std::vector<c10::IValue>& opaques) {
+  return {
+      {.op = read.call.op, .args = read.args, .results = {}, .module = read.scope.module, .source = read.scope.source},
+      opaques};
+}
+
+}  // namespace
+
+/// A segment in its place among the courses.
+struct Paths::Step {
+  struct Taken {
+    uint32_t step = 0;   ///< counted from the beginning of the course
+    uint32_t place = 0;  ///< among what that step made: the values given, then the results of its read
+  };
+
+  struct Edge {
+    Outcome outcome;
+    std::optional<NumberRange> range;  ///< an operand: any number in it
+    uint32_t step = 0;
+
+    [[nodiscard]] bool fits(const Outcome& found) const {
+      if (!range) return found == outcome;
+      const auto number = found.number();
+      return number && range->holds(*number);
+    }
+  };
+
+  std::shared_ptr<CompiledSegment> segment;
+  std::vector<passes::Made> given;  ///< to later steps, in the order in which the segment makes it
+  Course* course = nullptr;         ///< the first that goes here: its state, contents and guards
+  uint32_t depth = 0;
+  std::vector<Taken> taken;
+  std::optional<PreparedCall> read;  ///< none: the course ends here
+  std::vector<ir::DType> operands;   ///< that the number it reads becomes
+  std::vector<Edge> next;            ///< those for one value first
+  std::optional<OutputRules> outputs;
+};
+
+struct Paths::Tree {
+  std::vector<std::shared_ptr<Course>> courses;
+  std::vector<Step> steps;  ///< the first is the root
+  std::vector<at::Generator> generators;
+
+  [[nodiscard]] std::shared_ptr<CompiledSegment> find(const std::string& key) const {
+    const auto found = std::find_if(steps.begin(), steps.end(), [&](const Step& s) { return s.segment->key() == key; });
+    return found == steps.end() ? nullptr : found->segment;
+  }
+};
+
+/// One call on its way through the tree.
+class Paths::Walk {
+ public:
+  enum class Way : uint8_t {
+    known,    ///< goes on
+    unknown,  ///< what it read was not read before
+    lost,     ///< state is gone or was replaced
+    threw,    ///< an operator did
+  };
+
+  Walk(const Tree& tree, const detail::Flat& arguments) : tree_(tree), arguments_(arguments) {}
+
+  [[nodiscard]] const Tree& tree() const { return tree_; }
+  [[nodiscard]] const detail::Flat& arguments() const { return arguments_; }
+  [[nodiscard]] const Step& here() const { return tree_.steps[at_]; }
+
+  /// Runs the segment, and the read that ends it. Throws InternalError when the plan no longer fits.
+  Way advance(const Modes& modes) {
+    if (here().course->state_guards[here().depth].fit({}, modes) != Fit::full) return Way::lost;
+    try {
+      if (!run_segment()) return Way::lost;
+    } catch (const InternalError&) {
+      throw;
+    } catch (const std::exception&) {
+      return Way::threw;
+    }
+    auto outcome = Outcome::of(stack_);
+    if (!outcome)
+      throw InternalError("paths", here().read->source().op + " gave something else than when it was recorded");
+    add_operands(*outcome);
+    const auto& next = here().next;
+    const auto found = std::find_if(next.begin(), next.end(), [&](const auto& edge) { return edge.fits(*outcome); });
+    outcomes_.push_back(std::move(*outcome));
+    if (found == next.end()) return Way::unknown;
+    at_ = found->step;
+    return Way::known;
+  }
+
+  bool finish(detail::Replay& replay) {
+    if (!here().segment->finish(bindings(), *here().outputs, arguments_, replay)) return false;
+    const Course& course = *here().course;
+    replay.structure = course.structure;
+    if (course.operands.empty()) return true;
+    replay.own_structure = course.structure;
+    for (const Operand& operand : course.operands) {
+      for (const size_t offset : operand.results)
+        outcomes_[operand.read].copy_number(replay.own_structure.data() + offset);
+    }
+    replay.structure = replay.own_structure;
+    return true;
+  }
+
+ private:
+  bool run_segment() {
+    std::vector<at::Tensor> read;
+    std::vector<at::Tensor> made;
+    if (!here().segment->run(bindings(), read, made)) return false;
+    here().read->run(read, stack_);
+    for (const c10::IValue& result : stack_) {
+      if (result.isTensor()) made.push_back(result.toTensor());
+    }
+    made_.push_back(std::move(made));
+    return true;
+  }
+
+  /// What later steps take of a number: 0-dim tensors after the other things that this step made.
+  void add_operands(const Outcome& outcome) {
+    for (const ir::DType dtype : here().operands) {
+      const auto number = outcome.number();
+      if (!number) return;
+      const c10::Scalar scalar = std::visit([](auto value) { return c10::Scalar(value); }, *number);
+      made_.back().push_back(at::detail::scalar_tensor_static(scalar, scalar_type_of(dtype), at::kCPU));
+    }
+  }
+
+  Bindings bindings() {
+    tensors_.assign(arguments_.tensors.begin(), arguments_.tensors.end());
+    for (const Step::Taken& taken : here().taken) tensors_.push_back(&made_[taken.step][taken.place]);
+    return {tensors_, here().course->trace.states, here().course->trace.contents};
+  }
+
+  const Tree& tree_;
+  const detail::Flat& arguments_;
+  uint32_t at_ = 0;
+  std::vector<std::vector<at::Tensor>> made_;  ///< by step
+  std::vector<Outcome> outcomes_;
+  std::vector<const at::Tensor*> tensors_;
+  torch::jit::Stack stack_;
+};
+
+/// Builds the tree of some courses, taking over the segments that an earlier one has.
+class Paths::Grower {
+ public:
+  Grower(const Paths& paths, const Tree* earlier, const detail::Flat& arguments)
+      : paths_(paths), earlier_(earlier), arguments_(arguments) {}
+
+  std::shared_ptr<const Tree> grow(std::vector<std::shared_ptr<Course>> courses) {
+    tree_->courses = std::move(courses);
+    std::vector<Course*> all;
+    for (const auto& course : tree_->courses) {
+      all.push_back(course.get());
+      for (const at::Generator& generator : course->generators) {
+        auto& known = tree_->generators;
+        if (std::find(known.begin(), known.end(), generator) == known.end()) known.push_back(generator);
+      }
+    }
+    add_step(all, {});
+    return tree_;
+  }
+
+ private:
+  /// Adds what these courses, which have read the same so far, do next; `before` are the steps that led there.
+  uint32_t add_step(const std::vector<Course*>& courses, std::vector<uint32_t> before) {
+    Course& first = *courses.front();
+    const auto depth = static_cast<uint32_t>(before.size());
+    const passes::Segment& segment = first.segments[depth];
+    Step step;
+    step.course = &first;
+    step.depth = depth;
+    step.given = given_by(courses, depth);
+    step.segment = compiled(first, depth, step.given);
+    for (const passes::Made& made : segment.taken) step.taken.push_back(place_of(made, before));
+    if (segment.read) {
+      step.read = prepare(*segment.read, first.trace.opaques);
+      if (first.trace.reads[depth].outcome.number()) {
+        for (const ir::Type& type : segment.read->results) step.operands.push_back(type.dtype);
+      }
+    } else {
+      step.outputs.emplace(first.trace, step.segment->plan(), inputs());
+    }
+    const auto index = static_cast<uint32_t>(tree_->steps.size());
+    tree_->steps.push_back(std::move(step));
+    if (!segment.read) return index;
+    before.push_back(index);
+    for (const auto& group : by_outcome(courses, depth)) {
+      const uint32_t next = add_step(group, before);
+      const Operand* operand = group.front()->operand(depth);
+      tree_->steps[index].next.push_back(
+          {group.front()->trace.reads[depth].outcome, operand ? operand->range : std::nullopt, next});
+    }
+    std::stable_partition(tree_->steps[index].next.begin(), tree_->steps[index].next.end(),
+                          [](const Step::Edge& edge) { return !edge.range; });
+    return index;
+  }
+
+  static std::vector<passes::Made> given_by(const std::vector<Course*>& courses, uint32_t depth) {
+    std::vector<passes::Made> given;
+    for (Course* course : courses) {
+      for (const passes::Made& made : course->segments[depth].given) {
+        if (std::find(given.begin(), given.end(), made) == given.end()) given.push_back(made);
+      }
+    }
+    return given;
+  }
+
+  static std::vector<std::vector<Course*>> by_outcome(const std::vector<Course*>& courses, uint32_t depth) {
+    std::vector<std::vector<Course*>> groups;
+    for (Course* course : courses) {
+      const auto reads_the_same = [&](const auto& group) {
+        const Course& other = *group.front();
+        return !course->operand(depth) && !other.operand(depth) &&
+               other.trace.reads[depth].outcome == course->trace.reads[depth].outcome;
+      };
+      const auto found = std::find_if(groups.begin(), groups.end(), reads_the_same);
+      if (found == groups.end()) {
+        groups.push_back({course});
+      } else {
+        found->push_back(course);
+      }
+    }
+    return groups;
+  }
+
+  [[nodiscard]] Step::Taken place_of(const passes::Made& made, const std::vector<uint32_t>& before) const {
+    const auto& given = tree_->steps[before.at(made.segment)].given;
+    if (made.position == passes::Made::by_read) {
+      return {made.segment, static_cast<uint32_t>(given.size() + made.result)};
+    }
+    const auto found = std::find(given.begin(), given.end(), made);
+    if (found == given.end()) throw InternalError("paths", "a segment needs what no earlier one gives");
+    return {made.segment, static_cast<uint32_t>(found - given.begin())};
+  }
+
+  [[nodiscard]] uint32_t inputs() const { return static_cast<uint32_t>(arguments_.tensors.size()); }
+
+  /// Segments of one text, over state of one alignment, are one segment. Those whose text does not say all stay those
+  /// of their course.
+  [[nodiscard]] std::string key_of(const Course& course, uint32_t depth, const ir::Graph& graph,
+                                   const std::vector<int64_t>& alignments) const {
+    const passes::Segment& segment = course.segments[depth];
+    std::string key = ir::print(graph) + fmt::format("reads {}", segment.read ? segment.graph.outputs.size() : 0);
+    bool own = false;
+    for (const ir::NodeId id : graph.order()) {
+      const ir::Node& node = graph.node(id);
+      if (const auto* state = node.as<ir::State>()) {
+        key += " " + std::to_string(alignments.at(state->index));
+        own = own || paths_.options_.freeze;
+      }
+      own = own || node.as<ir::Constant>() != nullptr;
+      for (const ir::Arg& arg : node.args) own = own || std::holds_alternative<ir::Opaque>(arg.data);
+    }
+    if (own) key += fmt::format(" of {}", fmt::ptr(&course));
+    return key;
+  }
+
+  std::shared_ptr<CompiledSegment> compiled(const Course& course, uint32_t depth,
+                                            const std::vector<passes::Made>& given) {
+    const passes::Segment& segment = course.segments[depth];
+    const auto alignments = course.guards.state_alignments();
+    std::string key = key_of(course, depth, passes::graph_giving(segment, given), alignments);
+    if (auto found = tree_->find(key)) return found;
+    if (earlier_ != nullptr) {
+      if (auto found = earlier_->find(key)) return found;
+    }
+    const Options& options = paths_.options_;
+    const CompileOptions compile_options{.numerics = options.numerics,
+                                         .freeze = options.freeze,
+                                         .device = device_info(segment.graph.device),
+                                         .input_alignment = paths_.input_alignment_,
+                                         .state_alignment = alignments};
+    return std::make_shared<CompiledSegment>(
+        CompiledSegment::Source{&segment, given, &course.trace.opaques, std::move(key)}, compile_options,
+        options.mode != Mode::Default, inputs(),
+        Bindings{arguments_.tensors, course.trace.states, course.trace.contents});
+  }
+
+  const Paths& paths_;
+  const Tree* earlier_;
+  const detail::Flat& arguments_;
+  std::shared_ptr<Tree> tree_ = std::make_shared<Tree>();
+};
+
+Paths::Paths(const Options& options, std::vector<int64_t> input_alignment)
+    : options_(options), input_alignment_(std::move(input_alignment)), tree_(std::make_shared<const Tree>()) {}
+
+Paths::~Paths() = default;
+
+Paths::Answer Paths::follow(const detail::Flat& arguments, const Modes& modes,
+                            const std::function<bool(int64_t)>& is_due, detail::Replay& replay) {
+  const auto tree = tree_.load(std::memory_order_acquire);
+  const c10::NoGradGuard no_grad;  // views of state among the results have no history
+  c10::OptionalDeviceGuard device;
+  const Plan& plan = tree->steps.front().segment->plan();
+  if (plan.backend == Backend::cuda) device.reset_device(device_of(plan.device));
+  GeneratorStates generators(tree->generators);
+  Walk walk(*tree, arguments);
+  try {
+    const Answer answer = answer_of(walk, modes, is_due, replay);
+    if (answer != Answer::replayed) generators.rewind();
+    return answer;
+  } catch (const HalfWritten&) {
+    throw;
+  } catch (const InternalError&) {
+    generators.rewind();
+    throw;
+  }
+}
+
+Paths::Answer Paths::answer_of(Walk& walk, const Modes& modes, const std::function<bool(int64_t)>& is_due,
+                               detail::Replay& replay) {
+  while (walk.here().read) {
+    switch (walk.advance(modes)) {
+      case Walk::Way::known:
+        continue;
+      case Walk::Way::lost:
+        return Answer::record;
+      case Walk::Way::threw:
+        return Answer::eager;
+      case Walk::Way::unknown:
+        if (walk.tree().courses.size() < static_cast<size_t>(options_.max_paths)) return Answer::record;
+        note_limit(walk.here());
+        return Answer::full;
+    }
+  }
+  Course& course = *walk.here().course;
+  const int64_t number = course.calls.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (course.guards.fit(walk.arguments(), modes) != Fit::full || is_due(number)) return Answer::record;
+  return walk.finish(replay) ? Answer::replayed : Answer::eager;
+}
+
+Paths::Added Paths::add(std::shared_ptr<Course> course, std::span<const at::Tensor> results,
+                        const detail::Flat& arguments, const Modes& modes) {
+  const auto tree = tree_.load(std::memory_order_acquire);
+  std::vector<std::shared_ptr<Course>> courses;
+  std::copy_if(tree->courses.begin(), tree->courses.end(), std::back_inserter(courses),
+               [](const auto& known) { return !known->lost(); });
+  for (auto known = courses.begin(); known != courses.end(); ++known) {
+    const Meeting met = meet(**known, *course, arguments);
+    if (met.difference) return {.known = true, .difference = met.difference};
+    if (met.same) {
+      (*known)->guards.free_moved(arguments);
+      return {.known = true, .difference = std::nullopt};
+    }
+    if (!met.operands || !leaves_room(courses, **known, *met.operands)) continue;
+    course->take(std::move(*met.operands), results, modes);
+    (*known)->guards.free_moved(arguments);
+    course->guards.free_as((*known)->guards);
+    course->calls.store((*known)->calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    courses.erase(known);
+    break;
+  }
+  if (courses.size() >= static_cast<size_t>(options_.max_paths)) return {};
+  courses.push_back(std::move(course));
+  tree_.store(Grower(*this, tree.get(), arguments).grow(std::move(courses)), std::memory_order_release);
+  return {};
+}
+
+void Paths::note_limit(const Step& step) {
+  const std::lock_guard lock(mutex_);
+  if (limit_) return;
+  const ExternCall& read = step.read->source();
+  limit_ = GraphBreak{
+      .code = BreakCode::host_read,
+      .op = read.op,
+      .where = read.module + (read.module.empty() || read.source.empty() ? "" : "  ") + read.source,
+      .reason = fmt::format("reads a value that none of its {} recorded courses has read", options_.max_paths),
+      .hint = "compare on the device and read the bool ((x > 0).item<bool>()), or allow more with max_paths"};
+}
+
+std::optional<GraphBreak> Paths::limit() const {
+  const std::lock_guard lock(mutex_);
+  return limit_;
+}
+
+void Paths::add_to(EntryReport& report) const {
+  const auto tree = tree_.load(std::memory_order_acquire);
+  std::vector<const CompiledSegment*> told;
+  for (const Step& step : tree->steps) {
+    if (std::find(told.begin(), told.end(), step.segment.get()) != told.end()) continue;
+    told.push_back(step.segment.get());
+    step.segment->add_to(report);
+  }
+  for (const auto& course : tree->courses) {
+    report.paths.push_back({.reads = describe_reads(*course), .calls = course->calls.load(std::memory_order_relaxed)});
+  }
+  if (auto reason = limit()) report.breaks.push_back(std::move(*reason));
+}
+
+}  // namespace sinter::frontend
