@@ -15,7 +15,7 @@ using hostile::Observation;
 using hostile::Session;
 using Observations = std::vector<Observation>;
 
-constexpr int kNearbyRuns = 6;
+constexpr int kNearbyRuns = 24;
 constexpr double kMargin = 4;
 constexpr double kTolerance = 1e-4;
 
@@ -72,14 +72,14 @@ bool mentions(const Block& block, std::string_view text) {
   });
 }
 
-/// A rounding of the narrowest type of the program.
+/// A rounding of the narrowest type of the program, or a little more.
 double rounding_of(const Program& program) {
   const auto has = [&](at::ScalarType dtype, const char* text) {
     return mentions(program.body, text) || std::any_of(program.inputs.begin(), program.inputs.end(),
                                                        [&](const Source& input) { return input.dtype == dtype; });
   };
-  if (has(at::kBFloat16, "kBFloat16")) return 4e-3;
-  if (has(at::kHalf, "kHalf")) return 5e-4;
+  if (has(at::kBFloat16, "kBFloat16")) return 8e-3;
+  if (has(at::kHalf, "kHalf")) return 1e-3;
   return 1e-6;
 }
 
