@@ -94,6 +94,28 @@ int64_t working_calls(const ir::Graph& graph) {
   return std::count_if(graph.order().begin(), graph.order().end(), works);
 }
 
+/// True when a library call takes a number that changes from call to call; contents from `first_number` on are such.
+bool passes_number(const Plan& plan, size_t first_number) {
+  bool found = false;
+  for (const auto& call : plan.calls) {
+    for (const auto& arg : call.args) {
+      ir::for_each_value(arg, [&](ir::ValueId value) {
+        const Buffer& buffer = plan.buffers[value.index];
+        found = found || (buffer.kind == BufferKind::content && buffer.index >= first_number);
+      });
+    }
+  }
+  return found;
+}
+
+GraphBreak baked_number() {
+  return {.code = BreakCode::unsupported_op,
+          .op = {},
+          .where = {},
+          .reason = "a library call takes a number that changes on every call, which a CUDA Graph would keep",
+          .hint = "use Mode::Default"};
+}
+
 /// A name the IR's text form takes: letters, digits, underscores.
 std::string identifier(std::string text) {
   std::replace_if(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
@@ -139,8 +161,19 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
     for (const auto* tensor : result.tensors) tensors.push_back(*tensor);
     return tensors;
   };
+  captured.optimizers_before = facts_of(options_.optimizers);
   captured.trace = capture(run, inputs, names, &captured.results, &failed_at_, leaves_);
   remember_leaves(captured.trace);
+  const auto after = facts_of(options_.optimizers);
+  auto use = optimizer_use(captured.trace, captured.optimizers_before, after);
+  captured.optimizers = std::make_shared<OptimizerLink>();
+  captured.optimizers->set(captured.optimizers_before, after, std::move(use.numbers));
+  auto& reason = captured.trace.graph_break;
+  if (use.graph_break && (!reason || reason->code == BreakCode::state_mutation)) reason = std::move(use.graph_break);
+  if (reason && captured.optimizers->made_state()) {
+    reason->reason += "; an optimizer made its state in this step";
+    reason->hint = "later steps find it and are recorded anew";
+  }
   for (size_t i = 0; i < inputs.size() && !captured.trace.graph_break; ++i) {
     if (inputs[i].is_same(*arguments.tensors[i])) continue;
     captured.trace.graph_break = {.code = BreakCode::input_mutation,
@@ -211,6 +244,7 @@ void Builder::finish(Entry& entry, Captured captured, const detail::Flat& argume
   record.device = ir::to_string(captured.trace.graph.device);
   record.captured_calls = working_calls(captured.trace.graph);
   auto reason = break_of(captured);
+  entry.guards().add_optimizers(captured.optimizers);
   if (!reason || reason->code == BreakCode::needs_gradient) {
     entry.guards().add_states(captured.trace.states, captured.results);
     entry.guards().add_gradients(captured.trace.gradients);
@@ -286,7 +320,8 @@ void Builder::extend(Entry& entry, int64_t call, const detail::Flat& arguments, 
 void Builder::compile(Entry& entry, Captured captured, const detail::Flat& arguments, bool generic_sizes,
                       const Entry* like) const {
   auto& record = entry.record();
-  auto& graph = captured.trace.graph;
+  const size_t first_number = captured.trace.contents.size();
+  ir::Graph graph = captured.optimizers->bind(captured.trace);
   graph.name = identifier(function_);
   const CompileOptions options{.numerics = options_.numerics,
                                .freeze = options_.freeze,
@@ -298,6 +333,9 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
   if (!plan->written.empty()) {
     if (const auto shared = entry.guards().keep_apart()) return entry.turn_eager(shares_state(*shared));
     record.guards = entry.guards().describe();
+  }
+  if (options_.mode != Mode::Default && plan->backend == Backend::cuda && passes_number(*plan, first_number)) {
+    return entry.turn_eager(baked_number());
   }
   OutputRules outputs(captured.trace, *plan);
   auto host = std::make_unique<TorchHost>(plan, captured.trace.opaques);
@@ -323,7 +361,8 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
                                                         .executable = std::move(executable),
                                                         .outputs = std::move(outputs),
                                                         .structure = std::move(captured.structure),
-                                                        .random = random}));
+                                                        .random = random,
+                                                        .optimizers = std::move(captured.optimizers)}));
 }
 
 std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& again,
@@ -334,7 +373,10 @@ std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& 
     return std::string(name(graph_break->code)) + " " + graph_break->op + ": " + graph_break->reason;
   }
   if (!again.trace.reads.empty()) return "it reads tensors to the host";
-  if (auto text = difference(first.trace, again.trace)) return text;
+  const TraceComparison compared = compare(first.trace, again.trace);
+  if (compared.other) return compared.other;
+  if (auto text = first.optimizers->number_difference(first.trace, compared.numbers, again.optimizers_before))
+    return text;
   if (auto text = gradient_difference(first.trace.gradients, again.trace.gradients)) return text;
   if (first.structure != again.structure) return "the result has another structure or other scalars in it";
   const bool has_effects = first.random || !first.plan->written.empty() || !first.trace.gradients.empty();

@@ -15,7 +15,9 @@ namespace sinter::frontend {
 struct Captured {
   Trace trace;
   std::vector<at::Tensor> results;
-  std::string structure;     ///< of the result
+  std::string structure;  ///< of the result
+  std::vector<OptimizerFacts> optimizers_before;
+  std::shared_ptr<OptimizerLink> optimizers;  ///< that it used
   std::string unknown_type;  ///< readable name of a part of the result that cannot be described; or empty
 };
 

@@ -36,6 +36,12 @@ struct NamedTensor {
   c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
 };
 
+/// A write to a parameter by an optimizer of LibTorch.
+struct OptimizerStep {
+  std::string function;  ///< "torch::optim::SGD::step"
+  WeakTensor parameter;
+};
+
 /// What one run of a program did.
 struct Trace {
   /// Captured stage. Inputs: the arguments, then the gradients that the program found and used. Outputs: the callable's
@@ -45,6 +51,7 @@ struct Trace {
   std::vector<ir::ValueId> returned_as_is;
   std::vector<StateSlot> states;
   std::vector<ContentSlot> contents;
+  std::vector<OptimizerStep> steps;       ///< parameters that optimizers of LibTorch wrote to
   std::vector<GradientSlot> gradients;    ///< none where the program neither took gradients nor looked at any
   std::vector<HostRead> reads;            ///< in order: the graph holds for what they gave, and for nothing else
   std::vector<c10::IValue> opaques;       ///< arguments the IR cannot describe, by ir::Opaque index

@@ -48,6 +48,7 @@ bool Entry::replay(const detail::Flat& arguments, detail::Replay& replay) {
   const auto& work = *replayable_;
   const c10::NoGradGuard no_grad;  // views of state among the results have no history
   const auto inputs = with_gradients(arguments, work.trace.gradients);
+  work.optimizers->fill(work.trace.contents);
   const FrameLease frame(frames_, *work.host);
   c10::OptionalDeviceGuard device;
   if (work.plan->backend == Backend::cuda) device.reset_device(device_of(work.plan->device));
@@ -65,6 +66,7 @@ bool Entry::replay(const detail::Flat& arguments, detail::Replay& replay) {
   note_writes(*work.plan, inputs.tensors, work.trace.states);
   work.outputs.collect(*frame, inputs, work.trace.states, replay);
   assign_gradients(work.trace.gradients, arguments, replay);
+  work.optimizers->advance();
   replay.structure = work.structure;
   count_replay();
   return true;

@@ -26,6 +26,7 @@ struct Replayable {
   OutputRules outputs;
   std::string structure;  ///< of the result
   bool random = false;    ///< draws from a generator, so two runs differ
+  std::shared_ptr<const OptimizerLink> optimizers;
 };
 
 /// Calls of an entry. Entries of one program for several sizes share one.

@@ -37,7 +37,8 @@ PreparedCall::PreparedCall(const ExternCall& call, std::vector<c10::IValue> opaq
   for (size_t i = 0; i < schema.size(); ++i) {
     const auto& arg = call_.args[i];
     if (const auto* value = arg.value()) {
-      tensors_.push_back({i, value->index});
+      const bool number = schema[i].real_type()->kind() == c10::TypeKind::NumberType;
+      (number ? numbers_ : tensors_).push_back({i, value->index});
       arguments_.emplace_back();
     } else if (holds_value(arg)) {
       lists_.push_back(i);
@@ -51,6 +52,7 @@ PreparedCall::PreparedCall(const ExternCall& call, std::vector<c10::IValue> opaq
 void PreparedCall::run(const std::vector<at::Tensor>& buffers, torch::jit::Stack& stack) const {
   stack.assign(arguments_.begin(), arguments_.end());
   for (const auto& slot : tensors_) stack[slot.position] = buffers[slot.buffer];
+  for (const auto& slot : numbers_) stack[slot.position] = buffers[slot.buffer].item();
   for (const auto position : lists_) {
     stack[position] = ivalue_of(
         call_.args[position], *op_.schema().arguments()[position].real_type(),

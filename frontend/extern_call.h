@@ -34,6 +34,7 @@ class PreparedCall {
   c10::OperatorHandle op_;
   std::vector<c10::IValue> arguments_;  ///< in schema order; None where a tensor of the call goes
   std::vector<Slot> tensors_;           ///< arguments that are one tensor
+  std::vector<Slot> numbers_;           ///< 0-dim CPU tensors that stand for a number in the schema
   std::vector<size_t> lists_;           ///< positions of arguments that hold tensors in lists
 };
 

@@ -34,6 +34,12 @@ void check(const Options& options, bool is_module) {
   if (is_module && !options.modules.empty()) {
     throw UserError("modules: the callable is a module itself; leave the option out, or compile a lambda");
   }
+  if (std::find(options.optimizers.begin(), options.optimizers.end(), nullptr) != options.optimizers.end()) {
+    throw UserError("optimizers: a null pointer; name optimizers that exist");
+  }
+  if (options.freeze && !options.optimizers.empty()) {
+    throw UserError("freeze: an optimizer writes to parameters; leave one of the two options out");
+  }
   std::set<std::string> names;
   for (const auto& [module_name, module] : options.modules) {
     if (module_name.empty() && options.modules.size() > 1) {

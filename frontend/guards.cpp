@@ -219,6 +219,7 @@ bool Guards::fit_but_for_sizes(const detail::Flat& arguments, const Modes& modes
 
 bool Guards::rest_holds(const detail::Flat& arguments) const {
   if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) return false;
+  if (optimizers_ && !optimizers_->holds()) return false;
   return gradients_.hold(arguments) && train_flags_.hold() &&
          std::all_of(states_.begin(), states_.end(), [this](const State& state) { return state_holds(state); });
 }
@@ -277,6 +278,7 @@ std::vector<GuardMiss> Guards::misses(const detail::Flat& arguments, const Modes
   for (auto& miss : modes_.differences(modes)) out.push_back(std::move(miss));
   for (auto& miss : train_flags_.misses()) out.push_back(std::move(miss));
   gradients_.misses(arguments, out);
+  if (optimizers_) optimizers_->misses(out);
   if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) {
     out.push_back({"current CUDA device", std::to_string(cuda_device_), std::to_string(c10::cuda::current_device())});
   }
@@ -344,6 +346,7 @@ std::vector<std::string> Guards::describe() const {
   if (cuda_device_ >= 0) words.push_back("current CUDA device: " + std::to_string(cuda_device_));
   for (auto& line : train_flags_.describe()) words.push_back(std::move(line));
   gradients_.describe(words);
+  if (optimizers_) optimizers_->describe(words);
   return words;
 }
 

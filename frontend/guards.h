@@ -14,6 +14,7 @@
 #include "frontend/capture.h"
 #include "frontend/modes.h"
 #include "frontend/modules.h"
+#include "frontend/optimizers.h"
 #include "sinter/detail/flatten.h"
 
 namespace sinter::frontend {
@@ -48,6 +49,8 @@ class Guards {
   [[nodiscard]] std::optional<std::string> keep_apart();
   /// Adds what the program found in `.grad` of leaf tensors. From here on, which state requires gradients matters too.
   void add_gradients(std::span<const GradientSlot> gradients) { gradients_.add(gradients); }
+  /// Adds the optimizers whose steps are part of the program.
+  void add_optimizers(std::shared_ptr<const OptimizerLink> optimizers) { optimizers_ = std::move(optimizers); }
   /// Adds the current CUDA device.
   void add_device();
 
@@ -129,6 +132,7 @@ class Guards {
   std::vector<const c10::StorageImpl*> apart_;  ///< sorted: storages that no argument may have
   TrainFlags train_flags_;
   GradientGuards gradients_;
+  std::shared_ptr<const OptimizerLink> optimizers_;  ///< null: none
 };
 
 /// What differs between two structure strings: "argument 1: was 3, is 4".

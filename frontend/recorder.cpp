@@ -312,6 +312,7 @@ void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {
   } else if (lasts) {
     ledger_.memory(tensor)->written = true;
   }
+  if (leaf && leaf->history.requires_grad) note_step(leaf->tensor, pending.frames);
   if (tensor.device().is_cpu() && pending.reads_cuda) {
     return fail(host_read(facts, "copies a CUDA tensor to the CPU"), pending.frames, pending.module);
   }

@@ -141,6 +141,7 @@ class Recorder : public c10::DebugInfoBase {
   [[nodiscard]] std::string description(ir::ValueId value);
 
   // recorder_gradients.cpp: what no operator tells of gradients
+  void note_step(const WeakTensor& parameter, const Frames& frames);
   void note_leaves(std::span<const NamedTensor> names, std::span<const WeakTensor> leaves);
   void note_leaf(const at::Tensor& tensor, const std::string& name, std::optional<uint32_t> input,
                  const std::string& module = {});

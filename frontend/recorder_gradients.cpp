@@ -75,6 +75,10 @@ void Recorder::note_gradient_use(const at::Tensor& tensor, ir::ValueId value, co
   fail(std::move(reason), pending.frames, pending.module);
 }
 
+void Recorder::note_step(const WeakTensor& parameter, const Frames& frames) {
+  if (auto function = optimizer_step(frames)) trace_.steps.push_back({std::move(*function), parameter});
+}
+
 /// The results, and after them every gradient that the program assigned.
 std::vector<at::Tensor> Recorder::with_assigned_gradients(std::span<const at::Tensor> results) {
   std::vector<at::Tensor> outputs(results.begin(), results.end());

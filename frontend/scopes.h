@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -37,6 +38,9 @@ class Scopes {
   Frames outer_;
   std::unordered_map<void*, Place> places_;
 };
+
+/// "torch::optim::SGD::step" where the stack passes through that function of an optimizer of LibTorch. Thread-safe.
+[[nodiscard]] std::optional<std::string> optimizer_step(const Frames& frames);
 
 /// "Net::forward" of "(anonymous namespace)::Net::forward(at::Tensor const&)": no parameters, template arguments or
 /// leading namespaces.

@@ -29,22 +29,33 @@ void the_gradient_of_an_input(Session& s) {
   }
 }
 
+enum class Clipping { none, by_norm };
+enum class Named { yes, no };
+
 /// Steps of one optimizer over a small network, forward to update inside the callable.
 template <class Optimizer, class Settings>
-void train(Session& s, const Settings& settings) {
+void train(Session& s, const Settings& settings, Named named = Named::yes, Clipping clipping = Clipping::none) {
   const at::AutoGradMode grad(true);
   torch::nn::Sequential model(torch::nn::Linear(4, 8), torch::nn::Tanh(), torch::nn::Linear(8, 1));
   s.adopt(model);
   Optimizer optimizer(model->parameters(), settings);
-  auto f = s.compile([&](const Tensor& x, const Tensor& target) {
-    optimizer.zero_grad();
-    const Tensor loss = at::mse_loss(model->forward(x), target);
-    loss.backward();
-    torch::nn::utils::clip_grad_norm_(model->parameters(), 0.5);
-    optimizer.step();
-    return loss.detach();
-  });
-  for (int call = 0; call < 6; ++call) f(s.randn({8, 4}), s.randn({8, 1}));
+  Options options;
+  if (named == Named::yes) options.optimizers = {&optimizer};
+  auto f = s.compile(
+      [&](const Tensor& x, const Tensor& target) {
+        optimizer.zero_grad();
+        const Tensor loss = at::mse_loss(model->forward(x), target);
+        loss.backward();
+        if (clipping == Clipping::by_norm) torch::nn::utils::clip_grad_norm_(model->parameters(), 0.5);
+        optimizer.step();
+        return loss.detach();
+      },
+      options);
+  for (int call = 0; call < 8; ++call) {
+    f(s.randn({8, 4}), s.randn({8, 1}));
+    auto& group = optimizer.param_groups()[0].options();
+    if (call == 4) group.set_lr(group.get_lr() * 0.5);
+  }
 }
 
 void a_training_step_with_sgd(Session& s) { train<torch::optim::SGD>(s, torch::optim::SGDOptions(0.1).momentum(0.9)); }
@@ -52,6 +63,14 @@ void a_training_step_with_sgd(Session& s) { train<torch::optim::SGD>(s, torch::o
 void a_training_step_with_adam(Session& s) { train<torch::optim::Adam>(s, torch::optim::AdamOptions(0.01)); }
 
 void a_training_step_with_adamw(Session& s) { train<torch::optim::AdamW>(s, torch::optim::AdamWOptions(0.01)); }
+
+void a_training_step_with_clipping(Session& s) {
+  train<torch::optim::SGD>(s, torch::optim::SGDOptions(0.1), Named::yes, Clipping::by_norm);
+}
+
+void a_step_of_an_optimizer_without_a_name(Session& s) {
+  train<torch::optim::SGD>(s, torch::optim::SGDOptions(0.1), Named::no);
+}
 
 void gradients_that_accumulate(Session& s) {
   const at::AutoGradMode grad(true);
@@ -81,14 +100,15 @@ void gradients_taken_inside(Session& s) {
 void a_step_alternated_with_evaluation(Session& s) {
   auto layer = s.adopt(torch::nn::Linear(4, 1));
   torch::optim::SGD optimizer(layer->parameters(), torch::optim::SGDOptions(0.05));
-  auto f = s.compile([&](const Tensor& x, bool training) {
+  const auto body = [&](const Tensor& x, bool training) {
     if (!training) return layer->forward(x);
     optimizer.zero_grad();
     const Tensor loss = layer->forward(x).pow(2).sum();
     loss.backward();
     optimizer.step();
     return loss.detach();
-  });
+  };
+  auto f = s.compile(body, {.optimizers = {&optimizer}});
   for (int round = 0; round < 5; ++round) {
     {
       const at::AutoGradMode grad(true);
@@ -99,14 +119,18 @@ void a_step_alternated_with_evaluation(Session& s) {
 }
 
 const std::vector<BreakCode> gradient{BreakCode::needs_gradient};
-const std::vector<BreakCode> kept{BreakCode::state_mutation};  // the optimizer's state, in the first step
+/// The first step of an optimizer that keeps state makes it.
+const Expectation after_the_first_step{{BreakCode::state_mutation}, 2, 4};
 
 const Program programs[] = {
     {"a_result_differentiated_outside", a_result_differentiated_outside, runs_eagerly(gradient)},
     {"the_gradient_of_an_input", the_gradient_of_an_input, runs_eagerly(gradient)},
-    {"a_training_step_with_sgd", a_training_step_with_sgd, runs_eagerly(kept)},
-    {"a_training_step_with_adam", a_training_step_with_adam, runs_eagerly(kept)},
-    {"a_training_step_with_adamw", a_training_step_with_adamw, runs_eagerly(kept)},
+    {"a_training_step_with_sgd", a_training_step_with_sgd, after_the_first_step},
+    {"a_training_step_with_adam", a_training_step_with_adam, after_the_first_step},
+    {"a_training_step_with_adamw", a_training_step_with_adamw, after_the_first_step},
+    {"a_training_step_with_clipping", a_training_step_with_clipping, runs_eagerly({BreakCode::host_read})},
+    {"a_step_of_an_optimizer_without_a_name", a_step_of_an_optimizer_without_a_name,
+     runs_eagerly({BreakCode::unstable})},
     {"gradients_that_accumulate", gradients_that_accumulate, replays(2, 5)},
     {"gradients_taken_inside", gradients_taken_inside, replays()},
     {"a_step_alternated_with_evaluation", a_step_alternated_with_evaluation, replays(3, 6)},

@@ -12,6 +12,9 @@
 namespace torch::nn {
 class Module;
 }
+namespace torch::optim {
+class Optimizer;
+}
 
 namespace sinter {
 
@@ -63,6 +66,11 @@ struct Options {
   /// Courses of one entry that are kept: a callable that reads tensors on the host (item(), equal, nonzero) is recorded
   /// once for each sequence of values that it reads. Calls that read others run as they are; at least 1.
   int64_t max_paths = 16;
+
+  /// Optimizers whose step() the callable makes: SGD, Adam and AdamW. Their numbers (the learning rate, bias
+  /// corrections) are computed anew for every call, so that schedulers work, and their step counters go on. They must
+  /// outlive the compiled object.
+  std::vector<torch::optim::Optimizer*> optimizers = {};
 
   /// A call that cannot be compiled whole throws UserError naming the break, instead of running as eager runs it.
   bool fullgraph = false;

@@ -113,7 +113,7 @@ class Compiled {
       if constexpr (std::is_void_v<Result>) {
         detail::invoke(state_->callable, detail::pass<Args>(args)...);
         result.emplace();
-        if (taken_apart != nullptr) taken_apart->unknown = &typeid(void);
+        if (taken_apart != nullptr) taken_apart->count(detail::Tag::tuple, 0);
       } else {
         result.emplace(detail::invoke(state_->callable, detail::pass<Args>(args)...));
         if (taken_apart != nullptr) describe(*taken_apart, *result);
