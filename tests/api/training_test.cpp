@@ -78,7 +78,7 @@ torch::nn::Sequential mlp(at::Device device) {
 
 torch::nn::Sequential convolutions(at::Device device) {
   at::manual_seed(4);
-  torch::nn::Sequential model(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 4, 3).padding(1)),
+  torch::nn::Sequential model(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 4, 3).padding(1).bias(false)),
                               torch::nn::BatchNorm2d(4), torch::nn::ReLU(), torch::nn::Flatten(),
                               torch::nn::Linear(4 * 6 * 6, 2));
   model->to(device);
