@@ -162,7 +162,9 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
     return tensors;
   };
   captured.optimizers_before = facts_of(options_.optimizers);
-  captured.trace = capture(run, inputs, names, &captured.results, &failed_at_, leaves_);
+  std::vector<WeakTensor> leaves = parameters_of(options_.optimizers);
+  leaves.insert(leaves.end(), leaves_.begin(), leaves_.end());
+  captured.trace = capture(run, inputs, names, &captured.results, &failed_at_, leaves);
   remember_leaves(captured.trace);
   const auto after = facts_of(options_.optimizers);
   auto use = optimizer_use(captured.trace, captured.optimizers_before, after);

@@ -326,6 +326,16 @@ std::vector<OptimizerFacts> facts_of(std::span<Optimizer* const> optimizers) {
   return facts;
 }
 
+std::vector<WeakTensor> parameters_of(std::span<Optimizer* const> optimizers) {
+  std::vector<WeakTensor> parameters;
+  for (Optimizer* optimizer : optimizers) {
+    for (const auto& group : optimizer->param_groups()) {
+      for (const at::Tensor& tensor : group.params()) parameters.push_back(weaken(tensor));
+    }
+  }
+  return parameters;
+}
+
 OptimizerUse optimizer_use(const Trace& trace, std::span<const OptimizerFacts> before,
                            std::span<const OptimizerFacts> after) {
   OptimizerUse use;

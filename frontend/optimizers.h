@@ -55,6 +55,9 @@ struct OptimizerFacts {
 };
 [[nodiscard]] std::vector<OptimizerFacts> facts_of(std::span<torch::optim::Optimizer* const> optimizers);
 
+/// Every parameter of the optimizers.
+[[nodiscard]] std::vector<WeakTensor> parameters_of(std::span<torch::optim::Optimizer* const> optimizers);
+
 /// A number in a trace that comes from an optimizer.
 struct OptimizerNumber {
   NumberPlace place;
