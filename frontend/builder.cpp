@@ -40,7 +40,8 @@ std::optional<GraphBreak> break_of(const Captured& captured) {
   if (captured.trace.graph_break) return captured.trace.graph_break;
   const auto changes = [](const GradientSlot& slot) { return slot.read || slot.after != GradientSlot::After::kept; };
   const auto& gradients = captured.trace.gradients;
-  if (!captured.trace.reads.empty() && std::any_of(gradients.begin(), gradients.end(), changes)) {
+  const bool trains = !captured.trace.steps.empty() || std::any_of(gradients.begin(), gradients.end(), changes);
+  if (trains && !captured.trace.reads.empty()) {
     return GraphBreak{.code = BreakCode::host_read,
                       .op = {},
                       .where = {},
@@ -232,8 +233,12 @@ std::shared_ptr<Entry> Builder::instantiate(const Entry& head, Trace trace, cons
                                             const Modes& modes) const {
   auto entry = std::make_shared<Entry>(Guards(arguments, modes, modules_));
   entry->record().signature = entry->guards().signature();
-  Captured captured{
-      .trace = std::move(trace), .results = {}, .structure = head.replayable().structure, .unknown_type = {}};
+  Captured captured{.trace = std::move(trace),
+                    .results = {},
+                    .structure = head.replayable().structure,
+                    .optimizers_before = {},
+                    .optimizers = std::make_shared<OptimizerLink>(),
+                    .unknown_type = {}};
   finish(*entry, std::move(captured), arguments, [](const Captured&) { return true; }, &head);
   entry->guards().free_as(head.guards());
   return entry;

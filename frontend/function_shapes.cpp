@@ -48,13 +48,14 @@ Function::Entries Function::alike(const Flat& arguments, const frontend::Modes& 
   const auto entries = entries_.load(std::memory_order_acquire);
   std::ranges::copy_if(*entries, std::back_inserter(found), [&](const auto& entry) {
     return !is_instance(*entry) && entry->compiled() && entry->paths() == nullptr &&
-           entry->guards().fit_but_for_sizes(arguments, modes);
+           !entry->replayable().optimizers->steps() && entry->guards().fit_but_for_sizes(arguments, modes);
   });
   return found;
 }
 
 std::shared_ptr<ShapeFamily> Function::join(const Entries& alike, const frontend::Captured& captured,
                                             const Flat& arguments) {
+  if (captured.optimizers->steps()) return nullptr;  // numbers of its own on every call
   const auto returns_the_same = [&](const Entry& entry) { return entry.replayable().structure == captured.structure; };
   for (const auto& family : families_) {
     const bool is_alike = std::ranges::find(alike, family->head()) != alike.end();

@@ -88,6 +88,8 @@ class OptimizerLink {
            std::vector<OptimizerNumber> numbers);
 
   [[nodiscard]] const std::vector<OptimizerNumber>& numbers() const { return numbers_; }
+  /// True when the recorded call made a step of an optimizer.
+  [[nodiscard]] bool steps() const { return !used_.empty(); }
   /// True when the recorded call was the first step of an optimizer that keeps state for each parameter.
   [[nodiscard]] bool made_state() const { return made_state_; }
   /// True while options other than learning rates, parameters, and which of them have state are what they were.
