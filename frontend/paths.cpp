@@ -356,7 +356,7 @@ class Paths::Grower {
       const ir::Node& node = graph.node(id);
       if (const auto* state = node.as<ir::State>()) {
         key += " " + std::to_string(alignments.at(state->index));
-        own = own || paths_.options_.freeze;
+        own = own || paths_.options_.freeze || paths_.options_.mode != Mode::Default;  // graphs keep addresses
       }
       own = own || node.as<ir::Constant>() != nullptr;
       for (const ir::Arg& arg : node.args) own = own || std::holds_alternative<ir::Opaque>(arg.data);

@@ -182,7 +182,7 @@ void CudaGraph::keep(const RecordedLaunch& launch) {
       continue;
     }
     const BufferKind kind = parts_.plan.buffers[root.buffer.index].kind;
-    if (kind == BufferKind::input || kind == BufferKind::state) {
+    if (kind == BufferKind::input || kind == BufferKind::state || kind == BufferKind::content) {
       node.moving.push_back({i, param.pass, param.buffer, 0, 0});
     }
   }

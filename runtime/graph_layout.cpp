@@ -64,7 +64,7 @@ class LayoutMaker {
       if (arg.pass == KernelArg::Pass::pointer) {
         touched_by_kernels_.insert(root(arg.buffer));
       } else if (const BufferKind kind = buffer(root(arg.buffer)).kind;
-                 kind == BufferKind::input || kind == BufferKind::state) {
+                 kind == BufferKind::input || kind == BufferKind::state || kind == BufferKind::content) {
         scalars_.push_back(arg.buffer);
       }
     }
