@@ -106,6 +106,7 @@ class Recorder : public c10::DebugInfoBase {
   // recorder.cpp: calls
   void fail(GraphBreak reason, const Frames& frames, const std::string& module);
   [[nodiscard]] GraphBreak located(GraphBreak reason, const Frames& frames, const std::string& module);
+  void refuse_direct_operator(const Pending& pending);
   ir::Arg encode(const at::Tensor& tensor, bool overwritten, Pending& pending);
   bool reseats(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
   bool note_host_read(const Pending& pending);

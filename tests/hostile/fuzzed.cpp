@@ -57,6 +57,15 @@ void windows_that_overlap_written_in_place(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({4}));
 }
 
+void a_pooling_that_no_operator_computes(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return at::max_pool1d(x, {2}); });
+  Tensor x = s.randn({1, 2, 6});
+  for (int call = 0; call < 6; ++call) {
+    if (call == 4) x.neg_();
+    f(x);
+  }
+}
+
 const Program programs[] = {
     {"one_view_of_an_input_twice", one_view_of_an_input_twice, replays()},
     {"a_result_and_a_view_of_it_of_the_same_type", a_result_and_a_view_of_it_of_the_same_type, replays()},
@@ -65,6 +74,8 @@ const Program programs[] = {
     {"a_comparison_of_filled_tensors", a_comparison_of_filled_tensors, replays()},
     {"an_expanded_input_that_is_filled", an_expanded_input_that_is_filled, runs_eagerly({BreakCode::unsupported_op})},
     {"windows_that_overlap_written_in_place", windows_that_overlap_written_in_place,
+     runs_eagerly({BreakCode::unsupported_op})},
+    {"a_pooling_that_no_operator_computes", a_pooling_that_no_operator_computes,
      runs_eagerly({BreakCode::unsupported_op})},
 };
 
