@@ -166,8 +166,12 @@ class Builder {
 
   void order_leaves_first() {
     Graph& graph = segment_.graph;
-    std::vector<NodeId> order = graph.order();
-    std::stable_partition(order.begin(), order.end(), [&](NodeId id) { return is_leaf(graph.node(id)); });
+    std::vector<NodeId> order;
+    for (const bool leaves : {true, false}) {
+      for (const NodeId id : graph.order()) {
+        if (is_leaf(graph.node(id)) == leaves) order.push_back(id);
+      }
+    }
     graph.set_order(std::move(order));
   }
 
