@@ -20,7 +20,6 @@ void PrintTo(const Work& work, std::ostream* out);
 
 struct FileCase {
   std::string file;           ///< "convnet.pt2"
-  std::string break_code;     ///< of the one break there is; empty: none
   std::string module, place;  ///< of something in its report
   Work on_cpu;
 };
