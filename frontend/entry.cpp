@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
 
+#include <optional>
+
 #include "frontend/convert.h"
 
 namespace sinter::frontend {
@@ -47,7 +49,9 @@ void Entry::turn_eager(GraphBreak reason, const std::string& internal_error) {
 bool Entry::replay(const detail::Flat& arguments, detail::Replay& replay) {
   const auto& work = *replayable_;
   const c10::NoGradGuard no_grad;  // views of state among the results have no history
-  const auto inputs = with_gradients(arguments, work.trace.gradients);
+  std::optional<detail::Flat> extended;
+  if (!work.trace.gradients.empty()) extended = with_gradients(arguments, work.trace.gradients);
+  const auto& inputs = extended ? *extended : arguments;
   work.optimizers->fill(work.trace.contents);
   const FrameLease frame(frames_, *work.host);
   c10::OptionalDeviceGuard device;

@@ -3,10 +3,8 @@
 #include <c10/cuda/CUDAFunctions.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "compiler/support/planted.h"
-#include "frontend/convert.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
@@ -14,29 +12,9 @@ namespace {
 
 const c10::TensorImpl& impl(const at::Tensor* tensor) { return *tensor->unsafeGetTensorImpl(); }
 
-uint64_t keys_of(const c10::TensorImpl& tensor) { return tensor.key_set().raw_repr(); }
-
 const c10::StorageImpl* storage_of(const c10::TensorImpl& tensor) {
   return tensor.unsafe_storage().unsafeGetStorageImpl();
 }
-
-std::string list(c10::IntArrayRef numbers) {
-  std::string text = "[";
-  for (size_t i = 0; i < numbers.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(numbers[i]);
-  return text + "]";
-}
-
-void compare(const std::string& subject, const char* what, c10::IntArrayRef was, c10::IntArrayRef is,
-             std::vector<GuardMiss>& out) {
-  if (was.size() != is.size()) return out.push_back({subject + ": " + what + "s", list(was), list(is)});
-  for (size_t i = 0; i < was.size(); ++i) {
-    if (was[i] == is[i]) continue;
-    out.push_back(
-        {subject + ": " + what + "[" + std::to_string(i) + "]", std::to_string(was[i]), std::to_string(is[i])});
-  }
-}
-
-const char* yes_no(bool value) { return value ? "yes" : "no"; }
 
 }  // namespace
 
@@ -54,50 +32,6 @@ int64_t alignment_of(const at::Tensor& tensor) {
   return static_cast<int64_t>(address & (~address + 1));
 }
 
-Guards::Layout::Layout(const c10::TensorImpl& tensor)
-    : dtype(c10::typeMetaToScalarType(tensor.dtype())),
-      device(tensor.device()),
-      keys(keys_of(tensor)),
-      sizes(tensor.sizes().begin(), tensor.sizes().end()),
-      strides(tensor.strides().begin(), tensor.strides().end()) {}
-
-bool Guards::Layout::fits(const c10::TensorImpl& tensor) const {
-  return keys == keys_of(tensor) && tensor.dtype() == c10::scalarTypeToTypeMeta(dtype) && device == tensor.device() &&
-         tensor.sizes() == c10::IntArrayRef(sizes) &&
-         (tensor.strides() == c10::IntArrayRef(strides) || planted(Bug::strides_not_guarded));
-}
-
-bool Guards::Layout::fits_but_for_sizes(const c10::TensorImpl& tensor) const {
-  return keys == keys_of(tensor) && tensor.dtype() == c10::scalarTypeToTypeMeta(dtype) && device == tensor.device() &&
-         tensor.sizes().size() == sizes.size();
-}
-
-void Guards::Layout::misses(const std::string& subject, const c10::TensorImpl& tensor,
-                            std::vector<GuardMiss>& out) const {
-  const auto now_dtype = c10::typeMetaToScalarType(tensor.dtype());
-  if (now_dtype != dtype) {
-    out.push_back(
-        {subject + ": dtype", std::string(ir::name(dtype_of(dtype))), std::string(ir::name(dtype_of(now_dtype)))});
-  }
-  if (device != tensor.device()) out.push_back({subject + ": device", device.str(), tensor.device().str()});
-  compare(subject, "size", sizes, tensor.sizes(), out);
-  if (sizes.size() == tensor.sizes().size() && tensor.sizes() == c10::IntArrayRef(sizes)) {
-    compare(subject, "stride", strides, tensor.strides(), out);
-  }
-  if (keys != keys_of(tensor) && device == tensor.device()) {
-    out.push_back({subject + ": dispatch keys", c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, keys)),
-                   c10::toString(tensor.key_set())});
-  }
-}
-
-std::string Guards::Layout::text() const {
-  ir::Type type{.dtype = dtype_of(dtype),
-                .sizes = {sizes.begin(), sizes.end()},
-                .strides = {strides.begin(), strides.end()},
-                .device = device_of(device)};
-  return ir::to_string(type, type.device);
-}
-
 Guards::Guards(const detail::Flat& arguments, const Modes& modes, const std::vector<NamedModule>& modules)
     : structure_(arguments.structure.begin(), arguments.structure.end()),
       modes_(modes),
@@ -105,7 +39,7 @@ Guards::Guards(const detail::Flat& arguments, const Modes& modes, const std::vec
       train_flags_(modules) {
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
     const auto& tensor = impl(arguments.tensors[i]);
-    Input input{Layout(tensor),
+    Input input{LayoutGuard(tensor),
                 tensor.requires_grad(),
                 alignment_of(*arguments.tensors[i]),
                 -1,
@@ -150,36 +84,11 @@ bool Guards::is_moved(size_t index, const detail::Flat& arguments) const {
   return bound != nullptr && bound != storage_of(impl(arguments.tensors[index]));
 }
 
-void Guards::add_states(std::span<const StateSlot> states, std::span<const at::Tensor> results) {
-  const bool history =
-      std::any_of(results.begin(), results.end(), [](const at::Tensor& t) { return t.grad_fn() != nullptr; });
-  for (const auto& slot : states) {
-    const auto strong = lock(slot.tensor);
-    if (!strong.defined()) continue;
-    const auto& tensor = impl(&strong);
-    int64_t held_by_results = 0;
-    for (const auto& result : results) {
-      // A result that is the state itself is held here and by the caller, a view of it holds its base once.
-      if (result.is_same(strong)) {
-        held_by_results += 2;
-      } else if (storage_of(impl(&result)) == storage_of(tensor)) {
-        held_by_results += 1;
-      }
-    }
-    // The graph behind a result with a history holds state in ways that cannot be counted.
-    const auto references = history ? 1 : static_cast<int64_t>(strong.use_count()) - 1 - held_by_results;
-    states_.push_back({slot.name, slot.tensor, static_cast<uint32_t>(std::max<int64_t>(references, 1)),
-                       reinterpret_cast<const void*>(address_of(tensor)), tensor.requires_grad(), Layout(tensor),
-                       slot.read_by_host});
-  }
-}
-
 std::optional<std::string> Guards::keep_apart() {
-  for (const auto& state : states_) {
-    const auto* storage = storage_of(*state.tensor._unsafe_get_target());
+  for (const auto& [name, storage] : states_.storages()) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (inputs_[i].storage._unsafe_get_target() != storage) continue;
-      return "input " + std::to_string(i) + " shares memory with " + state.name;
+      return "input " + std::to_string(i) + " shares memory with " + name;
     }
     apart_.push_back(storage);
   }
@@ -210,7 +119,7 @@ bool Guards::fit_but_for_sizes(const detail::Flat& arguments, const Modes& modes
   if (std::string_view(arguments.structure.data(), arguments.structure.size()) != structure_) return false;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const auto& tensor = impl(arguments.tensors[i]);
-    if (!inputs_[i].layout.fits_but_for_sizes(tensor) || tensor.requires_grad() != inputs_[i].requires_grad)
+    if (!inputs_[i].layout.holds_but_for_sizes(tensor) || tensor.requires_grad() != inputs_[i].requires_grad)
       return false;
     if (!sharing_holds(i, arguments) || lies_in_state(tensor)) return false;
   }
@@ -220,14 +129,13 @@ bool Guards::fit_but_for_sizes(const detail::Flat& arguments, const Modes& modes
 bool Guards::rest_holds(const detail::Flat& arguments) const {
   if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) return false;
   if (optimizers_ && !optimizers_->holds()) return false;
-  return gradients_.hold(arguments) && train_flags_.hold() &&
-         std::all_of(states_.begin(), states_.end(), [this](const State& state) { return state_holds(state); });
+  return gradients_.hold(arguments) && train_flags_.hold() && states_.hold(differentiates());
 }
 
 bool Guards::input_holds(size_t index, const detail::Flat& arguments) const {
   const auto& input = inputs_[index];
   const auto& tensor = impl(arguments.tensors[index]);
-  if (!input.layout.fits(tensor)) return false;
+  if (!input.layout.holds(tensor)) return false;
   if (tensor.requires_grad() != input.requires_grad && !planted(Bug::gradients_not_guarded)) return false;
   if ((address_of(tensor) & static_cast<uintptr_t>(input.alignment - 1)) != 0) return false;
   return sharing_holds(index, arguments) && !lies_in_state(tensor);
@@ -248,33 +156,12 @@ bool Guards::sharing_holds(size_t index, const detail::Flat& arguments) const {
   return inputs_[index].shares_with < 0;
 }
 
-bool Guards::State::holds_as_read(const c10::TensorImpl& now) const {
-  if (!read_by_host.defined()) return true;
-  const size_t bytes = read_by_host.storage().nbytes();
-  return bytes == 0 ||
-         std::memcmp(reinterpret_cast<const void*>(address_of(now)), read_by_host.const_data_ptr(), bytes) == 0;
-}
-
-bool Guards::state_holds(const State& state) const {
-  if (planted(Bug::stale_weight)) return true;
-  if (state.tensor.use_count() < state.references) return false;
-  const auto& tensor = *state.tensor._unsafe_get_target();
-  return reinterpret_cast<const void*>(address_of(tensor)) == state.address && state.layout.fits(tensor) &&
-         (!differentiates() || tensor.requires_grad() == state.requires_grad) && state.holds_as_read(tensor);
-}
-
-bool Guards::lost() const {
-  return gradients_.lost() || train_flags_.lost() ||
-         std::any_of(states_.begin(), states_.end(), [](const State& state) {
-           if (state.tensor.use_count() < state.references) return true;
-           return reinterpret_cast<const void*>(address_of(*state.tensor._unsafe_get_target())) != state.address;
-         });
-}
+bool Guards::lost() const { return gradients_.lost() || train_flags_.lost() || states_.lost(); }
 
 std::vector<GuardMiss> Guards::misses(const detail::Flat& arguments, const Modes& modes) const {
   auto out = structure_differences(structure_, {arguments.structure.data(), arguments.structure.size()});
   for (size_t i = 0; i < std::min(inputs_.size(), arguments.tensors.size()); ++i) input_misses(i, arguments, out);
-  for (const auto& state : states_) state_misses(state, out);
+  states_.misses(differentiates(), out);
   for (auto& miss : modes_.differences(modes)) out.push_back(std::move(miss));
   for (auto& miss : train_flags_.misses()) out.push_back(std::move(miss));
   gradients_.misses(arguments, out);
@@ -308,26 +195,6 @@ void Guards::input_misses(size_t index, const detail::Flat& arguments, std::vect
   }
 }
 
-void Guards::state_misses(const State& state, std::vector<GuardMiss>& out) const {
-  const auto subject = "state " + state.name;
-  const auto now = lock(state.tensor);
-  if (!now.defined()) return out.push_back({subject, "alive", "gone"});
-  if (now.use_count() - 1 < state.references) {
-    return out.push_back(
-        {subject + ": references", std::to_string(state.references), std::to_string(now.use_count() - 1)});
-  }
-  const auto& tensor = impl(&now);
-  if (reinterpret_cast<const void*>(address_of(tensor)) != state.address) {
-    out.push_back({subject + ": memory", "where it was captured", "elsewhere"});
-  }
-  state.layout.misses(subject, tensor, out);
-  const bool in_place = reinterpret_cast<const void*>(address_of(tensor)) == state.address && state.layout.fits(tensor);
-  if (in_place && !state.holds_as_read(tensor)) out.push_back({subject + ": value", "what the host read", "another"});
-  if (differentiates() && tensor.requires_grad() != state.requires_grad) {
-    out.push_back({subject + ": requires_grad", yes_no(state.requires_grad), yes_no(tensor.requires_grad())});
-  }
-}
-
 std::vector<std::string> Guards::describe() const {
   std::vector<std::string> words;
   for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -337,11 +204,7 @@ std::vector<std::string> Guards::describe() const {
     if (input.shares_with >= 0) line += ", shares memory with input " + std::to_string(input.shares_with);
     words.push_back(std::move(line));
   }
-  for (const auto& state : states_) {
-    words.push_back("state " + state.name + ": " + state.layout.text() + " on " + state.layout.device.str() +
-                    ", same memory, at least " + std::to_string(state.references) + " references" +
-                    (state.read_by_host.defined() ? ", same value" : ""));
-  }
+  states_.describe(words);
   for (auto& line : modes_.describe()) words.push_back(std::move(line));
   if (cuda_device_ >= 0) words.push_back("current CUDA device: " + std::to_string(cuda_device_));
   for (auto& line : train_flags_.describe()) words.push_back(std::move(line));
@@ -360,15 +223,6 @@ std::vector<int64_t> Guards::alignments() const {
   std::vector<int64_t> result;
   for (const auto& input : inputs_) result.push_back(input.alignment);
   gradients_.alignments(result);
-  return result;
-}
-
-std::vector<int64_t> Guards::state_alignments() const {
-  std::vector<int64_t> result;
-  for (const auto& state : states_) {
-    const auto address = reinterpret_cast<uintptr_t>(state.address) | 256;
-    result.push_back(static_cast<int64_t>(address & (~address + 1)));
-  }
   return result;
 }
 

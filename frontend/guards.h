@@ -12,9 +12,11 @@
 
 #include "compiler/support/report.h"
 #include "frontend/capture.h"
+#include "frontend/layout_guard.h"
 #include "frontend/modes.h"
 #include "frontend/modules.h"
 #include "frontend/optimizers.h"
+#include "frontend/state_guards.h"
 #include "sinter/detail/flatten.h"
 
 namespace sinter::frontend {
@@ -43,7 +45,9 @@ class Guards {
 
   /// Adds the state a program read. `results` are the tensors it returned: references they hold do not count, as they
   /// go away with them.
-  void add_states(std::span<const StateSlot> states, std::span<const at::Tensor> results);
+  void add_states(std::span<const StateSlot> states, std::span<const at::Tensor> results) {
+    states_.add(states, results);
+  }
   /// Adds that no argument lies in the memory of state, for programs that write either. After `add_states`. Gives the
   /// argument and the state for which it does not hold even now: "input 0 shares memory with fc.weight".
   [[nodiscard]] std::optional<std::string> keep_apart();
@@ -75,60 +79,33 @@ class Guards {
   [[nodiscard]] std::string signature() const;
   /// Of the inputs of the trace: the arguments, then the gradients.
   [[nodiscard]] std::vector<int64_t> alignments() const;
-  [[nodiscard]] std::vector<int64_t> state_alignments() const;
+  [[nodiscard]] std::vector<int64_t> state_alignments() const { return states_.alignments(); }
 
  private:
-  /// Dtype, device, sizes, strides. What inputs and state have in common.
-  struct Layout {
-    at::ScalarType dtype{};
-    c10::Device device{c10::kCPU};
-    uint64_t keys = 0;  ///< dispatch keys: layout, wrappers, inference tensor
-    c10::SmallVector<int64_t, 5> sizes;
-    c10::SmallVector<int64_t, 5> strides;
-
-    explicit Layout(const c10::TensorImpl& tensor);
-    [[nodiscard]] bool fits(const c10::TensorImpl& tensor) const;
-    [[nodiscard]] bool fits_but_for_sizes(const c10::TensorImpl& tensor) const;
-    void misses(const std::string& subject, const c10::TensorImpl& tensor, std::vector<GuardMiss>& out) const;
-    [[nodiscard]] std::string text() const;
-  };
   struct Input {
-    Layout layout;
+    LayoutGuard layout;
     bool requires_grad;
     int64_t alignment;
     int32_t shares_with;                                ///< the first earlier input in the same storage, or -1
     int64_t distance;                                   ///< bytes from that input's first element to this one's
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;  ///< keeps the address it is bound to from being used again
   };
-  struct State {
-    std::string name;
-    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
-    uint32_t references;
-    const void* address;
-    bool requires_grad;
-    Layout layout;
-    at::Tensor read_by_host;  ///< what it must hold; undefined: anything
-
-    [[nodiscard]] bool holds_as_read(const c10::TensorImpl& now) const;
-  };
 
   [[nodiscard]] bool rest_holds(const detail::Flat& arguments) const;
   [[nodiscard]] bool input_holds(size_t index, const detail::Flat& arguments) const;
   [[nodiscard]] bool sharing_holds(size_t index, const detail::Flat& arguments) const;
   [[nodiscard]] bool lies_in_state(const c10::TensorImpl& tensor) const;
-  [[nodiscard]] bool state_holds(const State& state) const;
   /// True when what the program did may depend on which tensors require gradients.
   [[nodiscard]] bool differentiates() const { return modes_.grad_mode() || gradients_.any(); }
   [[nodiscard]] bool is_moved(size_t index, const detail::Flat& arguments) const;
   void input_misses(size_t index, const detail::Flat& arguments, std::vector<GuardMiss>& out) const;
-  void state_misses(const State& state, std::vector<GuardMiss>& out) const;
 
   std::string structure_;
   Modes modes_;
   int cuda_device_ = -1;
   std::vector<Input> inputs_;
   std::unique_ptr<std::atomic<const c10::StorageImpl*>[]> bound_;  ///< by input; nullptr: free
-  std::vector<State> states_;
+  StateGuards states_;
   std::vector<const c10::StorageImpl*> apart_;  ///< sorted: storages that no argument may have
   TrainFlags train_flags_;
   GradientGuards gradients_;

@@ -49,7 +49,8 @@ TrainFlags::TrainFlags(const std::vector<NamedModule>& modules) {
   for (const auto& [name, root] : modules) {
     for (const auto& item : root->named_modules()) {
       const auto& module = item.value();
-      flags_.push_back({join(name, item.key()), module, module.get(), module->is_training()});
+      flags_.push_back({module, module.get(), module->is_training()});
+      names_.push_back(join(name, item.key()));
     }
   }
 }
@@ -67,13 +68,13 @@ bool TrainFlags::lost() const {
 
 std::vector<GuardMiss> TrainFlags::misses() const {
   std::vector<GuardMiss> misses;
-  for (const auto& flag : flags_) {
-    const auto module = flag.module.lock();
-    const auto name = flag.name.empty() ? std::string("module") : "module " + flag.name;
+  for (size_t i = 0; i < flags_.size(); ++i) {
+    const auto module = flags_[i].module.lock();
+    const auto name = names_[i].empty() ? std::string("module") : "module " + names_[i];
     if (module == nullptr) {
       misses.push_back({name, "alive", "gone"});
-    } else if (module->is_training() != flag.training) {
-      misses.push_back({name, word(flag.training), word(module->is_training())});
+    } else if (module->is_training() != flags_[i].training) {
+      misses.push_back({name, word(flags_[i].training), word(module->is_training())});
     }
   }
   return misses;

@@ -36,13 +36,14 @@ class TrainFlags {
   [[nodiscard]] std::vector<std::string> describe() const;
 
  private:
+  /// What a check reads; names lie elsewhere.
   struct Flag {
-    std::string name;
     std::weak_ptr<torch::nn::Module> module;
     torch::nn::Module* address;  ///< valid while `module` has not expired
     bool training;
   };
   std::vector<Flag> flags_;
+  std::vector<std::string> names_;  ///< by flag
 };
 
 }  // namespace sinter::frontend
