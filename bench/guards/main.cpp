@@ -1,9 +1,11 @@
-// sinter_guards: what checking an entry's guards costs a call, as JSON: for one tensor, and for a module with many
-// parameters, with caches warm and cold.
+// sinter_guards: what checking an entry's guards costs the host on every call, for one tensor and for a module with
+// many parameters, with caches warm and cold, and what the whole call costs. JSON, for the CPU and, where there is one,
+// a GPU.
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/randn.h>
-#include <c10/core/GradMode.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <sinter/sinter.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
@@ -12,10 +14,14 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
 #include <vector>
 
+#include "bench/measure/environment.h"
 #include "frontend/guards.h"
 
 namespace {
@@ -38,28 +44,50 @@ ordered_json spread(std::vector<double> nanoseconds) {
   const auto at = [&](double share) {
     return nanoseconds[static_cast<size_t>(share * static_cast<double>(nanoseconds.size() - 1))];
   };
-  return {{"median_ns", at(0.5)}, {"quartile_1_ns", at(0.25)}, {"quartile_3_ns", at(0.75)}};
+  return {
+      {"median_ns", at(0.5)}, {"quartile_1_ns", at(0.25)}, {"quartile_3_ns", at(0.75)}, {"least_ns", nanoseconds[0]}};
 }
 
-/// A call's time, caches warm.
-template <class Call>
-ordered_json warm(const Call& call) {
+/// What is measured: a call by name.
+struct Call {
+  const char* name;
+  std::function<void()> run;
+};
+
+/// Time a call, by call and sample, caches warm. Every sample times all calls one after another, so that what else the
+/// machine does falls on all of them. `settle`, which is not timed, ends what the calls left running.
+std::vector<std::vector<double>> warm_samples(const std::vector<Call>& calls, const std::function<void()>& settle) {
   constexpr int kWarmUp = 200;
-  const double begin = now();
-  for (int i = 0; i < kWarmUp; ++i) call();
-  const int calls = 1 + static_cast<int>(kSampleNanoseconds / ((now() - begin) / kWarmUp));
-  std::vector<double> samples;
-  for (int sample = 0; sample < kSamples; ++sample) {
-    const double start = now();
-    for (int i = 0; i < calls; ++i) call();
-    samples.push_back((now() - start) / calls);
+  std::vector<int> repetitions;
+  for (const auto& call : calls) {
+    const double begin = now();
+    for (int i = 0; i < kWarmUp; ++i) call.run();
+    repetitions.push_back(1 + static_cast<int>(kSampleNanoseconds / ((now() - begin) / kWarmUp)));
   }
-  return spread(std::move(samples));
+  std::vector<std::vector<double>> samples(calls.size());
+  for (int sample = 0; sample < kSamples; ++sample) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      settle();
+      calls[i].run();
+      const double start = now();
+      for (int j = 0; j < repetitions[i]; ++j) calls[i].run();
+      samples[i].push_back((now() - start) / repetitions[i]);
+    }
+  }
+  return samples;
+}
+
+void nothing() {}
+
+ordered_json warm(const std::vector<Call>& calls, const std::function<void()>& settle = nothing) {
+  const auto samples = warm_samples(calls, settle);
+  ordered_json out;
+  for (size_t i = 0; i < calls.size(); ++i) out[calls[i].name] = spread(samples[i]);
+  return out;
 }
 
 /// A call's time after as much other memory was written as caches hold.
-template <class Call>
-ordered_json cold(const Call& call) {
+std::vector<double> cold_samples(const std::function<void()>& call) {
   std::vector<char> other(kEvictingBytes);
   std::vector<double> samples;
   for (int sample = 0; sample < kSamples; ++sample) {
@@ -68,7 +96,7 @@ ordered_json cold(const Call& call) {
     call();
     samples.push_back(now() - start);
   }
-  return spread(std::move(samples));
+  return samples;
 }
 
 void require(bool holds) {
@@ -107,34 +135,85 @@ class Checked {
   Guards guards_;
 };
 
-ordered_json calls(const at::Tensor& x) {
+/// Layers whose parameters lie scattered over the heap, as in a program that has run for a while: made in random order,
+/// with other allocations between them.
+torch::nn::Sequential scattered_layers(const at::Device& device) {
+  std::mt19937 random(7);
+  std::vector<int> order(kLayers);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  std::vector<torch::nn::Linear> made(kLayers, torch::nn::Linear(nullptr));
+  std::vector<std::vector<char>> between;
+  for (const int layer : order) {
+    made[static_cast<size_t>(layer)] = torch::nn::Linear(8, 8);
+    made[static_cast<size_t>(layer)]->to(device);
+    between.emplace_back(random() % 4096);
+  }
+  torch::nn::Sequential layers;
+  for (const auto& layer : made) layers->push_back(layer);
+  return layers;
+}
+
+/// What the check of many parameters costs beyond that of one tensor, by parameter.
+ordered_json by_parameter(const Checked& one, const Checked& many) {
+  const auto samples = warm_samples({{"one", std::cref(one)}, {"many", std::cref(many)}}, nothing);
+  const auto evicted_one = cold_samples(std::cref(one));
+  const auto evicted_many = cold_samples(std::cref(many));
+  const auto extra = [](const std::vector<double>& few, const std::vector<double>& more) {
+    std::vector<double> each;
+    for (size_t i = 0; i < few.size(); ++i) each.push_back((more[i] - few[i]) / (2 * kLayers));
+    return each;
+  };
+  return {{"one_tensor", {{"warm", spread(samples[0])}, {"cold", spread(evicted_one)}}},
+          {"many_parameters", {{"warm", spread(samples[1])}, {"cold", spread(evicted_many)}}},
+          {"each_parameter",
+           {{"warm", spread(extra(samples[0], samples[1]))}, {"cold", spread(extra(evicted_one, evicted_many))}}}};
+}
+
+/// Whole calls, on CUDA until the host has submitted their work.
+ordered_json whole_calls(const at::Tensor& x, torch::nn::Sequential layers) {
+  const sinter::Options unverified{.verify = sinter::Verify::off};
+  const auto rows = at::randn({16, 8}, x.options());
   const auto gelu = [](const at::Tensor& t) { return at::gelu(t); };
-  auto fast = sinter::compile(gelu, {.verify = sinter::Verify::off});
-  for (int call = 0; call < 4; ++call) (void)fast(x);
-  return {{"eager", warm([&] { (void)gelu(x); })}, {"compiled", warm([&] { (void)fast(x); })}};
+  auto fast_gelu = sinter::compile(gelu, unverified);
+  auto fast_layers = sinter::compile(layers, unverified);
+  const std::function<void()> settle = [&x] {
+    if (x.is_cuda()) c10::cuda::device_synchronize();
+  };
+  for (int call = 0; call < 4; ++call) {
+    (void)fast_gelu(x);
+    (void)fast_layers(rows);
+  }
+  auto out =
+      warm({{"gelu_4096_eager", [&] { (void)gelu(x); }}, {"gelu_4096_compiled", [&] { (void)fast_gelu(x); }}}, settle);
+  out.update(warm(
+      {{"layers_eager", [&] { (void)layers->forward(rows); }}, {"layers_compiled", [&] { (void)fast_layers(rows); }}},
+      settle));
+  return out;
+}
+
+ordered_json measure(const at::Device& device) {
+  const auto x = at::randn({4096}, at::TensorOptions(device));
+  const auto layers = scattered_layers(device);
+  ordered_json out{
+      {"environment", sinter::bench::environment(device)}, {"parameters", 2 * kLayers}, {"samples", kSamples}};
+  {
+    const c10::NoGradGuard no_grad;
+    out["modes"] = warm({{"read", [] { (void)Modes::current(); }}});
+    out["inference"] = by_parameter(Checked(x, {}), Checked(x, {{"", layers.ptr()}}));
+    out["calls"] = whole_calls(x, layers);
+  }
+  out["grad_mode"] = by_parameter(Checked(x, {}), Checked(x, {{"", layers.ptr()}}));
+  return out;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   at::set_num_threads(1);
-  const c10::NoGradGuard no_grad;
-  const at::Device device(argc > 1 ? argv[1] : "cpu");
-  const auto x = at::randn({4096}, at::TensorOptions(device));
-  torch::nn::Sequential layers;
-  for (int i = 0; i < kLayers; ++i) layers->push_back(torch::nn::Linear(8, 8));
-  layers->to(device);
-
-  const Checked one(x, {});
-  const Checked many(x, {{"", layers.ptr()}});
-  ordered_json out{{"device", device.str()}, {"parameters", 2 * kLayers}, {"samples", kSamples}};
-  out["modes"] = warm([] { (void)Modes::current(); });
-  out["one_tensor"] = warm(one);
-  out["many_parameters"] = {{"warm", warm(many)}, {"cold", cold(many)}};
-  const double extra =
-      out["many_parameters"]["warm"]["median_ns"].get<double>() - out["one_tensor"]["median_ns"].get<double>();
-  out["ns_a_parameter"] = extra / (2 * kLayers);
-  out["gelu_4096"] = calls(x);
+  auto out = ordered_json::array();
+  out.push_back(measure(at::kCPU));
+  if (c10::cuda::device_count() > 0) out.push_back(measure(at::Device(at::kCUDA, 0)));
   std::cout << out.dump(1) << "\n";
-  if (argc > 2) std::ofstream(argv[2]) << out.dump(1) << "\n";
+  if (argc > 1) std::ofstream(argv[1]) << out.dump(1) << "\n";
 }

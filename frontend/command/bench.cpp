@@ -1,10 +1,5 @@
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
-#include <ATen/cuda/CUDAContextLight.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <fmt/format.h>
-#include <torch/version.h>
 
 #include <cmath>
 #include <fstream>
@@ -13,6 +8,7 @@
 
 #include "bench/compare/join.h"
 #include "bench/compare/page.h"
+#include "bench/measure/environment.h"
 #include "bench/models/model.h"
 #include "compiler/support/errors.h"
 #include "frontend/command/bench_kernels.h"
@@ -175,36 +171,6 @@ std::string add_kernels(Json& row, const Json& compiled) {
   return kernels_text(row, traced);
 }
 
-/// The processor's name; empty where the system does not say.
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (const size_t colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos)
-      return line.substr(colon + 2);
-  }
-  return "";
-}
-
-Json environment(at::Device device) {
-  Json info = {{"torch", TORCH_VERSION},
-               {"threads", at::get_num_threads()},
-               {"tf32_matmul", at::globalContext().float32MatmulPrecision() != at::Float32MatmulPrecision::HIGHEST},
-               {"tf32_cudnn", at::globalContext().allowTF32CuDNN()},
-               {"cudnn_benchmark", at::globalContext().benchmarkCuDNN()},
-               {"device", device.str()},
-               {"cpu", cpu_name()}};
-  if (!device.is_cuda()) return info;
-  const auto* properties = at::cuda::getDeviceProperties(device.index());
-  int driver = 0;
-  cudaDriverGetVersion(&driver);
-  info["gpu"] = properties->name;
-  info["compute_capability"] = fmt::format("{}.{}", properties->major, properties->minor);
-  info["cudnn"] = at::detail::getCUDAHooks().versionRuntimeCuDNN();
-  info["cuda_driver"] = driver;
-  info["cuda_runtime"] = CUDART_VERSION;
-  return info;
-}
-
 /// The rows of peers' files, read before anything is measured.
 std::vector<bench::Results> read_peers(const BenchOptions& options) {
   std::vector<bench::Results> results;
@@ -234,8 +200,9 @@ int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& t
   check_writable(options.text);
   check_writable(options.html);
   const std::vector<bench::Results> peers = read_peers(options);
-  Json document = {
-      {"sinter", "0.1.0"}, {"environment", environment(parse_device(options.target.device))}, {"rows", Json::array()}};
+  Json document = {{"sinter", "0.1.0"},
+                   {"environment", bench::environment(parse_device(options.target.device))},
+                   {"rows", Json::array()}};
   std::string text = header;
   fmt::print("{}", header);
   int code = 0;
