@@ -134,7 +134,7 @@ GraphBreak unstable(int64_t call, const std::string& difference) {
           .op = {},
           .where = {},
           .reason = "call " + std::to_string(call) + " did something else than the first one: " + difference,
-          .hint = "pass what changes as an argument"};
+          .hint = "pass what changes as an argument, or ask for it with sinter::host"};
 }
 
 GraphBreak compile_failed(const InternalError& error) {

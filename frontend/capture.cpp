@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "frontend/host_call.h"
 #include "frontend/left_behind.h"
 #include "frontend/recorder.h"
 
@@ -22,8 +23,6 @@ namespace {
 constexpr auto kCaptureKey = c10::DispatchKey::Fake;
 /// The slot of LibTorch's thread-local debug information that carries the recorder: a number LibTorch does not use.
 constexpr auto kRecorderSlot = static_cast<c10::DebugInfoKind>(0x53);
-
-Recorder* current_recorder() { return static_cast<Recorder*>(c10::ThreadLocalDebugInfo::get(kRecorderSlot)); }
 
 void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard exclude(kCaptureKey);
@@ -48,6 +47,11 @@ void record_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kCaptureKey);
   Recorder* recorder = current_recorder();
   if (!recorder || !recorder->recording()) return run_below(op, below, stack);
+  if (const HostScope* host = HostScope::current()) {
+    guarded(*recorder, op,
+            [&] { recorder->look_into_host(op, torch::jit::last(*stack, op.schema().arguments().size()), *host); });
+    return run_below(op, below, stack);
+  }
   if (recorder->opens(op, below)) return op.redispatchBoxed(below, stack);
   std::optional<Recorder::Pending> pending;
   guarded(*recorder, op,
@@ -96,6 +100,8 @@ bool draws_on_cpu(const ir::Graph& graph) {
 
 TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&record_call>()); }
 
+Recorder* current_recorder() { return static_cast<Recorder*>(c10::ThreadLocalDebugInfo::get(kRecorderSlot)); }
+
 bool capturing() { return current_recorder() != nullptr; }
 
 Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span<const at::Tensor> inputs,
@@ -107,6 +113,7 @@ Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span
   }
   const Surroundings before;
   const auto recorder = std::make_shared<Recorder>(inputs, names, leaves);
+  recorder->begin_on_stack(__builtin_frame_address(0));
   std::vector<at::Tensor> results;
   try {
     const WithoutAutocastCache no_cache;

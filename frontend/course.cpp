@@ -9,6 +9,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/passes/pipeline.h"
 #include "frontend/convert.h"
+#include "frontend/host_call.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
@@ -76,6 +77,14 @@ bool same_content(const at::Tensor& a, const at::Tensor& b) {
          (a.storage().nbytes() == 0 || std::memcmp(a.storage().data(), b.storage().data(), a.storage().nbytes()) == 0);
 }
 
+/// True when the opaque ones among arguments of both traces are the same.
+bool same_opaques(const std::vector<ir::Arg>& args, const Trace& a, const Trace& b) {
+  return std::all_of(args.begin(), args.end(), [&](const ir::Arg& arg) {
+    const auto* opaque = std::get_if<ir::Opaque>(&arg.data);
+    return opaque == nullptr || same_opaque(a.opaques.at(opaque->index), b.opaques.at(opaque->index));
+  });
+}
+
 /// True when what a graph calls state, content and opaque arguments is the same of both traces.
 bool same_tables(const ir::Graph& graph, const Trace& a, const Trace& b) {
   return std::all_of(graph.order().begin(), graph.order().end(), [&](ir::NodeId id) {
@@ -87,10 +96,7 @@ bool same_tables(const ir::Graph& graph, const Trace& a, const Trace& b) {
     if (const auto* content = node.as<ir::Constant>()) {
       return same_content(a.contents.at(content->index).value, b.contents.at(content->index).value);
     }
-    return std::all_of(node.args.begin(), node.args.end(), [&](const ir::Arg& arg) {
-      const auto* opaque = std::get_if<ir::Opaque>(&arg.data);
-      return opaque == nullptr || a.opaques.at(opaque->index).is(b.opaques.at(opaque->index));
-    });
+    return same_opaques(node.args, a, b);
   });
 }
 
@@ -158,7 +164,8 @@ std::optional<std::string> contradiction(const Course& a, const Course& b) {
     const passes::Segment& first = a.segments[i];
     const passes::Segment& second = b.segments[i];
     const bool same = a.texts[i] == b.texts[i] && first.taken == second.taken && same_read(first.read, second.read) &&
-                      same_tables(first.graph, a.trace, b.trace);
+                      same_tables(first.graph, a.trace, b.trace) &&
+                      (!first.read || same_opaques(first.read->args, a.trace, b.trace));
     if (!same) return "it did something else after reading the same " + std::to_string(i) + " values";
   }
   return std::nullopt;
@@ -168,7 +175,8 @@ std::vector<std::string> describe_reads(const Course& course) {
   std::vector<std::string> words;
   for (const HostRead& read : course.trace.reads) {
     const ir::Node& node = course.trace.graph.node(read.node);
-    std::string text = node.as<ir::Call>()->op + " " + read.outcome.text();
+    std::string text = node.as<ir::Call>()->op;
+    if (const std::string value = read.outcome.text(); !value.empty()) text += " " + value;
     if (node.scope.valid()) {
       const ir::Scope& scope = course.trace.graph.scope(node.scope);
       if (!scope.module.empty()) text += "  " + scope.module;

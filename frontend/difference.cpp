@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "compiler/ir/print.h"
+#include "frontend/host_call.h"
 #include "frontend/ledger.h"
 
 namespace sinter::frontend {
@@ -186,11 +187,6 @@ class Comparison {
       if (!same(a[i], b[i], std::move(element))) return false;
     }
     return true;
-  }
-
-  static bool same_opaque(const c10::IValue& a, const c10::IValue& b) {
-    if (a.isComplexDouble() && b.isComplexDouble()) return a.toComplexDouble() == b.toComplexDouble();
-    return a.is(b);
   }
 
   /// Equal to the bit, so that nan equals itself and the zeros differ.

@@ -129,8 +129,9 @@ bool Function::follow(Entry& entry, int64_t call, const Flat& arguments, const f
                       const Program& program, Replay& replay) {
   using Answer = frontend::Paths::Answer;
   auto answer = Answer::eager;
+  const auto log = std::make_shared<frontend::HostLog>();
   try {
-    answer = entry.paths()->follow(arguments, modes, [this](int64_t number) { return is_due(number); }, replay);
+    answer = entry.paths()->follow(arguments, modes, [this](int64_t number) { return is_due(number); }, *log, replay);
   } catch (const InternalError& error) {
     keep_failure(entry, error);
   }
@@ -138,6 +139,7 @@ bool Function::follow(Entry& entry, int64_t call, const Flat& arguments, const f
     entry.count_replay();
     return true;
   }
+  const frontend::HostLog::Scope answers(log);
   if (answer == Answer::record && extend(entry, call, arguments, modes, program)) return false;
   if (answer == Answer::full) refuse(*entry.paths()->limit());
   replay.tensors.clear();

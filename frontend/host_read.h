@@ -33,6 +33,7 @@ class Outcome {
 struct HostRead {
   ir::NodeId node;  ///< the call, marked `read`
   Outcome outcome;
+  bool decides = true;  ///< false: a number that operators take, whatever it is
 };
 
 }  // namespace sinter::frontend

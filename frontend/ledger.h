@@ -73,6 +73,7 @@ class TensorLedger {
   [[nodiscard]] std::optional<ir::ValueId> find(const at::Tensor& tensor) const;
   /// The storage of a tensor; null when it was not met before.
   [[nodiscard]] Memory* memory(const at::Tensor& tensor);
+  [[nodiscard]] bool knows(const c10::StorageImpl* storage) const { return memories_.contains(storage); }
   /// True when an operator wrote to the input or state in a storage.
   [[nodiscard]] bool is_written(const c10::StorageImpl* storage) const;
   /// True when written memory lies under inputs or state in a way that a write to one is not seen by the others.

@@ -75,28 +75,70 @@ class Explanation {
   std::optional<std::vector<Operand>> run() {
     const TraceComparison found = compare(now_.trace, known_.trace);
     if (found.other || now_.trace.reads.size() != known_.trace.reads.size()) return std::nullopt;
+    keep_equal_operands();
     for (const NumberDifference& difference : found.numbers) {
       if (!explain_argument(difference)) return std::nullopt;
     }
-    if (!explain_results() || !all_used() || !ranges()) return std::nullopt;
+    if (!explain_results()) return std::nullopt;
+    add_unused();
+    if (!all_used() || !ranges()) return std::nullopt;
     return std::move(operands_);
   }
 
  private:
-  /// The operand that is these numbers in the two recordings.
-  Operand* operand_of(const ir::Scalar& now, const ir::Scalar& known) {
-    for (uint32_t i = 0; i < now_.trace.reads.size(); ++i) {
-      const auto a = now_.trace.reads[i].outcome.number();
-      const auto b = known_.trace.reads[i].outcome.number();
-      const bool floats = a && b && std::holds_alternative<double>(*a);
-      if (!floats || !same_number(*a, now) || !same_number(*b, known)) continue;
-      const auto same = [i](const Operand& operand) { return operand.read == i; };
-      auto found = std::find_if(operands_.begin(), operands_.end(), same);
-      if (found == operands_.end())
-        found = operands_.insert(found, Operand{.read = i, .range = {}, .arguments = {}, .results = {}});
-      return &*found;
+  /// What is an operand of the known recording stays one where its number happens to be the same this time.
+  void keep_equal_operands() {
+    for (const Operand& operand : known_.operands) {
+      const HostRead& read = now_.trace.reads[operand.read];
+      if (!(read.outcome == known_.trace.reads[operand.read].outcome)) continue;
+      Operand kept = operand;
+      for (NumberPlace& place : kept.arguments) place.node = counterpart(place.node);
+      operands_.push_back(std::move(kept));
     }
-    return nullptr;
+  }
+
+  /// The node of this recording in the place of one of the known one.
+  [[nodiscard]] ir::NodeId counterpart(ir::NodeId known) const {
+    const auto& order = known_.trace.graph.order();
+    const auto place = std::find(order.begin(), order.end(), known) - order.begin();
+    return now_.trace.graph.order()[static_cast<size_t>(place)];
+  }
+
+  /// Numbers that do not decide need no reason to be others.
+  void add_unused() {
+    for (uint32_t i = 0; i < now_.trace.reads.size(); ++i) {
+      const HostRead& read = now_.trace.reads[i];
+      const bool real = holds_float(read) && holds_float(known_.trace.reads[i]);
+      if (read.decides || !real || read.outcome == known_.trace.reads[i].outcome || find(i) != operands_.end())
+        continue;
+      operands_.push_back({.read = i, .range = {}, .arguments = {}, .results = {}});
+    }
+  }
+
+  static bool holds_float(const HostRead& read) {
+    const auto number = read.outcome.number();
+    return number && std::holds_alternative<double>(*number);
+  }
+
+  [[nodiscard]] std::vector<Operand>::iterator find(uint32_t read) {
+    return std::find_if(operands_.begin(), operands_.end(), [read](const Operand& o) { return o.read == read; });
+  }
+
+  /// The operand that is these numbers in the two recordings. Where several reads gave them, those that may go unused
+  /// leave open which of them it is.
+  Operand* operand_of(const ir::Scalar& now, const ir::Scalar& known) {
+    std::vector<uint32_t> reads;
+    for (uint32_t i = 0; i < now_.trace.reads.size(); ++i) {
+      const HostRead& a = now_.trace.reads[i];
+      const HostRead& b = known_.trace.reads[i];
+      if (!holds_float(a) || !holds_float(b)) continue;
+      if (same_number(*a.outcome.number(), now) && same_number(*b.outcome.number(), known)) reads.push_back(i);
+    }
+    const bool open = std::any_of(reads.begin(), reads.end(), [&](uint32_t i) { return !now_.trace.reads[i].decides; });
+    if (reads.empty() || (open && reads.size() > 1)) return nullptr;
+    const auto found = find(reads.front());
+    if (found != operands_.end()) return &*found;
+    return &operands_.emplace_back(Operand{.read = reads.front(), .range = {}, .arguments = {}, .results = {}});
   }
 
   bool explain_argument(const NumberDifference& difference) {
@@ -125,11 +167,10 @@ class Explanation {
   }
 
   /// True when every read that gave something else is an operand: of others it is not known what they decide.
-  bool all_used() const {
+  bool all_used() {
     for (uint32_t i = 0; i < now_.trace.reads.size(); ++i) {
       if (now_.trace.reads[i].outcome == known_.trace.reads[i].outcome) continue;
-      const bool used = std::any_of(operands_.begin(), operands_.end(), [i](const Operand& o) { return o.read == i; });
-      if (!used) return false;
+      if (find(i) == operands_.end()) return false;
     }
     return true;
   }
@@ -137,6 +178,7 @@ class Explanation {
   bool ranges() {
     for (Operand& operand : operands_) {
       const auto seen = [&](const Recorded& recorded) {
+        if (!recorded.trace.reads[operand.read].decides) return std::optional(NumberRange::all());
         return NumberRange::of(std::get<double>(*recorded.trace.reads[operand.read].outcome.number()));
       };
       const auto earlier = std::find_if(known_.operands.begin(), known_.operands.end(),
@@ -181,6 +223,7 @@ std::optional<NumberRange> NumberRange::of(double number) {
 }
 
 std::optional<NumberRange> NumberRange::joined(const NumberRange& other) const {
+  if (seen_.empty()) return all();
   if (sign(seen_.front()) != sign(other.seen_.front())) return std::nullopt;
   NumberRange both;
   std::set_union(seen_.begin(), seen_.end(), other.seen_.begin(), other.seen_.end(), std::back_inserter(both.seen_));
@@ -189,6 +232,7 @@ std::optional<NumberRange> NumberRange::joined(const NumberRange& other) const {
 
 bool NumberRange::holds(const ir::Scalar& number) const {
   if (!spans(number)) return false;
+  if (seen_.empty()) return true;
   const double value = std::get<double>(number);
   const auto above = std::lower_bound(seen_.begin(), seen_.end(), value);
   if (*above == value) return true;
@@ -199,10 +243,11 @@ bool NumberRange::holds(const ir::Scalar& number) const {
 
 bool NumberRange::spans(const ir::Scalar& number) const {
   const auto* value = std::get_if<double>(&number);
-  return value != nullptr && seen_.front() <= *value && *value <= seen_.back();
+  return value != nullptr && (seen_.empty() || (seen_.front() <= *value && *value <= seen_.back()));
 }
 
 bool NumberRange::overlaps(const NumberRange& other) const {
+  if (seen_.empty() || other.seen_.empty()) return true;
   return seen_.front() <= other.seen_.back() && other.seen_.front() <= seen_.back();
 }
 

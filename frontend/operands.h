@@ -18,6 +18,8 @@ class NumberRange {
  public:
   /// Nothing for what is no number between others: nan and the infinities.
   [[nodiscard]] static std::optional<NumberRange> of(double number);
+  /// Of a number that the program promises not to decide by: holds all of them.
+  [[nodiscard]] static NumberRange all() { return {}; }
   /// With what another one has seen; nothing where the numbers are not of one sign.
   [[nodiscard]] std::optional<NumberRange> joined(const NumberRange& other) const;
 
@@ -27,7 +29,7 @@ class NumberRange {
   [[nodiscard]] bool overlaps(const NumberRange& other) const;
 
  private:
-  std::vector<double> seen_;  ///< in ascending order
+  std::vector<double> seen_;  ///< in ascending order; none: all there are
 };
 
 /// A read whose number does not steer: it only comes back as an argument of operators, or in the result.

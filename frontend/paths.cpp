@@ -11,6 +11,7 @@
 #include "compiler/ir/print.h"
 #include "frontend/convert.h"
 #include "frontend/difference.h"
+#include "frontend/host_call.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
@@ -103,18 +104,13 @@ bool leaves_room(const std::vector<std::shared_ptr<Course>>& courses, const Cour
   return std::none_of(courses.begin(), courses.end(), [&](const auto& course) {
     if (course.get() == &known) return false;
     return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+      if (!known.trace.reads[operand.read].decides) return false;
       if (operand.read >= course->trace.reads.size()) return false;
       if (const Operand* other = course->operand(operand.read)) return other->range->overlaps(*operand.range);
       const auto number = course->trace.reads[operand.read].outcome.number();
       return number && operand.range->spans(*number);
     });
   });
-}
-
-PreparedCall prepare(const passes::ReadCall& read, const std::vector<c10::IValue>& opaques) {
-  return {
-      {.op = read.call.op, .args = read.args, .results = {}, .module = read.scope.module, .source = read.scope.source},
-      opaques};
 }
 
 }  // namespace
@@ -141,11 +137,12 @@ struct Paths::Step {
   std::shared_ptr<CompiledSegment> segment;
   std::vector<passes::Made> given;  ///< to later steps, in the order in which the segment makes it
   Course* course = nullptr;         ///< the first that goes here: its state, contents and guards
+  bool decided = false;             ///< no other one goes here
   uint32_t depth = 0;
   std::vector<Taken> taken;
-  std::optional<PreparedCall> read;  ///< none: the course ends here
-  std::vector<ir::DType> operands;   ///< that the number it reads becomes
-  std::vector<Edge> next;            ///< those for one value first
+  std::optional<ReadStep> read;     ///< none: the course ends here
+  std::vector<ir::DType> operands;  ///< that the number it reads becomes
+  std::vector<Edge> next;           ///< those for one value first
   std::optional<OutputRules> outputs;
 };
 
@@ -167,10 +164,10 @@ class Paths::Walk {
     known,    ///< goes on
     unknown,  ///< what it read was not read before
     lost,     ///< state is gone or was replaced
-    threw,    ///< an operator did
+    threw,    ///< an operator or a host function did
   };
 
-  Walk(const Tree& tree, const detail::Flat& arguments) : tree_(tree), arguments_(arguments) {}
+  Walk(const Tree& tree, const detail::Flat& arguments, HostLog& log) : tree_(tree), arguments_(arguments), log_(log) {}
 
   [[nodiscard]] const Tree& tree() const { return tree_; }
   [[nodiscard]] const detail::Flat& arguments() const { return arguments_; }
@@ -180,7 +177,7 @@ class Paths::Walk {
   Way advance(const Modes& modes) {
     if (here().course->state_guards[here().depth].fit({}, modes) != Fit::full) return Way::lost;
     try {
-      if (!run_segment()) return Way::lost;
+      if (const Way way = run_segment(); way != Way::known) return way;
     } catch (const InternalError&) {
       throw;
     } catch (const std::exception&) {
@@ -213,16 +210,16 @@ class Paths::Walk {
   }
 
  private:
-  bool run_segment() {
+  Way run_segment() {
     std::vector<at::Tensor> read;
     std::vector<at::Tensor> made;
-    if (!here().segment->run(bindings(), read, made)) return false;
-    here().read->run(read, stack_);
+    if (!here().segment->run(bindings(), read, made)) return Way::lost;
+    if (!here().read->run(read, stack_, log_)) return Way::threw;
     for (const c10::IValue& result : stack_) {
       if (result.isTensor()) made.push_back(result.toTensor());
     }
     made_.push_back(std::move(made));
-    return true;
+    return Way::known;
   }
 
   /// What later steps take of a number: 0-dim tensors after the other things that this step made.
@@ -243,6 +240,7 @@ class Paths::Walk {
 
   const Tree& tree_;
   const detail::Flat& arguments_;
+  HostLog& log_;
   uint32_t at_ = 0;
   std::vector<std::vector<at::Tensor>> made_;  ///< by step
   std::vector<Outcome> outcomes_;
@@ -278,12 +276,13 @@ class Paths::Grower {
     const passes::Segment& segment = first.segments[depth];
     Step step;
     step.course = &first;
+    step.decided = courses.size() == 1;
     step.depth = depth;
     step.given = given_by(courses, depth);
     step.segment = compiled(first, depth, step.given);
     for (const passes::Made& made : segment.taken) step.taken.push_back(place_of(made, before));
     if (segment.read) {
-      step.read = prepare(*segment.read, first.trace.opaques);
+      step.read.emplace(*segment.read, first.trace.opaques);
       if (first.trace.reads[depth].outcome.number()) {
         for (const ir::Type& type : segment.read->results) step.operands.push_back(type.dtype);
       }
@@ -398,14 +397,14 @@ Paths::Paths(const Options& options, std::vector<int64_t> input_alignment)
 Paths::~Paths() = default;
 
 Paths::Answer Paths::follow(const detail::Flat& arguments, const Modes& modes,
-                            const std::function<bool(int64_t)>& is_due, detail::Replay& replay) {
+                            const std::function<bool(int64_t)>& is_due, HostLog& log, detail::Replay& replay) {
   const auto tree = tree_.load(std::memory_order_acquire);
   const c10::NoGradGuard no_grad;  // views of state among the results have no history
   c10::OptionalDeviceGuard device;
   const Plan& plan = tree->steps.front().segment->plan();
   if (plan.backend == Backend::cuda) device.reset_device(device_of(plan.device));
   GeneratorStates generators(tree->generators);
-  Walk walk(*tree, arguments);
+  Walk walk(*tree, arguments, log);
   try {
     const Answer answer = answer_of(walk, modes, is_due, replay);
     if (answer != Answer::replayed) generators.rewind();
@@ -418,9 +417,19 @@ Paths::Answer Paths::follow(const detail::Flat& arguments, const Modes& modes,
   }
 }
 
+/// True before a host function of a call that cannot but follow a course that is due: the callable may run at once, so
+/// that it calls the function itself.
+bool Paths::is_due_here(const Step& step, const std::function<bool(int64_t)>& is_due) {
+  if (!step.read->runs_host_function() || !step.decided) return false;
+  if (!is_due(step.course->calls.load(std::memory_order_relaxed) + 1)) return false;
+  step.course->calls.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
 Paths::Answer Paths::answer_of(Walk& walk, const Modes& modes, const std::function<bool(int64_t)>& is_due,
                                detail::Replay& replay) {
   while (walk.here().read) {
+    if (is_due_here(walk.here(), is_due)) return Answer::record;
     switch (walk.advance(modes)) {
       case Walk::Way::known:
         continue;
@@ -476,7 +485,9 @@ void Paths::note_limit(const Step& step) {
       .op = read.op,
       .where = read.module + (read.module.empty() || read.source.empty() ? "" : "  ") + read.source,
       .reason = fmt::format("reads a value that none of its {} recorded courses has read", options_.max_paths),
-      .hint = "compare on the device and read the bool ((x > 0).item<bool>()), or allow more with max_paths"};
+      .hint = step.read->runs_host_function()
+                  ? "return an at::Scalar where operators take the number, a bool where it decides"
+                  : "compare on the device and read the bool ((x > 0).item<bool>()), or allow more with max_paths"};
 }
 
 std::optional<GraphBreak> Paths::limit() const {

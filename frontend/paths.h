@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "frontend/course.h"
+#include "frontend/host_log.h"
 #include "frontend/segment.h"
 #include "sinter/detail/flatten.h"
 
@@ -28,12 +29,13 @@ class Paths {
     replayed,
     record,  ///< the values it read are new, or it is time to look whether the program still does the same
     full,    ///< the values are new, and there are as many courses as may be
-    eager,   ///< an operator threw: eager throws the same, with what it writes before
+    eager,   ///< an operator or a host function threw: eager throws the same, with what it writes before
   };
   /// Answers a call. `is_due` says of the number of a course's call whether it is to be recorded again. Throws
-  /// InternalError when a plan no longer fits and nothing was written, HalfWritten when something was.
+  /// InternalError when a plan no longer fits and nothing was written, HalfWritten when something was. `log` is told of
+  /// the host functions that ran: those of a call that is not replayed must not run again.
   [[nodiscard]] Answer follow(const detail::Flat& arguments, const Modes& modes,
-                              const std::function<bool(int64_t)>& is_due, detail::Replay& replay);
+                              const std::function<bool(int64_t)>& is_due, HostLog& log, detail::Replay& replay);
 
   /// What became of a recording.
   struct Added {
@@ -57,6 +59,7 @@ class Paths {
   class Grower;
 
   Answer answer_of(Walk& walk, const Modes& modes, const std::function<bool(int64_t)>& is_due, detail::Replay& replay);
+  [[nodiscard]] static bool is_due_here(const Step& step, const std::function<bool(int64_t)>& is_due);
   void note_limit(const Step& step);
 
   const Options& options_;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -17,8 +18,11 @@
 #include "frontend/ledger.h"
 #include "frontend/scopes.h"
 #include "frontend/stated_place.h"
+#include "sinter/host.h"
 
 namespace sinter::frontend {
+
+struct HostScope;
 
 /// Builds one trace from the operators it is told of. Lives in thread-local state that LibTorch carries to the threads
 /// it starts itself (autograd's, at::launch's), so all of them find it; thread-safe.
@@ -64,6 +68,18 @@ class Recorder : public c10::DebugInfoBase {
   [[nodiscard]] const std::string& failed_at() const { return failed_at_; }
   /// Ends recording; the first break is kept. `where` is filled from the calling thread's stack.
   void stop(GraphBreak reason);
+
+  // recorder_host.cpp: host functions
+  /// What lies on this thread's stack below `frame` belongs to the program. Before it runs.
+  void begin_on_stack(const void* frame);
+  /// Records a host function that is about to run. Nothing when there is nothing to await.
+  [[nodiscard]] std::optional<Pending> before_host(const detail::HostFunction& function,
+                                                   std::span<const at::Tensor> tensors);
+  /// Records what it gave; `decides` where the program may go another way by that.
+  void after_host(Pending pending, const std::optional<at::Scalar>& value, bool decides);
+  /// Looks at an operator that a host function calls.
+  void look_into_host(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, const HostScope& scope);
+
   /// The trace, once the program has returned these tensors. Call once.
   [[nodiscard]] Trace finish(std::span<const at::Tensor> outputs);
 
@@ -141,6 +157,11 @@ class Recorder : public c10::DebugInfoBase {
   /// "input 0", "fc1.weight", "a closed-over tensor" or "an intermediate tensor".
   [[nodiscard]] std::string description(ir::ValueId value);
 
+  // recorder_host.cpp
+  [[nodiscard]] std::optional<GraphBreak> refusal_of(const detail::HostFunction& function) const;
+  void look_into_host(const at::Tensor& tensor, bool writing, const HostScope& scope);
+  void finish_host();
+
   // recorder_gradients.cpp: what no operator tells of gradients
   void note_step(const WeakTensor& parameter, const Frames& frames);
   void note_leaves(std::span<const NamedTensor> names, std::span<const WeakTensor> leaves);
@@ -180,6 +201,9 @@ class Recorder : public c10::DebugInfoBase {
   OpFactsCache facts_;
   TensorLedger ledger_;
   Scopes scopes_;
+  const void* stack_begin_ = nullptr;
+  std::thread::id thread_;  ///< whose stack that is
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> written_by_host_;
   struct Argument {
     c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
     Layout layout;
@@ -204,6 +228,12 @@ class Recorder : public c10::DebugInfoBase {
   };
   std::unordered_map<uint32_t, Placed> places_;  ///< by NodeId
 };
+
+/// That of the calling thread, or of the thread whose LibTorch state it carries; null where nothing is recorded.
+[[nodiscard]] Recorder* current_recorder();
+
+/// The break of a callable that catches what a host function throws.
+[[nodiscard]] GraphBreak host_threw();
 
 /// Arguments of aten::as_strided that give this layout.
 [[nodiscard]] std::vector<ir::Arg> as_strided_args(ir::ValueId base, const Layout& layout);

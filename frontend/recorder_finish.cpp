@@ -36,6 +36,7 @@ Trace Recorder::finish(std::span<const at::Tensor> results) {
   finish_inputs();
   finish_leaves(outputs);
   finish_writes();
+  finish_host();
   finish_histories(outputs);
   finish_kept(outputs);
   finish_kept_gradients(results, outputs);

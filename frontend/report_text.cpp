@@ -150,8 +150,24 @@ std::string verification_lines(const EntryReport& entry) {
   return lines;
 }
 
+int64_t host_calls(const PathRecord& path) {
+  return std::count_if(path.reads.begin(), path.reads.end(),
+                       [](const std::string& read) { return read.starts_with("sinter::host"); });
+}
+
+/// "host  2 calls a call": functions of the host that every call runs.
+std::string host_line(const EntryReport& entry) {
+  if (entry.paths.empty()) return {};
+  std::vector<int64_t> counts;
+  for (const auto& path : entry.paths) counts.push_back(host_calls(path));
+  const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+  if (*most == 0) return {};
+  const std::string range = *least == *most ? "" : fmt::format("{} to ", *least);
+  return fmt::format("  host      {}{} a call\n", range, plural(*most, "call", "calls"));
+}
+
 std::string path_lines(const EntryReport& entry) {
-  std::string lines;
+  std::string lines = host_line(entry);
   for (const auto& path : entry.paths) {
     std::vector<std::string> reads(
         path.reads.begin(), path.reads.begin() + static_cast<std::ptrdiff_t>(std::min(path.reads.size(), max_reads)));

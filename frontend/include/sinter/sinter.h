@@ -9,8 +9,10 @@
 #include <utility>
 #include <variant>
 
+#include "sinter/control.h"
 #include "sinter/detail/flatten.h"
 #include "sinter/detail/function.h"
+#include "sinter/host.h"
 #include "sinter/model.h"
 #include "sinter/options.h"
 #include "sinter/report.h"
