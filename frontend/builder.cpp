@@ -20,14 +20,6 @@
 namespace sinter::frontend {
 namespace {
 
-GraphBreak shares_state(const std::string& what) {
-  return {.code = BreakCode::input_mutation,
-          .op = {},
-          .where = {},
-          .reason = what + ", and the call writes to inputs or state",
-          .hint = "pass a clone"};
-}
-
 /// Why a captured program cannot be replayed, if it cannot.
 std::optional<GraphBreak> break_of(const Captured& captured) {
   if (!captured.unknown_type.empty()) {
@@ -338,7 +330,7 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
                                .state_alignment = entry.guards().state_alignments()};
   const auto plan = std::make_shared<const Plan>(sinter::compile(graph, options, record));
   if (!plan->written.empty()) {
-    if (const auto shared = entry.guards().keep_apart()) return entry.turn_eager(shares_state(*shared));
+    if (const auto shared = entry.guards().keep_apart()) return entry.turn_eager(shared_state_break(*shared));
     record.guards = entry.guards().describe();
   }
   if (options_.mode != Mode::Default && plan->backend == Backend::cuda && passes_number(*plan, first_number)) {
@@ -352,8 +344,7 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
                                                    .ranges = runtime::nvtx_ranges()};
   auto executable = runtime::Executable::build(plan, *host, runtime_options, record);
 
-  const c10::OptionalDeviceGuard device(
-      plan->backend == Backend::cuda ? std::optional<c10::Device>(device_of(plan->device)) : std::nullopt);
+  const c10::OptionalDeviceGuard device(device_to_set(*plan));
   const auto frame = host->make_torch_frame();
   const at::Tensor nothing = at::empty({0});  // what is prepared depends on state alone
   const auto inputs = with_gradients(arguments, captured.trace.gradients, &nothing);

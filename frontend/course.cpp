@@ -106,6 +106,14 @@ bool same_read(const std::optional<passes::ReadCall>& a, const std::optional<pas
 
 }  // namespace
 
+GraphBreak shared_state_break(const std::string& what) {
+  return {.code = BreakCode::input_mutation,
+          .op = {},
+          .where = {},
+          .reason = what + ", and the call writes to inputs or state",
+          .hint = "pass a clone"};
+}
+
 Course::Course(Trace recorded, std::string result_structure, std::span<const at::Tensor> results,
                const detail::Flat& arguments, const Modes& modes)
     : trace(std::move(recorded)),
@@ -118,11 +126,7 @@ Course::Course(Trace recorded, std::string result_structure, std::span<const at:
   split(trace.graph, results, modes);
   if (!writes(segments.back().graph)) return;
   if (const auto shared = guards.keep_apart()) {
-    shares_state = {.code = BreakCode::input_mutation,
-                    .op = {},
-                    .where = {},
-                    .reason = *shared + ", and the call writes to inputs or state",
-                    .hint = "pass a clone"};
+    shares_state = shared_state_break(*shared);
   }
 }
 
@@ -179,8 +183,7 @@ std::vector<std::string> describe_reads(const Course& course) {
     if (const std::string value = read.outcome.text(); !value.empty()) text += " " + value;
     if (node.scope.valid()) {
       const ir::Scope& scope = course.trace.graph.scope(node.scope);
-      if (!scope.module.empty()) text += "  " + scope.module;
-      if (!scope.source.empty()) text += "  " + scope.source;
+      if (const auto place = ir::place_text(scope.module, scope.source); !place.empty()) text += "  " + place;
     }
     words.push_back(std::move(text));
   }

@@ -47,6 +47,9 @@ struct Course {
   void split(const ir::Graph& graph, std::span<const at::Tensor> results, const Modes& modes);
 };
 
+/// Why a program that writes cannot be replayed while an argument lies in the memory of state. `what` names both.
+[[nodiscard]] GraphBreak shared_state_break(const std::string& what);
+
 /// Number of reads from the first on that gave the same, before one that is an operand.
 [[nodiscard]] size_t common_reads(const Course& a, const Course& b);
 

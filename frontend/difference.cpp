@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstring>
 
 #include "compiler/ir/print.h"
@@ -16,19 +15,10 @@ namespace {
 using Difference = std::optional<std::string>;
 using Part = NumberPlace::Part;
 
-std::string op_name(const ir::Node& node) {
-  if (const auto* call = node.as<ir::Call>()) return call->op;
-  if (const auto* state = node.as<ir::State>()) return fmt::format("state {}", state->name);
-  if (const auto* content = node.as<ir::Constant>()) return fmt::format("content {}", content->index);
-  if (const auto* input = node.as<ir::Input>()) return fmt::format("input {}", input->index);
-  return "a node";
-}
-
 std::string place_of(const Trace& trace, const ir::Node& node) {
   if (!node.scope.valid()) return {};
   const ir::Scope& scope = trace.graph.scope(node.scope);
-  const char* gap = scope.module.empty() || scope.source.empty() ? "" : "  ";
-  return fmt::format(" at {}{}{}", scope.module, gap, scope.source);
+  return " at " + ir::place_text(scope.module, scope.source);
 }
 
 /// Compares two traces node by node; values correspond by their position.
@@ -58,7 +48,7 @@ class Comparison {
     const Trace& longer = first_longer ? first_ : second_;
     const Trace& shorter = first_longer ? second_ : first_;
     const ir::Node& extra = longer.graph.node(longer.graph.order()[shorter.graph.order().size()]);
-    return fmt::format("{}{} was called in the {} run only", op_name(extra), place_of(longer, extra),
+    return fmt::format("{}{} was called in the {} run only", ir::op_name(extra), place_of(longer, extra),
                        first_longer ? "first" : "second");
   }
 
@@ -74,14 +64,15 @@ class Comparison {
 
   Difference nodes(const ir::Node& a, const ir::Node& b) {
     if (auto found = leaves(a, b)) return found;
-    if (op_name(a) != op_name(b)) {
-      return fmt::format("{}{}, then {}{}", op_name(a), place_of(first_, a), op_name(b), place_of(second_, b));
+    if (ir::op_name(a) != ir::op_name(b)) {
+      return fmt::format("{}{}, then {}{}", ir::op_name(a), place_of(first_, a), ir::op_name(b), place_of(second_, b));
     }
-    if (a.args.size() != b.args.size()) return fmt::format("{}{}: other arguments", op_name(a), place_of(first_, a));
+    if (a.args.size() != b.args.size())
+      return fmt::format("{}{}: other arguments", ir::op_name(a), place_of(first_, a));
     for (uint32_t i = 0; i < a.args.size(); ++i) {
       if (same(a.args[i], b.args[i], {i})) continue;
-      return fmt::format("{}{}: argument {} was {}, is {}", op_name(a), place_of(first_, a), i, show(first_, a.args[i]),
-                         show(second_, b.args[i]));
+      return fmt::format("{}{}: argument {} was {}, is {}", ir::op_name(a), place_of(first_, a), i,
+                         show(first_, a.args[i]), show(second_, b.args[i]));
     }
     return results(a, b);
   }
@@ -117,14 +108,14 @@ class Comparison {
 
   Difference results(const ir::Node& a, const ir::Node& b) {
     if (a.results.size() != b.results.size()) {
-      return fmt::format("{}{}: {} results, then {}", op_name(a), place_of(first_, a), a.results.size(),
+      return fmt::format("{}{}: {} results, then {}", ir::op_name(a), place_of(first_, a), a.results.size(),
                          b.results.size());
     }
     for (uint32_t i = 0; i < a.results.size(); ++i) {
       const ir::Value& x = first_.graph.value(a.results[i]);
       const ir::Value& y = second_.graph.value(b.results[i]);
       if (!same_type(x.type, y.type, i) || !same_alias(x.alias, y.alias, i)) {
-        return fmt::format("{}{}: result {} was {}, is {}", op_name(a), place_of(first_, a), i,
+        return fmt::format("{}{}: result {} was {}, is {}", ir::op_name(a), place_of(first_, a), i,
                            to_string(x.type, first_.graph.device), to_string(y.type, second_.graph.device));
       }
       match(a.results[i], b.results[i]);
@@ -189,13 +180,9 @@ class Comparison {
     return true;
   }
 
-  /// Equal to the bit, so that nan equals itself and the zeros differ.
-  static bool same_number(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
-  static bool same_number(int64_t a, int64_t b) { return a == b; }
-
   std::string show(const Trace& trace, const ir::Arg& arg) const {
     if (const ir::ValueId* value = arg.value())
-      return fmt::format("the result of {}", op_name(trace.graph.producer(*value)));
+      return fmt::format("the result of {}", ir::op_name(trace.graph.producer(*value)));
     return ir::to_string(arg);
   }
 
@@ -234,7 +221,7 @@ TraceComparison compare(const Trace& first, const Trace& second) { return Compar
 
 std::string describe(const NumberDifference& difference, const Trace& first) {
   const ir::Node& node = first.graph.node(difference.place.node);
-  return fmt::format("{}{}: {} was {}, is {}", op_name(node), place_of(first, node), text_of(difference.place),
+  return fmt::format("{}{}: {} was {}, is {}", ir::op_name(node), place_of(first, node), text_of(difference.place),
                      text_of(difference.first), text_of(difference.second));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +9,12 @@
 #include "frontend/capture.h"
 
 namespace sinter::frontend {
+
+/// Equal to the bit, so that nan equals itself and the zeros differ.
+[[nodiscard]] inline bool same_number(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+}
+[[nodiscard]] inline bool same_number(int64_t a, int64_t b) { return a == b; }
 
 /// Where in a trace a number stands.
 struct NumberPlace {

@@ -8,6 +8,7 @@
 #include "frontend/convert.h"
 
 namespace sinter::frontend {
+
 int64_t Entry::arrive() {
   const int64_t call = counts_->calls.fetch_add(1, std::memory_order_relaxed) + 1;
   last_call_.store(call, std::memory_order_relaxed);
@@ -54,8 +55,7 @@ bool Entry::replay(const detail::Flat& arguments, detail::Replay& replay) {
   const auto& inputs = extended ? *extended : arguments;
   work.optimizers->fill(work.trace.contents);
   const FrameLease frame(frames_, *work.host);
-  c10::OptionalDeviceGuard device;
-  if (work.plan->backend == Backend::cuda) device.reset_device(device_of(work.plan->device));
+  const c10::OptionalDeviceGuard device(device_to_set(*work.plan));
   if (!frame->bind_arguments(inputs.tensors, work.trace.states, work.trace.contents)) return false;
   try {
     work.executable->run(*frame);

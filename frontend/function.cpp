@@ -102,17 +102,23 @@ bool Function::answer(const Found& found, const Flat& arguments, const frontend:
   return moved ? run_eagerly(entry, program) : replay_or_run(entry, arguments, program, replay);
 }
 
+template <class Work>
+auto Function::noting_failure(Work&& work) {
+  try {
+    return work();
+  } catch (...) {
+    const std::lock_guard lock(notes_);
+    if (!builder_.failed_at().empty()) failed_at_ = builder_.failed_at();
+    throw;
+  }
+}
+
 bool Function::verify(const Found& found, int64_t call, const Flat& arguments, const frontend::Modes& modes,
                       const Program& program) {
   const std::unique_lock lock(building_, std::try_to_lock);
   if (!lock || !found.entry->compiled()) return false;
-  std::shared_ptr<Entry> other;
-  try {
-    other = builder_.verify(*found.entry, call, found.fit, arguments, modes, program);
-  } catch (...) {
-    note_failure();
-    throw;
-  }
+  auto other =
+      noting_failure([&] { return builder_.verify(*found.entry, call, found.fit, arguments, modes, program); });
   if (other != nullptr) {
     refuse_break(*other);
     if (!is_full()) add(std::move(other));
@@ -150,12 +156,7 @@ bool Function::extend(Entry& entry, int64_t call, const Flat& arguments, const f
                       const Program& program) {
   const std::unique_lock lock(building_, std::try_to_lock);
   if (!lock || !entry.compiled()) return false;
-  try {
-    builder_.extend(entry, call, arguments, modes, program);
-  } catch (...) {
-    note_failure();
-    throw;
-  }
+  noting_failure([&] { builder_.extend(entry, call, arguments, modes, program); });
   refuse_break(entry);
   return true;
 }
@@ -213,28 +214,18 @@ bool Function::miss(const Flat& arguments, const frontend::Modes& modes, const P
     auto misses = entry->guards().misses(arguments, modes);
     if (nearest.empty() || misses.size() < nearest.size()) nearest = std::move(misses);
   }
-  std::shared_ptr<Entry> entry;
   std::shared_ptr<frontend::ShapeFamily> family;
   const auto join_family = [&](const frontend::Captured& captured) {
     family = join(candidates, captured, arguments);
     return family != nullptr || options_.dynamic.value_or(false);
   };
-  try {
-    entry = builder_.build(arguments, modes, program, std::move(nearest), join_family);
-  } catch (...) {
-    note_failure();
-    throw;
-  }
+  const auto entry =
+      noting_failure([&] { return builder_.build(arguments, modes, program, std::move(nearest), join_family); });
   if (family != nullptr) settle(entry, family);
   entry->count_eager();
   if (family != nullptr || !is_full()) add(entry);
   refuse_break(*entry);
   return false;
-}
-
-void Function::note_failure() {
-  const std::lock_guard lock(notes_);
-  if (!builder_.failed_at().empty()) failed_at_ = builder_.failed_at();
 }
 
 bool Function::is_full() const {

@@ -58,7 +58,9 @@ class Function {
   void retire(const Entry& entry, const std::string& note);
   void add_note(const std::string& note);
   bool run_uncounted(const std::string& note, const Program& program);
-  void note_failure();
+  /// Calls `work`, and notes where the builder failed when it throws.
+  template <class Work>
+  auto noting_failure(Work&& work);
   [[nodiscard]] bool is_full() const;
   void add(std::shared_ptr<Entry> entry);
 

@@ -99,6 +99,11 @@ std::unique_ptr<runtime::Host::Draws> TorchHost::draws(ir::Device device) {
   return make_graph_generators(device.index, generators_);
 }
 
+std::optional<c10::Device> device_to_set(const Plan& plan) {
+  if (plan.backend != Backend::cuda) return std::nullopt;
+  return device_of(plan.device);
+}
+
 DeviceInfo device_info(ir::Device device) {
   if (device.kind == ir::Device::Kind::cuda) {
     const auto* properties = at::cuda::getDeviceProperties(index_of(device));

@@ -3,6 +3,7 @@
 #include <ATen/core/Generator.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compiler/support/device_info.h"
@@ -31,6 +32,9 @@ class TorchHost final : public runtime::Host {
   std::shared_ptr<const FrameLayout> layout_;
   std::vector<at::Generator> generators_;  ///< that calls name
 };
+
+/// The device to be current while a plan is bound and runs; nothing for the CPU.
+[[nodiscard]] std::optional<c10::Device> device_to_set(const Plan& plan);
 
 /// What the compiler must know of a device. The CUDA driver is not touched for the CPU.
 [[nodiscard]] DeviceInfo device_info(ir::Device device);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -22,9 +21,7 @@ constexpr std::array<std::string_view, 8> kArithmetic{"aten::add", "aten::sub", 
 /// Equal to the bit, and of one type.
 bool same_number(const ir::Scalar& a, const ir::Scalar& b) {
   if (a.index() != b.index()) return false;
-  if (const auto* real = std::get_if<double>(&a)) {
-    return std::bit_cast<uint64_t>(*real) == std::bit_cast<uint64_t>(std::get<double>(b));
-  }
+  if (const auto* real = std::get_if<double>(&a)) return same_number(*real, std::get<double>(b));
   return a == b;
 }
 
@@ -204,8 +201,10 @@ class Explanation {
 
 }  // namespace
 
+namespace {
+
 /// True when kernels compute all that takes an operand: a library call would need the number itself.
-static bool kernels_take(const ir::Graph& graph, const std::vector<Operand>& operands) {
+bool kernels_take(const ir::Graph& graph, const std::vector<Operand>& operands) {
   for (const Operand& operand : operands) {
     for (const NumberPlace& place : operand.arguments) {
       const ir::Node& node = graph.node(place.node);
@@ -214,6 +213,8 @@ static bool kernels_take(const ir::Graph& graph, const std::vector<Operand>& ope
   }
   return true;
 }
+
+}  // namespace
 
 std::optional<NumberRange> NumberRange::of(double number) {
   if (!std::isfinite(number)) return std::nullopt;

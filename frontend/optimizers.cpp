@@ -9,11 +9,12 @@
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <typeinfo>
 #include <unordered_map>
 
+#include "compiler/ir/memory.h"
+#include "compiler/passes/aten.h"
 #include "frontend/convert.h"
 
 namespace sinter::frontend {
@@ -67,10 +68,8 @@ void count_step(torch::optim::OptimizerParamState& state, OptimizerKind kind) {
   }
 }
 
-/// Equal to the bit: the zeros differ.
-bool same(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
-bool same(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return same(x, y); });
+bool same_numbers(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return same_number(x, y); });
 }
 
 double value_of(Formula formula, const GroupFacts& group, int64_t steps_before) {
@@ -108,7 +107,7 @@ class Search {
       }
       const auto* call = node.as<ir::Call>();
       const ir::ValueId* target = call && !call->mutates.empty() && !node.args.empty() ? node.args[0].value() : nullptr;
-      if (target) writers_[root_of(*target)].push_back(id);
+      if (target) writers_[ir::memory_of(graph_, *target)].push_back(id);
     }
   }
 
@@ -123,7 +122,7 @@ class Search {
   [[nodiscard]] std::optional<ir::NodeId> maker(ir::NodeId call, size_t argument) const {
     const ir::ValueId* value = graph_.node(call).args[argument].value();
     if (value == nullptr) return std::nullopt;
-    return graph_.value(root_of(*value)).producer;
+    return graph_.value(ir::memory_of(graph_, *value)).producer;
   }
 
   /// True where a tensor beside an operand takes part in promotion or rounding otherwise than a number does.
@@ -137,18 +136,13 @@ class Search {
                                                  double number) const {
     const ir::Node& node = graph_.node(id);
     const auto* call = node.as<ir::Call>();
-    if (!call || call->op.substr(0, call->op.find('.')) != op || node.args.size() <= argument) return std::nullopt;
+    if (!call || passes::base_name(call->op) != op || node.args.size() <= argument) return std::nullopt;
     const auto* known = std::get_if<double>(&node.args[argument].data);
-    if (!known || !same(*known, number)) return std::nullopt;
+    if (!known || !same_number(*known, number)) return std::nullopt;
     return NumberPlace{.node = id, .part = NumberPlace::Part::argument, .path = {argument}};
   }
 
  private:
-  [[nodiscard]] ir::ValueId root_of(ir::ValueId value) const {
-    const auto& alias = graph_.value(value).alias;
-    return alias ? alias->base : value;
-  }
-
   const ir::Graph& graph_;
   std::unordered_map<const c10::TensorImpl*, ir::ValueId> states_;
   std::unordered_map<ir::ValueId, std::vector<ir::NodeId>> writers_;
@@ -206,7 +200,8 @@ std::optional<GraphBreak> use_of(const Search& search, const OptimizerFacts& bef
                                  uint32_t position, std::vector<OptimizerNumber>& numbers) {
   for (uint32_t g = 0; g < before.groups.size(); ++g) {
     const GroupFacts &was = before.groups[g], &is = after.groups[g];
-    if (!same(was.lr, is.lr) || !same(was.options, is.options) || was.parameters.size() != is.parameters.size()) {
+    if (!same_number(was.lr, is.lr) || !same_numbers(was.options, is.options) ||
+        was.parameters.size() != is.parameters.size()) {
       return unstable("changes the options of torch::optim::" + before.type,
                       "step the scheduler outside the compiled callable");
     }
@@ -281,7 +276,7 @@ std::optional<GuardMiss> difference(const OptimizerFacts& was, const OptimizerFa
   for (size_t g = 0; g < was.groups.size(); ++g) {
     const GroupFacts &a = was.groups[g], &b = is.groups[g];
     const auto subject = fmt::format("{}: group {}: ", was.type, g);
-    if (!same(a.options, b.options)) {
+    if (!same_numbers(a.options, b.options)) {
       return GuardMiss{subject + "options", fmt::format("{}", fmt::join(a.options, ", ")),
                        fmt::format("{}", fmt::join(b.options, ", "))};
     }
@@ -425,7 +420,7 @@ std::optional<std::string> OptimizerLink::number_difference(const Trace& first,
     const double now = differs == differences.end() ? std::get<double>(node.args[number.place.path[0]].data)
                                                     : std::get<double>(differs->second);
     const double expected = value_of(number, before);
-    if (same(now, expected)) continue;
+    if (same_number(now, expected)) continue;
     return fmt::format("{}: a number of torch::optim::{} is {}, expected {}", node.as<ir::Call>()->op,
                        before_[number.optimizer].type, now, expected);
   }

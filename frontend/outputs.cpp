@@ -6,17 +6,18 @@
 
 #include <optional>
 
+#include "compiler/ir/memory.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
 #include "frontend/tensor_memory.h"
+#include "runtime/program.h"
 
 namespace sinter::frontend {
 namespace {
 
 /// True where the memory that a buffer shows was there before the call.
 bool is_owned_by_others(const Plan& plan, BufferId buffer, uint32_t own) {
-  while (plan.buffers[buffer.index].base.valid()) buffer = plan.buffers[buffer.index].base;
-  const Buffer& root = plan.buffers[buffer.index];
+  const Buffer& root = plan.buffers[runtime::root_of(plan, buffer).buffer.index];
   return (root.kind == BufferKind::input && root.index < own) || root.kind == BufferKind::state ||
          root.kind == BufferKind::content || root.kind == BufferKind::frozen;
 }
@@ -25,14 +26,6 @@ bool is_owned_by_others(const Plan& plan, BufferId buffer, uint32_t own) {
 at::Tensor view(const at::Tensor& base, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
   at::Tensor seen = at::as_strided(base, sizes, strides, base.storage_offset() + offset);
   return seen.requires_grad() ? seen.detach() : seen;
-}
-
-}  // namespace
-
-/// The captured value in whose memory another one lies.
-ir::ValueId memory_of(const ir::Graph& captured, ir::ValueId value) {
-  while (const auto& alias = captured.value(value).alias) value = alias->base;
-  return value;
 }
 
 /// An earlier result that is the same tensor, or nothing.
@@ -45,6 +38,8 @@ std::optional<size_t> twin_of(const Trace& trace, size_t output) {
   }
   return std::nullopt;
 }
+
+}  // namespace
 
 OutputRules::Rule OutputRules::rule_for(const Trace& trace, size_t index) {
   const ir::Graph& captured = trace.graph;
@@ -92,7 +87,7 @@ OutputRules::Rule OutputRules::rule_for(const Trace& captured, const Plan& plan,
   for (size_t i = 0; i < output; ++i) {
     if (plan.outputs[i] != plan.outputs[output]) continue;
     const auto& values = captured.graph.outputs;
-    if (memory_of(captured.graph, values[i]) == memory_of(captured.graph, values[output])) {
+    if (ir::memory_of(captured.graph, values[i]) == ir::memory_of(captured.graph, values[output])) {
       return {.how = How::alias, .index = static_cast<uint32_t>(i)};
     }
     rule.how = How::copy;  // computed once, but two tensors

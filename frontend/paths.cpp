@@ -400,9 +400,7 @@ Paths::Answer Paths::follow(const detail::Flat& arguments, const Modes& modes,
                             const std::function<bool(int64_t)>& is_due, HostLog& log, detail::Replay& replay) {
   const auto tree = tree_.load(std::memory_order_acquire);
   const c10::NoGradGuard no_grad;  // views of state among the results have no history
-  c10::OptionalDeviceGuard device;
-  const Plan& plan = tree->steps.front().segment->plan();
-  if (plan.backend == Backend::cuda) device.reset_device(device_of(plan.device));
+  const c10::OptionalDeviceGuard device(device_to_set(tree->steps.front().segment->plan()));
   GeneratorStates generators(tree->generators);
   Walk walk(*tree, arguments, log);
   try {
@@ -483,7 +481,7 @@ void Paths::note_limit(const Step& step) {
   limit_ = GraphBreak{
       .code = BreakCode::host_read,
       .op = read.op,
-      .where = read.module + (read.module.empty() || read.source.empty() ? "" : "  ") + read.source,
+      .where = ir::place_text(read.module, read.source),
       .reason = fmt::format("reads a value that none of its {} recorded courses has read", options_.max_paths),
       .hint = step.read->runs_host_function()
                   ? "return an at::Scalar where operators take the number, a bool where it decides"

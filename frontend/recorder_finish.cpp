@@ -183,8 +183,7 @@ void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
         {},
         {},
         "reads a tensor that no recorded operator made and that is gone when the call ends (from_blob, another "
-        "thread's, "
-        "or a captured one that the call replaces)",
+        "thread's, or a captured one that the call replaces)",
         "pass it as an input"},
        {}, {});
 }

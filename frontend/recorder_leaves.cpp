@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/ir/memory.h"
 #include "frontend/convert.h"
 #include "frontend/recorder.h"
 
@@ -257,10 +258,7 @@ bool Recorder::outlives_call(ir::ValueId root) const {
   return producer.as<ir::Input>() || producer.as<ir::State>();
 }
 
-ir::ValueId Recorder::root_of(ir::ValueId value) const {
-  const auto& alias = trace_.graph.value(value).alias;
-  return alias ? alias->base : value;
-}
+ir::ValueId Recorder::root_of(ir::ValueId value) const { return ir::memory_of(trace_.graph, value); }
 
 void Recorder::set_owner(ir::ValueId value, const std::string& module) {
   if (module.empty()) return;

@@ -6,26 +6,20 @@
 
 #include <algorithm>
 
-#include "frontend/convert.h"
 #include "runtime/program.h"
 #include "runtime/ranges.h"
 
 namespace sinter::frontend {
 namespace {
 
-BufferId root(const Plan& plan, BufferId buffer) {
-  while (plan.buffers[buffer.index].base.valid()) buffer = plan.buffers[buffer.index].base;
-  return buffer;
-}
-
 /// By output from `first` on: true where it does not have memory of its own.
 std::vector<bool> without_own_memory(const Plan& plan, size_t first) {
   std::vector<bool> shared;
   for (size_t i = first; i < plan.outputs.size(); ++i) {
-    const BufferId memory = root(plan, plan.outputs[i]);
+    const BufferId memory = runtime::root_of(plan, plan.outputs[i]).buffer;
     const BufferKind kind = plan.buffers[memory.index].kind;
     bool other = kind == BufferKind::input || kind == BufferKind::state;
-    for (size_t j = first; j < i; ++j) other = other || root(plan, plan.outputs[j]) == memory;
+    for (size_t j = first; j < i; ++j) other = other || runtime::root_of(plan, plan.outputs[j]).buffer == memory;
     shared.push_back(other);
   }
   return shared;
@@ -36,12 +30,6 @@ bool has_work(const Plan& plan) {
   return std::any_of(plan.steps.begin(), plan.steps.end(), [](const auto& step) {
     return std::holds_alternative<Launch>(step) || std::holds_alternative<RunCall>(step);
   });
-}
-
-/// The device of a CUDA plan; nothing for the CPU.
-std::optional<c10::Device> device_to_set(const Plan& plan) {
-  if (plan.backend != Backend::cuda) return std::nullopt;
-  return device_of(plan.device);
 }
 
 }  // namespace

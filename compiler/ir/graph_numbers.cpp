@@ -2,19 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "compiler/ir/print.h"
+
 namespace sinter::ir {
 namespace {
 
 int64_t value_of(int64_t number) { return number; }
 int64_t value_of(const Dim& dim) { return dim.value(); }
-
-std::string op_name(const Node& node) {
-  if (const auto* call = node.as<Call>()) return call->op;
-  if (const auto* input = node.as<Input>()) return fmt::format("input {}", input->index);
-  if (const auto* state = node.as<State>()) return fmt::format("state {}", state->name);
-  if (const auto* content = node.as<Constant>()) return fmt::format("content {}", content->index);
-  return "a node";
-}
 
 }  // namespace
 

@@ -279,6 +279,18 @@ class Printer {
 
 }  // namespace
 
+std::string place_text(std::string_view module, std::string_view source) {
+  return fmt::format("{}{}{}", module, module.empty() || source.empty() ? "" : "  ", source);
+}
+
+std::string op_name(const Node& node) {
+  if (const auto* call = node.as<Call>()) return call->op;
+  if (const auto* input = node.as<Input>()) return fmt::format("input {}", input->index);
+  if (const auto* state = node.as<State>()) return fmt::format("state {}", state->name);
+  if (const auto* content = node.as<Constant>()) return fmt::format("content {}", content->index);
+  return "a node";
+}
+
 std::string to_string(double number) {
   if (std::isnan(number)) return "nan";
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";

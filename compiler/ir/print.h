@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/ir/graph.h"
@@ -14,6 +15,12 @@ namespace sinter::ir {
 
 /// The name of every value as `print` gives it, with the percent sign, indexed by ValueId.
 [[nodiscard]] std::vector<std::string> value_names(const Graph& graph);
+
+/// A place in a program as comments and reports give it: "encoder.layer.0  model.cpp:7"; either may be empty.
+[[nodiscard]] std::string place_text(std::string_view module, std::string_view source);
+
+/// What a node is, in a word or two: `aten::add.Tensor`, `input 0`, `state fc.weight`, `content 2`.
+[[nodiscard]] std::string op_name(const Node& node);
 
 /// One argument as it is printed when it holds no value: `0.5`, `[1, none]`, `dtype(f16)`; values print as `%ID`.
 [[nodiscard]] std::string to_string(const Arg& arg);

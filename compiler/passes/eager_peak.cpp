@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <vector>
 
+#include "compiler/ir/memory.h"
+
 namespace sinter::passes {
 
 using namespace ir;
 
 int64_t eager_peak_bytes(const Graph& captured) {
-  const auto storage = [&](ValueId value) {
-    const auto& alias = captured.value(value).alias;
-    return alias ? alias->base : value;
-  };
+  const auto storage = [&](ValueId value) { return memory_of(captured, value); };
   const std::vector<NodeId>& order = captured.order();
   std::vector<size_t> last_use(captured.value_count(), 0);
   for (size_t i = 0; i < order.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "compiler/ir/memory.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/pointwise.h"
 #include "compiler/passes/rewriter.h"
@@ -71,10 +72,7 @@ class Functionalizer {
   int64_t offset(ValueId value) const { return place(value).offset; }
 
   /// The value whose memory a value of the new graph has: aliases kept on calls never chain.
-  ValueId memory_of(ValueId value) {
-    const auto& alias = rewrite_.next().value(value).alias;
-    return alias ? alias->base : value;
-  }
+  ValueId memory_of(ValueId value) { return ir::memory_of(rewrite_.next(), value); }
 
   /// True for inputs and state, whose memory is there after the call.
   bool is_leaf(ValueId value) const { return old_.producer(value).as<Input>() || old_.producer(value).as<State>(); }

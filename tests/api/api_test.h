@@ -23,6 +23,8 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
+#include <optional>
+
 namespace sinter::test {
 
 /// Every test runs without gradients unless it says otherwise.
@@ -45,15 +47,17 @@ struct ConvBnReluImpl : torch::nn::Module {
 };
 TORCH_MODULE(ConvBnRelu);
 
-inline ::testing::AssertionResult same(const at::Tensor& compiled, const at::Tensor& eager) {
+/// Equal in kind, and in value up to rounding: relative and absolute, by default what the dtype allows.
+inline ::testing::AssertionResult same(const at::Tensor& compiled, const at::Tensor& eager,
+                                       std::optional<double> tolerance = std::nullopt) {
   if (compiled.scalar_type() != eager.scalar_type()) return ::testing::AssertionFailure() << "another dtype";
   if (compiled.sizes() != eager.sizes()) return ::testing::AssertionFailure() << "other sizes";
   if (compiled.strides() != eager.strides()) return ::testing::AssertionFailure() << "other strides";
   if (compiled.device() != eager.device()) return ::testing::AssertionFailure() << "another device";
   const bool half = eager.scalar_type() == at::kHalf;
   const bool brief = eager.scalar_type() == at::kBFloat16;
-  const double relative = brief ? 1.6e-2 : half ? 1e-3 : 1e-5;
-  const double absolute = brief ? 1e-2 : half ? 2e-3 : 1e-5;
+  const double relative = tolerance ? *tolerance : brief ? 1.6e-2 : half ? 1e-3 : 1e-5;
+  const double absolute = tolerance ? *tolerance : brief ? 1e-2 : half ? 2e-3 : 1e-5;
   if (at::allclose(compiled, eager, relative, absolute, /*equal_nan=*/true)) {
     return ::testing::AssertionSuccess();
   }

@@ -6,25 +6,15 @@
 #include <functional>
 #include <thread>
 
-#include "api_test.h"
+#include "where.h"
 
 namespace sinter::test {
 namespace {
 
 using at::Tensor;
 
-/// Where the tests of a program run; skipped where the device is missing.
-struct Where {
-  const char* name;
-  at::DeviceType device;
-  Mode mode;
-};
-
-class HostReads : public ::testing::TestWithParam<Where> {
+class HostReads : public OnDevice {
  protected:
-  void SetUp() override {
-    if (GetParam().device == at::kCUDA && !at::hasCUDA()) GTEST_SKIP() << "no CUDA device";
-  }
   [[nodiscard]] Tensor full(int64_t size, double value) const {
     return at::full({size}, value, at::TensorOptions(GetParam().device).dtype(at::kFloat));
   }
@@ -38,12 +28,11 @@ class HostReads : public ::testing::TestWithParam<Where> {
   at::Generator generator_ = at::make_generator<at::CPUGeneratorImpl>(11);
 };
 
-INSTANTIATE_TEST_SUITE_P(Cpu, HostReads, ::testing::Values(Where{"default", at::kCPU, Mode::Default}),
-                         [](const auto& instance) { return std::string(instance.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cpu, HostReads, ::testing::Values(Where{"default", at::kCPU, Mode::Default}), name_of);
 INSTANTIATE_TEST_SUITE_P(Gpu, HostReads,
                          ::testing::Values(Where{"default", at::kCUDA, Mode::Default},
                                            Where{"reduce_overhead", at::kCUDA, Mode::ReduceOverhead}),
-                         [](const auto& instance) { return std::string(instance.param.name); });
+                         name_of);
 
 bool has_positive_sum(const Tensor& x) { return (x.sum() > 0).item<bool>(); }
 

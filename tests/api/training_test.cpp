@@ -16,25 +16,16 @@
 
 #include <functional>
 
-#include "api_test.h"
+#include "where.h"
 
 namespace sinter::test {
 namespace {
 
 using at::Tensor;
 
-struct Where {
-  const char* name;
-  at::DeviceType device;
-  Mode mode;
-};
-
-/// Whole training steps, in grad mode. Skipped where the device is missing.
-class Training : public ::testing::TestWithParam<Where> {
+/// Whole training steps, in grad mode.
+class Training : public OnDevice {
  protected:
-  void SetUp() override {
-    if (GetParam().device == at::kCUDA && !at::hasCUDA()) GTEST_SKIP() << "no CUDA device";
-  }
   Options options() const { return {.mode = GetParam().mode, .strict = true}; }
   Tensor randn(c10::IntArrayRef sizes) { return at::randn(sizes, generator_, at::kFloat).to(GetParam().device); }
 

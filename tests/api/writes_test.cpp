@@ -2,23 +2,13 @@
 
 #include <functional>
 
-#include "api_test.h"
+#include "where.h"
 
 namespace sinter::test {
 namespace {
 
-struct Where {
-  const char* name;
-  at::DeviceType device;
-  Mode mode;
-};
-
-/// Skipped where the device is missing.
-class Writes : public ::testing::TestWithParam<Where> {
+class Writes : public OnDevice {
  protected:
-  void SetUp() override {
-    if (GetParam().device == at::kCUDA && !at::hasCUDA()) GTEST_SKIP() << "no CUDA device";
-  }
   at::Tensor to_device(const at::Tensor& tensor) { return tensor.to(GetParam().device); }
   at::Tensor full(int64_t size, double value) { return to_device(at::full({size}, value, at::kFloat)); }
   Options options() const { return {.mode = GetParam().mode, .verify = Verify::off, .strict = true}; }

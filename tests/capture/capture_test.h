@@ -34,6 +34,12 @@ inline std::vector<NamedTensor> names_of(const torch::nn::Module& module) {
   return names;
 }
 
+/// Three positive numbers.
+inline const at::Tensor& small() {
+  static const at::Tensor x = torch::rand({3}) + 0.5;
+  return x;
+}
+
 /// The trace of a program over these inputs, without gradients.
 inline Trace trace_of(const Program& program, const std::vector<at::Tensor>& inputs = {},
                       const std::vector<NamedTensor>& names = {}) {
