@@ -91,6 +91,12 @@ EntryReport Entry::report() const {
   return report;
 }
 
+bool Entry::may_be_setup() const {
+  if (second_try_) return false;
+  const auto reason = first_break();
+  return reason && reason->code == BreakCode::state_mutation;
+}
+
 std::optional<GraphBreak> Entry::first_break() const {
   const std::lock_guard lock(mutex_);
   if (record_.breaks.empty()) return std::nullopt;

@@ -82,6 +82,10 @@ class Entry {
 
   void add_verification(Verification verification);
   [[nodiscard]] EntryReport report() const;
+  /// True when the entry runs eagerly because the recorded call left tensors that it made where others find them, and
+  /// the program's next call may be another one for that. Entries of a second try do not ask for a third.
+  [[nodiscard]] bool may_be_setup() const;
+  void note_second_try() { second_try_ = true; }
   /// The first break, by value; nothing for an entry that replays.
   [[nodiscard]] std::optional<GraphBreak> first_break() const;
 
@@ -96,6 +100,7 @@ class Entry {
   std::shared_ptr<CallCounts> counts_ = std::make_shared<CallCounts>();
   std::atomic<int64_t> last_call_{1};
   const Entry* head_ = nullptr;
+  bool second_try_ = false;
   std::shared_ptr<Entry> other_head_;
 };
 

@@ -95,7 +95,10 @@ bool Function::answer(const Found& found, const Flat& arguments, const frontend:
                       Replay& replay) {
   auto& entry = *found.entry;
   const auto number = entry.arrive();
-  if (!entry.compiled()) return run_eagerly(entry, program);
+  if (!entry.compiled()) {
+    return number == 2 && entry.may_be_setup() ? record_again(found.entry, arguments, modes, program)
+                                               : run_eagerly(entry, program);
+  }
   if (entry.paths() != nullptr) return follow(entry, number, arguments, modes, program, replay);
   const bool moved = found.fit == frontend::Fit::moved;
   if ((moved || is_due(number)) && verify(found, number, arguments, modes, program)) return false;
@@ -203,6 +206,22 @@ bool Function::miss(const Flat& arguments, const frontend::Modes& modes, const P
     lock.unlock();
     return answer({std::move(entry), frontend::Fit::full}, arguments, modes, program, replay);
   }
+  return record(arguments, modes, program, /*second_try=*/false);
+}
+
+bool Function::record_again(const std::shared_ptr<Entry>& first, const Flat& arguments, const frontend::Modes& modes,
+                            const Program& program) {
+  const std::unique_lock lock(building_, std::try_to_lock);
+  if (!lock) return run_eagerly(*first, program);
+  auto next = std::make_shared<Entries>(*entries_.load(std::memory_order_acquire));
+  if (std::erase(*next, first) == 0) return run_eagerly(*first, program);
+  entries_.store(std::move(next), std::memory_order_release);
+  retire(*first, "retired: the call kept a tensor that it made; the next one was recorded anew");
+  return record(arguments, modes, program, /*second_try=*/true);
+}
+
+bool Function::record(const Flat& arguments, const frontend::Modes& modes, const Program& program, bool second_try) {
+  const auto entries = entries_.load(std::memory_order_acquire);
   const auto candidates = alike(arguments, modes);
   if (is_full() && candidates.empty()) {
     const auto note = std::to_string(max_entries) + " combinations of guards are compiled; others run eagerly";
@@ -221,6 +240,7 @@ bool Function::miss(const Flat& arguments, const frontend::Modes& modes, const P
   };
   const auto entry =
       noting_failure([&] { return builder_.build(arguments, modes, program, std::move(nearest), join_family); });
+  if (second_try) entry->note_second_try();
   if (family != nullptr) settle(entry, family);
   entry->count_eager();
   if (family != nullptr || !is_full()) add(entry);

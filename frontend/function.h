@@ -47,6 +47,11 @@ class Function {
   [[nodiscard]] bool verify(const Found& found, int64_t call, const Flat& arguments, const frontend::Modes& modes,
                             const Program& program);
   bool miss(const Flat& arguments, const frontend::Modes& modes, const Program& program, Replay& replay);
+  /// The second call of a function whose first one kept a tensor that it made, as one that fills a cache does.
+  bool record_again(const std::shared_ptr<Entry>& first, const Flat& arguments, const frontend::Modes& modes,
+                    const Program& program);
+  /// Runs the program to record it, and makes an entry of it. Under `building_`.
+  bool record(const Flat& arguments, const frontend::Modes& modes, const Program& program, bool second_try);
   bool follow(Entry& entry, int64_t call, const Flat& arguments, const frontend::Modes& modes, const Program& program,
               Replay& replay);
   [[nodiscard]] bool extend(Entry& entry, int64_t call, const Flat& arguments, const frontend::Modes& modes,

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <unordered_set>
 
 #include "frontend/function.h"
 #include "runtime/stopwatch.h"
@@ -13,6 +14,13 @@ namespace {
 
 /// True for an entry that stands for one more shape of another entry.
 bool is_instance(const frontend::Entry& entry) { return entry.head() != nullptr && entry.head() != &entry; }
+
+/// True where a tensor is given twice: the program is recorded with one input for both, whose sizes are one.
+bool repeats_a_tensor(const Flat& arguments) {
+  std::unordered_set<const c10::TensorImpl*> seen;
+  return std::ranges::any_of(arguments.tensors,
+                             [&](const auto* tensor) { return !seen.insert(tensor->unsafeGetTensorImpl()).second; });
+}
 
 }  // namespace
 
@@ -44,7 +52,7 @@ std::shared_ptr<frontend::Entry> Function::instantiate(const Flat& arguments, co
 
 Function::Entries Function::alike(const Flat& arguments, const frontend::Modes& modes) const {
   Entries found;
-  if (!options_.dynamic.value_or(true) || !specialised_.empty()) return found;
+  if (!options_.dynamic.value_or(true) || !specialised_.empty() || repeats_a_tensor(arguments)) return found;
   const auto entries = entries_.load(std::memory_order_acquire);
   std::ranges::copy_if(*entries, std::back_inserter(found), [&](const auto& entry) {
     return !is_instance(*entry) && entry->compiled() && entry->paths() == nullptr &&

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 8> kArithmetic{"aten::add", "aten::sub", 
                                                       "aten::div", "aten::clamp", "aten::clamp_min", "aten::clamp_max"};
 
 /// Equal to the bit, and of one type.
-bool same_number(const ir::Scalar& a, const ir::Scalar& b) {
+bool same_scalar(const ir::Scalar& a, const ir::Scalar& b) {
   if (a.index() != b.index()) return false;
   if (const auto* real = std::get_if<double>(&a)) return same_number(*real, std::get<double>(b));
   return a == b;
@@ -129,7 +129,7 @@ class Explanation {
       const HostRead& a = now_.trace.reads[i];
       const HostRead& b = known_.trace.reads[i];
       if (!holds_float(a) || !holds_float(b)) continue;
-      if (same_number(*a.outcome.number(), now) && same_number(*b.outcome.number(), known)) reads.push_back(i);
+      if (same_scalar(*a.outcome.number(), now) && same_scalar(*b.outcome.number(), known)) reads.push_back(i);
     }
     const bool open = std::any_of(reads.begin(), reads.end(), [&](uint32_t i) { return !now_.trace.reads[i].decides; });
     if (reads.empty() || (open && reads.size() > 1)) return nullptr;
@@ -154,7 +154,7 @@ class Explanation {
     for (const size_t offset : offsets) {
       const double now = number_at(now_.structure, offset);
       const double known = number_at(known_.structure, offset);
-      if (same_number(now, known)) continue;
+      if (same_scalar(now, known)) continue;
       Operand* operand = operand_of(now, known);
       if (operand == nullptr) return false;
       operand->results.push_back(offset);

@@ -69,9 +69,10 @@ void Recorder::add_input(const at::Tensor& tensor, uint32_t index) {
   trace_.graph.value(value).hint = fmt::format("x{}", index);
   inputs_.push_back(
       {c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), Layout::of(tensor), History::of(tensor)});
+  if (ledger_.find(tensor)) return;  // given before: it is that input, read and written
   add_own_region(tensor, value, false);
   ledger_.memory(tensor)->origin.add({.varies = true, .leaves = {}});
-  if (!ledger_.find(tensor)) ledger_.bind(tensor, value);
+  ledger_.bind(tensor, value);
   note_leaf(tensor, fmt::format("input {}", index), index);
 }
 

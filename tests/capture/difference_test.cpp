@@ -13,7 +13,7 @@ TEST(Difference, names_operator_argument_and_both_values) {
   ASSERT_TRUE(found);
   EXPECT_NE(found->find("aten::add.Scalar"), std::string::npos) << *found;
   EXPECT_NE(found->find("was 1, is 2"), std::string::npos) << *found;
-  EXPECT_NE(found->find("leaves_test.cpp"), std::string::npos) << *found;
+  EXPECT_NE(found->find("difference_test.cpp"), std::string::npos) << *found;
 }
 
 TEST(Comparison, collects_the_numbers_that_differ) {

@@ -21,14 +21,14 @@ Ops ops_in_all_modes(const std::function<at::Tensor(const at::Tensor&)>& functio
   return ops;
 }
 
-const at::Tensor& small() {
+const at::Tensor& matrix() {
   static const at::Tensor x = torch::rand({4, 6}) + 0.5;
   return x;
 }
 
 TEST(Composites, linear_is_opened) {
   const at::Tensor w = torch::randn({3, 6}), b = torch::randn({3});
-  EXPECT_EQ(ops_in_all_modes([&](const at::Tensor& x) { return torch::linear(x, w, b); }, small()),
+  EXPECT_EQ(ops_in_all_modes([&](const at::Tensor& x) { return torch::linear(x, w, b); }, matrix()),
             (Ops{"t", "addmm"}));
 }
 
@@ -40,29 +40,29 @@ TEST(Composites, matmul_of_batches_is_opened) {
 }
 
 TEST(Composites, einsum_is_opened) {
-  const Ops ops = ops_in_all_modes([](const at::Tensor& x) { return torch::einsum("ij,kj->ik", {x, x}); }, small());
+  const Ops ops = ops_in_all_modes([](const at::Tensor& x) { return torch::einsum("ij,kj->ik", {x, x}); }, matrix());
   EXPECT_EQ(std::find(ops.begin(), ops.end(), "einsum"), ops.end());
 }
 
 TEST(Composites, layer_norm_is_opened) {
-  EXPECT_EQ(ops_in_all_modes([](const at::Tensor& x) { return torch::layer_norm(x, {6}); }, small()),
+  EXPECT_EQ(ops_in_all_modes([](const at::Tensor& x) { return torch::layer_norm(x, {6}); }, matrix()),
             (Ops{"native_layer_norm"}));
 }
 
 TEST(Composites, dropout_outside_training_is_nothing) {
-  EXPECT_EQ(ops_in_all_modes([](const at::Tensor& x) { return torch::dropout(x, 0.5, false) * 2; }, small()),
+  EXPECT_EQ(ops_in_all_modes([](const at::Tensor& x) { return torch::dropout(x, 0.5, false) * 2; }, matrix()),
             (Ops{"mul.Scalar"}));
 }
 
 TEST(Composites, a_chain_of_pointwise_operators_keeps_its_scalars) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return x * 0.5 * (1 + torch::erf(x / 1.41421)); }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return x * 0.5 * (1 + torch::erf(x / 1.41421)); }, matrix());
   EXPECT_TRUE(whole(trace));
   EXPECT_TRUE(trace.contents.empty()) << text_of(trace);
   EXPECT_TRUE(shows(trace, "1.41421"));
 }
 
 TEST(Composites, where_with_a_number_needs_no_content) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return torch::where(x > 1, x, 0.25); }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return torch::where(x > 1, x, 0.25); }, matrix());
   EXPECT_TRUE(whole(trace));
   EXPECT_TRUE(shows(trace, "0.25"));
 }
@@ -75,29 +75,29 @@ TEST(Composites, attention_asks_which_kernel_to_use_and_is_recorded) {
 }
 
 TEST(Views, carry_base_and_offset) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return x.slice(0, 1, 3).t() + 1; }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return x.slice(0, 1, 3).t() + 1; }, matrix());
   EXPECT_TRUE(shows(trace, "aten.slice.Tensor(%x0, 0, 1, 3, 1) : f32[2,6] alias %x0 + 6"));
   EXPECT_TRUE(shows(trace, "f32[6,2]{1,6} alias %x0 + 6"));
 }
 
 TEST(Views, of_views_name_the_first_value_of_the_storage) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).view({24}).narrow(0, 2, 5) * 2; }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).view({24}).narrow(0, 2, 5) * 2; }, matrix());
   EXPECT_TRUE(shows(trace, "f32[5] alias %add + 2"));
 }
 
 TEST(Views, chunks_of_a_copying_split_are_found_in_one_storage) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return x.split(2)[1].exp(); }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return x.split(2)[1].exp(); }, matrix());
   EXPECT_TRUE(shows(trace, "f32[2,6] alias %x0 + 0, f32[2,6] alias %x0 + 12"));
 }
 
 TEST(Views, of_another_type_are_recorded) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).view(at::kInt) + 1; }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).view(at::kInt) + 1; }, matrix());
   EXPECT_TRUE(whole(trace));
   EXPECT_TRUE(shows(trace, "aten.view.dtype(%add, dtype(i32)) : i32[4,6] alias %add + 0"));
 }
 
 TEST(Views, of_another_type_cannot_be_written) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).view(at::kInt).zero_(); }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).view(at::kInt).zero_(); }, matrix());
   EXPECT_TRUE(breaks(trace, BreakCode::unsupported_op, "aten::zero_", "through another dtype"));
 }
 
@@ -109,14 +109,14 @@ TEST(Views, in_place_are_views_without_a_write) {
         y.unsqueeze_(0);
         return y * 2;
       },
-      small());
+      matrix());
   EXPECT_TRUE(whole(trace));
   EXPECT_EQ(ops_of(trace), (Ops{"add.Scalar", "t", "unsqueeze", "mul.Scalar"}));
   EXPECT_FALSE(shows(trace, "mutates"));
 }
 
 TEST(Views, without_an_operator_are_followed_through_the_storage) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).data().mul(2) + x.data(); }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return (x + 1).data().mul(2) + x.data(); }, matrix());
   EXPECT_TRUE(whole(trace));
   EXPECT_TRUE(trace.contents.empty() && trace.states.empty()) << text_of(trace);
   EXPECT_EQ(ops_of(trace), (Ops{"add.Scalar", "mul.Scalar", "as_strided", "add.Tensor"}));
@@ -124,7 +124,7 @@ TEST(Views, without_an_operator_are_followed_through_the_storage) {
 }
 
 TEST(Views, of_a_tensor_without_an_operator_end_at_the_tensor) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return x.data().slice(0, 1, 3) + 1; }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return x.data().slice(0, 1, 3) + 1; }, matrix());
   EXPECT_TRUE(shows(trace, "aten.slice.Tensor(%as_strided, 0, 1, 3, 1) : f32[2,6] alias %x0 + 6"));
 }
 
@@ -150,7 +150,7 @@ TEST(Writes, of_intermediates_are_recorded) {
         y.select(0, 1).copy_(y.select(0, 2));
         return y;
       },
-      small());
+      matrix());
   EXPECT_TRUE(whole(trace));
   EXPECT_TRUE(shows(trace,
                     "aten.copy_(%select, %select.1, false) mutates(0) functional aten.copy : "
@@ -163,7 +163,7 @@ TEST(Writes, into_given_outputs_are_recorded) {
         at::Tensor y = torch::empty_like(x);
         return torch::add_out(y, x, x);
       },
-      small());
+      matrix());
   EXPECT_TRUE(whole(trace));
   EXPECT_TRUE(shows(trace, "aten.add.out(%x0, %x0, 1, %empty_like) mutates(3) functional aten.add.Tensor"));
 }
@@ -174,12 +174,12 @@ TEST(Writes, that_resize_break) {
         at::Tensor y = torch::empty({0});
         return torch::add_out(y, x, x);
       },
-      small());
+      matrix());
   EXPECT_TRUE(breaks(trace, BreakCode::unsupported_op, "aten::add.out", "resizes"));
 }
 
 TEST(Facts, random_operators_are_marked) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return torch::bernoulli(x.sigmoid()) * x; }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return torch::bernoulli(x.sigmoid()) * x; }, matrix());
   EXPECT_TRUE(shows(trace, "aten.bernoulli(%sigmoid, none) random"));
 }
 
@@ -199,16 +199,16 @@ TEST(Facts, attention_is_random_with_dropout_only) {
 
 TEST(Facts, a_generator_is_kept_beside_the_graph) {
   auto generator = at::detail::createCPUGenerator(7);
-  const Trace trace = trace_of([&](const at::Tensor& x) { return x + torch::rand({6}, generator); }, small());
+  const Trace trace = trace_of([&](const at::Tensor& x) { return x + torch::rand({6}, generator); }, matrix());
   ASSERT_EQ(trace.opaques.size(), 1);
   EXPECT_TRUE(shows(trace, "opaque(0)"));
 }
 
 TEST(Facts, data_types_and_formats_keep_their_meaning) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return x.to(at::kHalf).contiguous(); }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return x.to(at::kHalf).contiguous(); }, matrix());
   EXPECT_TRUE(shows(trace, "aten._to_copy(%x0, dtype(f16), "));
   const Trace format = trace_of(
-      [](const at::Tensor& x) { return x.reshape({1, 2, 3, 4}).contiguous(at::MemoryFormat::ChannelsLast); }, small());
+      [](const at::Tensor& x) { return x.reshape({1, 2, 3, 4}).contiguous(at::MemoryFormat::ChannelsLast); }, matrix());
   EXPECT_TRUE(shows(format, "enum(memory_format, 2)"));
   EXPECT_TRUE(shows(format, "f32[1,2,3,4]{24,1,8,2}"));
 }
@@ -219,7 +219,7 @@ TEST(Threads, a_thread_of_the_program_is_not_recorded) {
         std::thread([&] { x.exp(); }).join();
         return x + 1;
       },
-      small());
+      matrix());
   EXPECT_EQ(ops_of(trace), (Ops{"add.Scalar"}));
 }
 
@@ -240,13 +240,13 @@ TEST(Threads, captures_on_two_threads_do_not_meet) {
 
 TEST(Capture, says_while_it_is_active) {
   bool inside = false;
-  trace_of([&](const at::Tensor& x) { return inside = capturing(), x + 1; }, small());
+  trace_of([&](const at::Tensor& x) { return inside = capturing(), x + 1; }, matrix());
   EXPECT_TRUE(inside);
   EXPECT_FALSE(capturing());
 }
 
 TEST(Capture, of_a_program_that_throws_leaves_nothing_behind) {
-  EXPECT_THROW((void)trace_of([](const at::Tensor& x) { return torch::matmul(x, x); }, small()), c10::Error);
+  EXPECT_THROW((void)trace_of([](const at::Tensor& x) { return torch::matmul(x, x); }, matrix()), c10::Error);
   EXPECT_FALSE(capturing());
   EXPECT_TRUE(at::autocast::is_autocast_cache_enabled());
   EXPECT_FALSE(c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::Fake));
@@ -259,7 +259,7 @@ TEST(Capture, within_a_capture_ends_the_outer_one) {
         inner = trace_of([](const at::Tensor& y) { return y + 1; }, x);
         return x * 2;
       },
-      small());
+      matrix());
   EXPECT_TRUE(breaks(outer, BreakCode::unsupported_op, "", "inside a capture"));
   EXPECT_EQ(ops_of(inner), (Ops{"add.Scalar"}));
 }
@@ -276,7 +276,7 @@ TEST(Capture, does_not_hold_what_the_program_lets_go) {
         held = !memory.expired();
         return z;
       },
-      small());
+      matrix());
   EXPECT_FALSE(held);
 }
 
@@ -287,12 +287,12 @@ TEST(Capture, tells_storages_apart_that_follow_each_other_at_one_address) {
         for (int i = 0; i < 8; ++i) sum = (sum + x).mul(2);
         return sum;
       },
-      small());
+      matrix());
   EXPECT_FALSE(shows(trace, "alias"));
 }
 
 TEST(Capture, of_nothing_returns_its_input) {
-  const Trace trace = trace_of([](const at::Tensor& x) { return x; }, small());
+  const Trace trace = trace_of([](const at::Tensor& x) { return x; }, matrix());
   ASSERT_EQ(trace.graph.outputs.size(), 1);
   EXPECT_EQ(trace.graph.outputs[0].index, 0);
 }

@@ -100,6 +100,27 @@ void a_list_of_modules_that_grows(Session& s) {
   for (int call = 3; call < 8; ++call) f(s.randn({2, 3}));
 }
 
+struct RotaryImpl : torch::nn::Module {
+  Tensor forward(const Tensor& x) {
+    if (!table.defined() || table.size(0) < x.size(0)) {
+      const Tensor places = at::arange(2 * x.size(0), x.options()).unsqueeze(1);
+      table =
+          register_buffer("table" + std::to_string(x.size(0)), at::cos(places * at::arange(x.size(1), x.options())));
+    }
+    return x * table.slice(0, 0, x.size(0));
+  }
+  Tensor table;
+};
+TORCH_MODULE(Rotary);
+
+void a_buffer_that_grows_with_the_longest_input(Session& s) {
+  Rotary rotary;
+  auto f = s.compile(rotary);
+  for (int call = 0; call < 5; ++call) f(s.randn({3, 4}));
+  for (int call = 0; call < 5; ++call) f(s.randn({9, 4}));
+  for (int call = 0; call < 3; ++call) f(s.randn({3, 4}));
+}
+
 const std::vector<BreakCode> unstable{BreakCode::unstable};
 
 const Program programs[] = {
@@ -112,8 +133,10 @@ const Program programs[] = {
     {"a_flag_flipped_before_a_verification", a_flag_flipped_before_a_verification, {unstable, 1, 3}},
     {"a_schedule_by_step_given_as_argument", a_schedule_by_step_given_as_argument, replays(5, 7)},
     {"a_captured_vector_of_factors", a_captured_vector_of_factors, runs_eagerly(unstable)},
-    {"a_host_cache_filled_on_first_use", a_host_cache_filled_on_first_use,
-     runs_eagerly({BreakCode::state_mutation}, 2)},
+    {"a_host_cache_filled_on_first_use", a_host_cache_filled_on_first_use, {{BreakCode::state_mutation}, 4, 4}},
+    {"a_buffer_that_grows_with_the_longest_input",
+     a_buffer_that_grows_with_the_longest_input,
+     {{BreakCode::state_mutation}, 5, 4}},
     {"a_list_of_modules_that_grows", a_list_of_modules_that_grows, {unstable, 1, 3}},
 };
 

@@ -149,7 +149,7 @@ const Program programs[] = {
     {"write_to_one_of_two_inputs_that_overlap",
      write_to_one_of_two_inputs_that_overlap,
      {{BreakCode::unsupported_op}, 2, 8}},
-    {"write_to_the_same_tensor_given_twice", write_to_the_same_tensor_given_twice, {{BreakCode::unsupported_op}, 2, 8}},
+    {"write_to_the_same_tensor_given_twice", write_to_the_same_tensor_given_twice, replays(2)},
     {"read_before_and_after_a_write", read_before_and_after_a_write, replays()},
     {"an_output_argument", an_output_argument, replays()},
     {"an_output_argument_that_is_resized", an_output_argument_that_is_resized,
@@ -160,7 +160,7 @@ const Program programs[] = {
     {"a_write_that_casts", a_write_that_casts, replays()},
     {"a_key_value_cache_given_as_input", a_key_value_cache_given_as_input, replays(4, 6)},
     {"another_tensor_put_in_a_reference_argument", another_tensor_put_in_a_reference_argument,
-     runs_eagerly({BreakCode::state_mutation})},
+     runs_eagerly({BreakCode::state_mutation}, 2)},
     {"foreach_writes", foreach_writes, replays()},
 };
 
