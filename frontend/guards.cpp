@@ -39,18 +39,8 @@ Guards::Guards(const detail::Flat& arguments, const Modes& modes, const std::vec
       train_flags_(modules) {
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
     const auto& tensor = impl(arguments.tensors[i]);
-    Input input{LayoutGuard(tensor),
-                tensor.requires_grad(),
-                alignment_of(*arguments.tensors[i]),
-                -1,
-                0,
-                tensor.unsafe_storage().getWeakStorageImpl()};
-    for (size_t j = 0; j < i && input.shares_with < 0; ++j) {
-      const auto& other = impl(arguments.tensors[j]);
-      if (storage_of(other) != storage_of(tensor)) continue;
-      input.shares_with = static_cast<int32_t>(j);
-      input.distance = static_cast<int64_t>(address_of(tensor) - address_of(other));
-    }
+    Input input{LayoutGuard(tensor), tensor.requires_grad(), alignment_of(*arguments.tensors[i]),
+                Sharing::of(arguments, i), tensor.unsafe_storage().getWeakStorageImpl()};
     bound_[i].store(storage_of(tensor), std::memory_order_relaxed);
     inputs_.push_back(std::move(input));
   }
@@ -121,7 +111,7 @@ bool Guards::fit_but_for_sizes(const detail::Flat& arguments, const Modes& modes
     const auto& tensor = impl(arguments.tensors[i]);
     if (!inputs_[i].layout.holds_but_for_sizes(tensor) || tensor.requires_grad() != inputs_[i].requires_grad)
       return false;
-    if (!sharing_holds(i, arguments) || lies_in_state(tensor)) return false;
+    if (Sharing::of(arguments, i) != inputs_[i].sharing || lies_in_state(tensor)) return false;
   }
   return rest_holds(arguments);
 }
@@ -138,22 +128,34 @@ bool Guards::input_holds(size_t index, const detail::Flat& arguments) const {
   if (!input.layout.holds(tensor)) return false;
   if (tensor.requires_grad() != input.requires_grad && !planted(Bug::gradients_not_guarded)) return false;
   if ((address_of(tensor) & static_cast<uintptr_t>(input.alignment - 1)) != 0) return false;
-  return sharing_holds(index, arguments) && !lies_in_state(tensor);
+  return Sharing::of(arguments, index) == input.sharing && !lies_in_state(tensor);
 }
 
 bool Guards::lies_in_state(const c10::TensorImpl& tensor) const {
   return !apart_.empty() && std::binary_search(apart_.begin(), apart_.end(), storage_of(tensor));
 }
 
-bool Guards::sharing_holds(size_t index, const detail::Flat& arguments) const {
+Guards::Sharing Guards::Sharing::of(const detail::Flat& arguments, size_t index) {
   const auto& tensor = impl(arguments.tensors[index]);
+  Sharing sharing;
   for (size_t j = 0; j < index; ++j) {
     const auto& other = impl(arguments.tensors[j]);
     if (storage_of(other) != storage_of(tensor)) continue;
-    return inputs_[index].shares_with == static_cast<int32_t>(j) &&
-           inputs_[index].distance == static_cast<int64_t>(address_of(tensor) - address_of(other));
+    if (sharing.with < 0) {
+      sharing.with = static_cast<int32_t>(j);
+      sharing.distance = static_cast<int64_t>(address_of(tensor) - address_of(other));
+    }
+    if (&other != &tensor) continue;
+    sharing.same = static_cast<int32_t>(j);
+    break;
   }
-  return inputs_[index].shares_with < 0;
+  return sharing;
+}
+
+std::string Guards::Sharing::text() const {
+  if (same >= 0) return "the same tensor as input " + std::to_string(same);
+  if (with < 0) return "memory of its own";
+  return "shared with input " + std::to_string(with) + " at a distance of " + std::to_string(distance) + " bytes";
 }
 
 bool Guards::lost() const { return gradients_.lost() || train_flags_.lost() || states_.lost(); }
@@ -188,10 +190,8 @@ void Guards::input_misses(size_t index, const detail::Flat& arguments, std::vect
   if (const auto now = alignment_of(tensor); now < input.alignment) {
     out.push_back({subject + ": alignment", std::to_string(input.alignment), std::to_string(now)});
   }
-  if (!sharing_holds(index, arguments)) {
-    const auto was =
-        input.shares_with < 0 ? "memory of its own" : "shared with input " + std::to_string(input.shares_with);
-    out.push_back({subject + ": memory", was, "shared differently"});
+  if (const auto now = Sharing::of(arguments, index); now != input.sharing) {
+    out.push_back({subject + ": memory", input.sharing.text(), now.text()});
   }
 }
 
@@ -201,7 +201,7 @@ std::vector<std::string> Guards::describe() const {
     const auto& input = inputs_[i];
     auto line = "input " + std::to_string(i) + ": " + input.layout.text() + " on " + input.layout.device.str() +
                 ", aligned to " + std::to_string(input.alignment) + ", requires_grad " + yes_no(input.requires_grad);
-    if (input.shares_with >= 0) line += ", shares memory with input " + std::to_string(input.shares_with);
+    if (input.sharing.with >= 0) line += ", " + input.sharing.text();
     words.push_back(std::move(line));
   }
   states_.describe(words);

@@ -82,18 +82,26 @@ class Guards {
   [[nodiscard]] std::vector<int64_t> state_alignments() const { return states_.alignments(); }
 
  private:
+  /// How an input lies to those before it.
+  struct Sharing {
+    int32_t with = -1;     ///< the first in the same storage, or -1
+    int64_t distance = 0;  ///< bytes from its first element to this input's
+    int32_t same = -1;     ///< the first that is this very tensor, or -1: a program can tell it from a view
+
+    static Sharing of(const detail::Flat& arguments, size_t index);
+    bool operator==(const Sharing&) const = default;
+    [[nodiscard]] std::string text() const;
+  };
   struct Input {
     LayoutGuard layout;
     bool requires_grad;
     int64_t alignment;
-    int32_t shares_with;                                ///< the first earlier input in the same storage, or -1
-    int64_t distance;                                   ///< bytes from that input's first element to this one's
+    Sharing sharing;
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;  ///< keeps the address it is bound to from being used again
   };
 
   [[nodiscard]] bool rest_holds(const detail::Flat& arguments) const;
   [[nodiscard]] bool input_holds(size_t index, const detail::Flat& arguments) const;
-  [[nodiscard]] bool sharing_holds(size_t index, const detail::Flat& arguments) const;
   [[nodiscard]] bool lies_in_state(const c10::TensorImpl& tensor) const;
   /// True when what the program did may depend on which tensors require gradients.
   [[nodiscard]] bool differentiates() const { return modes_.grad_mode() || gradients_.any(); }
