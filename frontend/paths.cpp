@@ -1,7 +1,6 @@
 #include "frontend/paths.h"
 
 #include <ATen/ScalarOps.h>
-#include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
@@ -11,31 +10,12 @@
 #include "compiler/ir/print.h"
 #include "frontend/convert.h"
 #include "frontend/difference.h"
+#include "frontend/generator_states.h"
 #include "frontend/host_call.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
 namespace {
-
-/// Where generators stand, so that they can be put back there.
-class GeneratorStates {
- public:
-  explicit GeneratorStates(const std::vector<at::Generator>& generators) {
-    for (at::Generator generator : generators) {
-      const std::lock_guard lock(generator.mutex());
-      saved_.emplace_back(generator, generator.get_state());
-    }
-  }
-  void rewind() {
-    for (auto& [generator, state] : saved_) {
-      const std::lock_guard lock(generator.mutex());
-      generator.set_state(state);
-    }
-  }
-
- private:
-  std::vector<std::pair<at::Generator, at::Tensor>> saved_;
-};
 
 /// True when an argument of one course is a tensor that the other one found closed over.
 bool closes_over_argument(const Course& known, const Course& now, const detail::Flat& arguments) {

@@ -158,9 +158,11 @@ std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op,
   if (!recording_) return std::nullopt;
   if (known_without_looking(facts, arguments)) return std::nullopt;
   if (facts.reads_host || sizes_from_data(facts, arguments)) {
-    if (!note_host_read(pending)) begin_read(pending);
+    if (!note_host_read(pending)) begin_read(pending, false);
     if (!recording_ || (facts.reads_host && !pending.read)) return std::nullopt;
   }
+  if (copies_to_host(facts, arguments)) begin_read(pending, true);
+  if (!recording_) return std::nullopt;
   pending.draws = draws(facts, arguments);
   note_writes(arguments, pending);
   if (!recording_) return std::nullopt;
@@ -239,10 +241,12 @@ bool Recorder::note_host_read(const Pending& pending) {
   return true;
 }
 
-/// A read whose outcome decides the course of this very call.
-void Recorder::begin_read(Pending& pending) {
+/// A read whose outcome decides the course of this very call. Of a copy to the CPU that is its sizes alone: what it
+/// holds is not looked at here.
+void Recorder::begin_read(Pending& pending, bool copy) {
   const OpFacts& facts = *pending.facts;
-  const bool plain = facts.gives_numbers || (facts.sizes_from_data && facts.mutates.empty() && !facts.reads_host);
+  const bool plain =
+      copy || facts.gives_numbers || (facts.sizes_from_data && facts.mutates.empty() && !facts.reads_host);
   pending.read = plain && !facts.impure && !facts.random && !effects_;
   if (pending.read) return;
   const char* what = !plain ? "reads a tensor to the host"
@@ -345,7 +349,7 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
       return fail(unsupported(facts, fmt::format("a result is {}", *kind), "compile the part around it"),
                   pending.frames, pending.module);
     }
-    if (pending.reads_cuda && tensor.device().is_cpu() && copies(facts)) {
+    if (pending.reads_cuda && tensor.device().is_cpu() && copies(facts) && !pending.read) {
       return fail(host_read(facts, "copies a CUDA tensor to the CPU"), pending.frames, pending.module);
     }
     types.push_back(type_of(tensor));
@@ -410,7 +414,7 @@ void Recorder::place_result(const at::Tensor& tensor, ir::ValueId value, bool kn
   }
   Memory& memory = ledger_.memory_or_add(tensor);
   memory.opaque = memory.opaque || placement.kind == Placement::Kind::overlapping;
-  memory.left_device = pending.reads_cuda && tensor.device().is_cpu();
+  memory.left_device = pending.reads_cuda && tensor.device().is_cpu() && !pending.read;
   ledger_.add_region(tensor, value);
 }
 

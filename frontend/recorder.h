@@ -125,8 +125,10 @@ class Recorder : public c10::DebugInfoBase {
   void refuse_direct_operator(const Pending& pending);
   ir::Arg encode(const at::Tensor& tensor, bool overwritten, Pending& pending);
   bool reseats(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
+  [[nodiscard]] static bool copies_to_host(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
+  void finish_copies();
   bool note_host_read(const Pending& pending);
-  void begin_read(Pending& pending);
+  void begin_read(Pending& pending, bool copy);
   bool end_read(const Pending& pending, ir::NodeId node, c10::ArrayRef<c10::IValue> results);
   void note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending);
   void check_write(const at::Tensor& tensor, Pending& pending);

@@ -37,6 +37,7 @@ Trace Recorder::finish(std::span<const at::Tensor> results) {
   finish_leaves(outputs);
   finish_writes();
   finish_host();
+  finish_copies();
   finish_histories(outputs);
   finish_kept(outputs);
   finish_kept_gradients(results, outputs);

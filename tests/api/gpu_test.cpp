@@ -118,13 +118,6 @@ TEST_F(Gpu, calls_run_on_the_callers_stream) {
   EXPECT_TRUE(same(y, erf_gelu(x * 2)));
 }
 
-TEST_F(Gpu, a_copy_to_the_host_is_a_break) {
-  auto fast = compile([](const at::Tensor& x) { return (x * 2).cpu(); });
-  const auto x = at::randn({8}, at::TensorOptions(at::kCUDA));
-  for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(x), (x * 2).cpu()));
-  EXPECT_EQ(only_break(fast.report()).code, BreakCode::host_read);
-}
-
 TEST_F(Gpu, threads_may_share_a_recorded_graph) {
   ConvBnRelu model;
   model->eval();

@@ -1,6 +1,7 @@
 #include <atomic>
 #include <cmath>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -418,6 +419,26 @@ TEST_F(Host, another_function_at_the_same_place_is_found_by_a_verification) {
   calls = 1;
   for (int call = 2; call <= 6; ++call) fast(full(2, 1));
   EXPECT_EQ(only_break(fast.report()).code, BreakCode::unstable) << fast.report();
+}
+
+TEST_F(Host, printing_happens_when_it_is_recorded_and_in_a_host_function_on_every_call) {
+  std::ostringstream recorded, called;
+  auto fast = compile(
+      [&](const Tensor& x) {
+        const Tensor y = x * 2;
+        recorded << y << '\n';
+        host([&](const Tensor& t) { called << t << '\n'; }, y);
+        return y + 1;
+      },
+      {.strict = true});
+  std::ostringstream expected;
+  for (int call = 1; call <= 8; ++call) {
+    fast(full(2, call));
+    expected << full(2, call) * 2 << '\n';
+  }
+  EXPECT_EQ(called.str(), expected.str());
+  EXPECT_LT(recorded.str().size(), called.str().size());
+  EXPECT_TRUE(unbroken(fast.report()));
 }
 
 TEST_F(Host, fullgraph_takes_host_functions) {

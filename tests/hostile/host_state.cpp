@@ -1,6 +1,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <random>
+#include <stdexcept>
+#include <string>
 
 #include "groups.h"
 #include "programs.h"
@@ -121,6 +123,120 @@ void a_buffer_that_grows_with_the_longest_input(Session& s) {
   for (int call = 0; call < 3; ++call) f(s.randn({3, 4}));
 }
 
+// What the programs above do, asked for with sinter::host.
+
+void a_counter_of_the_host_in_the_arithmetic(Session& s) {
+  int steps = 0;
+  auto f = s.compile([&steps](const Tensor& x) { return x * host([&] { return at::Scalar(1.0 * ++steps); }); });
+  for (int call = 0; call < 12; ++call) f(s.randn({3}));
+}
+
+void a_branch_on_a_counter_of_the_host(Session& s) {
+  int steps = 0;
+  auto f = s.compile([&steps](const Tensor& x) { return host([&] { return ++steps % 2 == 0; }) ? x + 1 : x - 1; });
+  for (int call = 0; call < 12; ++call) f(s.randn({3}));
+}
+
+void random_numbers_asked_of_the_host(Session& s) {
+  std::mt19937 random(3);
+  auto f = s.compile([&random](const Tensor& x) {
+    return x * host([&] { return at::Scalar(static_cast<double>(random() % 1000) / 1000); });
+  });
+  for (int call = 0; call < 12; ++call) f(s.randn({3}));
+}
+
+void an_environment_variable_asked_of_the_host(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    return host([] { return std::getenv("SINTER_HOSTILE_TEST") == nullptr; }) ? x + 1 : x * 2;
+  });
+  for (int call = 0; call < 12; ++call) {
+    if (call == 1) setenv("SINTER_HOSTILE_TEST", "1", 1);
+    f(s.randn({3}));
+  }
+  unsetenv("SINTER_HOSTILE_TEST");
+}
+
+void the_time_asked_of_the_host(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const at::Scalar now =
+        host([] { return at::Scalar(1.0 * std::chrono::steady_clock::now().time_since_epoch().count()); });
+    return at::clamp(x, -1e300, now) * 0 + x;  // the time changes no number
+  });
+  for (int call = 0; call < 12; ++call) f(s.randn({3}, at::kDouble));
+}
+
+void losses_logged_on_the_host(Session& s) {
+  std::vector<double> losses;
+  auto f = s.compile([&losses](const Tensor& x) {
+    const Tensor loss = (x * x).mean();
+    host([&losses](const Tensor& value) { losses.push_back(value.item<double>()); }, loss);
+    return x / (loss + 1);
+  });
+  for (int call = 0; call < 12; ++call) {
+    f(s.randn({3}));
+    s.show("losses", std::to_string(losses.size()));
+    s.show("loss", at::scalar_tensor(losses.back()));
+  }
+}
+
+void effects_between_reads_and_writes(Session& s) {
+  std::string log;
+  auto f = s.compile([&log](Tensor& x) {
+    x.add_(1);
+    host([&log] { log += 'a'; });
+    if ((x.sum() > 0).item<bool>()) {
+      x.mul_(-0.5);
+      host([&log](const Tensor& t) { log += t[0].item<float>() < 0 ? 'n' : 'p'; }, x);
+    }
+    return x.clone();
+  });
+  Tensor x = s.randn({4});
+  for (int call = 0; call < 24; ++call) {
+    f(x);
+    s.show("log", log);
+  }
+}
+
+void a_host_function_that_throws_between_writes(Session& s) {
+  int steps = 0;
+  auto f = s.compile([&steps](Tensor& x) {
+    x.add_(1);
+    host([&steps] {
+      if (++steps % 5 == 0) throw std::runtime_error("the fifth step");
+    });
+    return x.mul_(0.5).clone();
+  });
+  Tensor x = s.randn({4});
+  for (int call = 0; call < 16; ++call) {
+    f(x);
+    s.show("steps", std::to_string(steps));
+  }
+}
+
+void host_functions_in_functions_compiled_apart(Session& s) {
+  int inner_steps = 0;
+  int outer_steps = 0;
+  auto inner =
+      compile([&inner_steps](const Tensor& x) { return host([&] { return ++inner_steps % 3 == 0; }) ? x + 1 : x - 1; });
+  auto f = s.compile([&](const Tensor& x) {
+    const bool even = host([&outer_steps] { return ++outer_steps % 2 == 0; });
+    return even ? inner(x) : x * 2;
+  });
+  for (int call = 0; call < 30; ++call) {
+    f(s.randn({3}));
+    s.show("steps", std::to_string(inner_steps) + " " + std::to_string(outer_steps));
+  }
+}
+
+void a_number_of_the_host_that_is_raised_to(Session& s) {
+  int steps = 0;
+  auto f = s.compile([&steps](const Tensor& x) { return at::pow(x, host([&] { return at::Scalar(1.0 * ++steps); })); });
+  for (int call = 0; call < 24; ++call) {
+    f(s.randn({3}).abs());
+    s.show("steps", std::to_string(steps));
+  }
+}
+
 const std::vector<BreakCode> unstable{BreakCode::unstable};
 
 const Program programs[] = {
@@ -137,6 +253,17 @@ const Program programs[] = {
     {"a_buffer_that_grows_with_the_longest_input",
      a_buffer_that_grows_with_the_longest_input,
      {{BreakCode::state_mutation}, 5, 4}},
+    {"a_counter_of_the_host_in_the_arithmetic", a_counter_of_the_host_in_the_arithmetic, replays()},
+    {"a_branch_on_a_counter_of_the_host", a_branch_on_a_counter_of_the_host, replays()},
+    {"random_numbers_asked_of_the_host", random_numbers_asked_of_the_host, replays()},
+    {"an_environment_variable_asked_of_the_host", an_environment_variable_asked_of_the_host, replays()},
+    {"the_time_asked_of_the_host", the_time_asked_of_the_host, replays()},
+    {"losses_logged_on_the_host", losses_logged_on_the_host, replays()},
+    {"effects_between_reads_and_writes", effects_between_reads_and_writes, replays()},
+    {"a_host_function_that_throws_between_writes", a_host_function_that_throws_between_writes, replays()},
+    {"host_functions_in_functions_compiled_apart", host_functions_in_functions_compiled_apart, replays()},
+    {"a_number_of_the_host_that_is_raised_to", a_number_of_the_host_that_is_raised_to,
+     runs_eagerly({BreakCode::host_read})},
     {"a_list_of_modules_that_grows", a_list_of_modules_that_grows, {unstable, 1, 3}},
 };
 

@@ -13,6 +13,11 @@ using Tensors = std::vector<Tensor>;
 Tensor scale_plus_one(const Tensor& x, double factor) { return x * factor + 1; }
 Tensor running_sum(const Tensor& x) { return x.cumsum(0); }
 
+Tensor times_first(const Tensor& x) {
+  const Tensor on_host = x.cpu().contiguous();
+  return x * static_cast<double>(on_host.const_data_ptr<float>()[0]);
+}
+
 int64_t touched = 0;
 
 Tensor touch(const Tensor& x) {
@@ -29,6 +34,9 @@ TORCH_LIBRARY(sinter_hostile, library) {
   library.def("running_sum(Tensor x) -> Tensor");
   library.impl("running_sum", c10::DispatchKey::CPU, &running_sum);
   library.impl("running_sum", c10::DispatchKey::CUDA, &running_sum);
+  library.def("times_first(Tensor x) -> Tensor");
+  library.impl("times_first", c10::DispatchKey::CPU, &times_first);
+  library.impl("times_first", c10::DispatchKey::CUDA, &times_first);
   library.def("touch(Tensor x) -> Tensor");
   library.impl("touch", c10::DispatchKey::CPU, &touch);
   library.impl("touch", c10::DispatchKey::CUDA, &touch);
@@ -56,6 +64,12 @@ void a_custom_op_with_kernels(Session& s) {
   auto f = s.compile(
       [](const Tensor& x) { return custom_op<Tensor(const Tensor&)>("sinter_hostile::running_sum").call(x * 2) + 1; });
   for (int call = 0; call < 5; ++call) f(s.randn({3}));
+}
+
+void a_custom_op_that_looks_at_memory(Session& s) {
+  auto f = s.compile(
+      [](const Tensor& x) { return custom_op<Tensor(const Tensor&)>("sinter_hostile::times_first").call(x + 1) * 2; });
+  for (int call = 0; call < 5; ++call) f(s.randn({4}));
 }
 
 void a_custom_op_with_an_effect(Session& s) {
@@ -149,6 +163,7 @@ const std::vector<BreakCode> input{BreakCode::unsupported_input};
 const Program programs[] = {
     {"a_custom_op_of_other_ops", a_custom_op_of_other_ops, replays()},
     {"a_custom_op_with_kernels", a_custom_op_with_kernels, replays()},
+    {"a_custom_op_that_looks_at_memory", a_custom_op_that_looks_at_memory, replays()},
     {"a_custom_op_with_an_effect", a_custom_op_with_an_effect, replays()},
     {"a_custom_op_that_writes", a_custom_op_that_writes, replays()},
     {"a_custom_op_without_a_kernel", a_custom_op_without_a_kernel, runs_eagerly({}, 0)},
