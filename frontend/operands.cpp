@@ -54,10 +54,11 @@ double number_at(std::string_view structure, size_t offset) {
 std::optional<ir::DType> operand_dtype(const ir::Graph& graph, const NumberPlace& place) {
   const ir::Node& node = graph.node(place.node);
   const auto* call = node.as<ir::Call>();
-  if (call == nullptr || place.part != NumberPlace::Part::argument || place.path.size() != 1 || place.path[0] > 1) {
+  if (call == nullptr || place.part != NumberPlace::Part::argument || place.path.size() != 1) {
     return std::nullopt;
   }
   const std::string_view base = passes::base_name(call->op);
+  if (place.path[0] > (base == "aten::clamp" ? 2U : 1U)) return std::nullopt;  // others scale by what comes third
   const bool plain = call->mutates.empty() && !call->random && node.results.size() == 1;
   if (!plain || std::find(kArithmetic.begin(), kArithmetic.end(), base) == kArithmetic.end()) return std::nullopt;
   const ir::DType dtype = graph.type(node.results[0]).dtype;

@@ -397,17 +397,18 @@ Paths::Answer Paths::follow(const detail::Flat& arguments, const Modes& modes,
 
 /// True before a host function of a call that cannot but follow a course that is due: the callable may run at once, so
 /// that it calls the function itself.
-bool Paths::is_due_here(const Step& step, const std::function<bool(int64_t)>& is_due) {
-  if (!step.read->runs_host_function() || !step.decided) return false;
-  if (!is_due(step.course->calls.load(std::memory_order_relaxed) + 1)) return false;
-  step.course->calls.fetch_add(1, std::memory_order_relaxed);
-  return true;
+bool Paths::is_due_here(const Walk& walk, const std::function<bool(int64_t)>& is_due) const {
+  const Step& step = walk.here();
+  if (!step.read->runs_host_function() || !step.decided || is_full(walk.tree())) return false;
+  return is_due(step.course->calls.load(std::memory_order_relaxed) + 1);
 }
+
+bool Paths::is_full(const Tree& tree) const { return tree.courses.size() >= static_cast<size_t>(options_.max_paths); }
 
 Paths::Answer Paths::answer_of(Walk& walk, const Modes& modes, const std::function<bool(int64_t)>& is_due,
                                detail::Replay& replay) {
   while (walk.here().read) {
-    if (is_due_here(walk.here(), is_due)) return Answer::record;
+    if (is_due_here(walk, is_due)) return Answer::record;
     switch (walk.advance(modes)) {
       case Walk::Way::known:
         continue;
@@ -416,15 +417,17 @@ Paths::Answer Paths::answer_of(Walk& walk, const Modes& modes, const std::functi
       case Walk::Way::threw:
         return Answer::eager;
       case Walk::Way::unknown:
-        if (walk.tree().courses.size() < static_cast<size_t>(options_.max_paths)) return Answer::record;
+        if (!is_full(walk.tree())) return Answer::record;
         note_limit(walk.here());
         return Answer::full;
     }
   }
   Course& course = *walk.here().course;
-  const int64_t number = course.calls.fetch_add(1, std::memory_order_relaxed) + 1;
+  const int64_t number = course.calls.load(std::memory_order_relaxed) + 1;
   if (course.guards.fit(walk.arguments(), modes) != Fit::full || is_due(number)) return Answer::record;
-  return walk.finish(replay) ? Answer::replayed : Answer::eager;
+  if (!walk.finish(replay)) return Answer::eager;
+  course.calls.fetch_add(1, std::memory_order_relaxed);
+  return Answer::replayed;
 }
 
 Paths::Added Paths::add(std::shared_ptr<Course> course, std::span<const at::Tensor> results,
@@ -437,6 +440,7 @@ Paths::Added Paths::add(std::shared_ptr<Course> course, std::span<const at::Tens
     const Meeting met = meet(**known, *course, arguments);
     if (met.difference) return {.known = true, .difference = met.difference};
     if (met.same) {
+      (*known)->calls.fetch_add(1, std::memory_order_relaxed);
       (*known)->guards.free_moved(arguments);
       return {.known = true, .difference = std::nullopt};
     }

@@ -59,7 +59,8 @@ class Paths {
   class Grower;
 
   Answer answer_of(Walk& walk, const Modes& modes, const std::function<bool(int64_t)>& is_due, detail::Replay& replay);
-  [[nodiscard]] static bool is_due_here(const Step& step, const std::function<bool(int64_t)>& is_due);
+  [[nodiscard]] bool is_due_here(const Walk& walk, const std::function<bool(int64_t)>& is_due) const;
+  [[nodiscard]] bool is_full(const Tree& tree) const;
   void note_limit(const Step& step);
 
   const Options& options_;

@@ -23,7 +23,7 @@ constexpr std::array<string_view, 14> kForeignLibraries{"libtorch", "libc10", "l
                                                         "libm.so",  "libgcc", "libgomp",   "libpthread", "ld-linux",
                                                         "libcu",    "libnv",  "libshm",    "[vdso]"};
 /// Namespaces whose templates and inline functions end up in the user's program.
-constexpr std::array<string_view, 10> kForeignNamespaces{"torch::",
+constexpr std::array<string_view, 11> kForeignNamespaces{"torch::",
                                                          "at::",
                                                          "c10::",
                                                          "std::",
@@ -32,7 +32,8 @@ constexpr std::array<string_view, 10> kForeignNamespaces{"torch::",
                                                          "testing::",
                                                          "sinter::detail::",
                                                          "sinter::frontend::",
-                                                         "sinter::Compiled<"};
+                                                         "sinter::Compiled<",
+                                                         "sinter::host<"};
 
 string_view file_name(string_view path) { return path.substr(path.find_last_of('/') + 1); }
 
@@ -68,7 +69,8 @@ string_view without_return_type(string_view name) {
 
 /// True for a file of LibTorch or the C++ library: code of theirs that the compiler put into a function of the program.
 bool is_foreign_header(string_view path) {
-  constexpr std::array<string_view, 5> folders{"/torch/", "/ATen/", "/c10/", "/caffe2/", "/include/c++/"};
+  constexpr std::array<string_view, 6> folders{"/torch/",  "/ATen/",        "/c10/",
+                                               "/caffe2/", "/include/c++/", "/include/sinter/"};
   const bool header = path.find("/include/") != string_view::npos || path.ends_with(".h");
   return header && std::any_of(folders.begin(), folders.end(),
                                [&](string_view folder) { return path.find(folder) != string_view::npos; });
