@@ -137,6 +137,34 @@ TEST_F(Guards, two_inputs_that_start_to_share_memory_are_another_case) {
   EXPECT_EQ(because(fast.report()).front(), "input 1: memory");
 }
 
+TEST_F(Guards, the_same_tensor_twice_is_told_from_a_view_of_it) {
+  const auto program = [](const at::Tensor& a, const at::Tensor& b) { return a.is_same(b) ? a + 1 : b * 2; };
+  auto fast = compile(program, {.verify = Verify::off});
+  const auto a = at::randn({8});
+  const auto view = a.view_as(a);
+  for (int call = 0; call < 3; ++call) {
+    EXPECT_TRUE(same(fast(a, a), a + 1));
+    EXPECT_TRUE(same(fast(a, view), a * 2));
+  }
+  EXPECT_EQ(fast.report().entries.size(), 2);
+  EXPECT_EQ(because(fast.report()).front(), "input 1: memory");
+}
+
+TEST_F(Guards, of_three_arguments_in_the_same_memory_it_matters_which_are_one_tensor) {
+  const auto program = [](const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
+    return b.is_same(c) ? a + 1 : c * 2;
+  };
+  auto fast = compile(program, {.verify = Verify::off});
+  const auto a = at::randn({8});
+  const auto b = a.view_as(a);
+  const auto c = a.view_as(a);
+  for (int call = 0; call < 3; ++call) {
+    EXPECT_TRUE(same(fast(a, b, b), a + 1));
+    EXPECT_TRUE(same(fast(a, b, c), a * 2));
+  }
+  EXPECT_EQ(fast.report().entries.size(), 2);
+}
+
 TEST_F(Guards, a_modules_own_weight_as_argument_is_guarded_by_identity) {
   torch::nn::Linear layer(4, 4);
   auto fast = compile([layer](const at::Tensor& x) mutable { return x * layer->weight; },

@@ -1,6 +1,8 @@
 #include <ATen/ops/randn_like.h>
 #include <c10/core/Allocator.h>
 
+#include <algorithm>
+
 #include "api_test.h"
 
 // Every way in which a tensor that a program read can change between its calls, by the guard that notices.
