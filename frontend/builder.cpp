@@ -9,6 +9,7 @@
 
 #include "compiler/compile.h"
 #include "compiler/support/planted.h"
+#include "frontend/baked_number.h"
 #include "frontend/compare.h"
 #include "frontend/compile_times.h"
 #include "frontend/convert.h"
@@ -30,16 +31,6 @@ std::optional<GraphBreak> break_of(const Captured& captured) {
                       .hint = "return tensors, scalars, strings, or tuples, vectors, maps and optionals of them"};
   }
   if (captured.trace.graph_break) return captured.trace.graph_break;
-  const auto changes = [](const GradientSlot& slot) { return slot.read || slot.after != GradientSlot::After::kept; };
-  const auto& gradients = captured.trace.gradients;
-  const bool trains = !captured.trace.steps.empty() || std::any_of(gradients.begin(), gradients.end(), changes);
-  if (trains && !captured.trace.reads.empty()) {
-    return GraphBreak{.code = BreakCode::host_read,
-                      .op = {},
-                      .where = {},
-                      .reason = "changes gradients and reads a tensor on the host",
-                      .hint = "read the value after the compiled call"};
-  }
   for (const auto& result : captured.results) {
     if (!is_plain(result)) {
       return GraphBreak{.code = BreakCode::unsupported_op,
@@ -85,28 +76,6 @@ int64_t working_calls(const ir::Graph& graph) {
            std::any_of(node.results.begin(), node.results.end(), fresh);
   };
   return std::count_if(graph.order().begin(), graph.order().end(), works);
-}
-
-/// True when a library call takes a number that changes from call to call; contents from `first_number` on are such.
-bool passes_number(const Plan& plan, size_t first_number) {
-  bool found = false;
-  for (const auto& call : plan.calls) {
-    for (const auto& arg : call.args) {
-      ir::for_each_value(arg, [&](ir::ValueId value) {
-        const Buffer& buffer = plan.buffers[value.index];
-        found = found || (buffer.kind == BufferKind::content && buffer.index >= first_number);
-      });
-    }
-  }
-  return found;
-}
-
-GraphBreak baked_number() {
-  return {.code = BreakCode::unsupported_op,
-          .op = {},
-          .where = {},
-          .reason = "a library call takes a number that changes on every call, which a CUDA Graph would keep",
-          .hint = "use Mode::Default"};
 }
 
 /// A name the IR's text form takes: letters, digits, underscores.
@@ -162,7 +131,9 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
   const auto after = facts_of(options_.optimizers);
   auto use = optimizer_use(captured.trace, captured.optimizers_before, after);
   captured.optimizers = std::make_shared<OptimizerLink>();
-  captured.optimizers->set(captured.optimizers_before, after, std::move(use.numbers));
+  // Another course of a program that reads the host may step where this one does not.
+  const auto keep = captured.trace.reads.empty() ? OptimizerLink::Keep::used : OptimizerLink::Keep::all;
+  captured.optimizers->set(captured.optimizers_before, after, std::move(use.numbers), keep);
   auto& reason = captured.trace.graph_break;
   if (use.graph_break && (!reason || reason->code == BreakCode::state_mutation)) reason = std::move(use.graph_break);
   if (reason && captured.optimizers->made_state()) {
@@ -275,14 +246,17 @@ void Builder::keep_failure(Entry& entry, const std::exception& error) const {
 
 void Builder::compile_paths(Entry& entry, Captured captured, const detail::Flat& arguments) const {
   captured.trace.graph.name = identifier(function_);
-  auto course = std::make_shared<Course>(std::move(captured.trace), std::move(captured.structure), captured.results,
-                                         arguments, Modes::current());
+  auto course = std::make_shared<Course>(std::move(captured.trace), std::move(captured.structure),
+                                         std::move(captured.optimizers), captured.results, arguments, Modes::current());
   if (course->shares_state) return entry.turn_eager(*course->shares_state);
   if (options_.verify == Verify::off) course->guards.free_all();
   entry.guards().free_all();  // every course minds its own
-  auto paths = std::make_unique<Paths>(options_, entry.guards().alignments());
-  if (paths->add(std::move(course), captured.results, arguments, Modes::current()).difference)
-    throw InternalError("paths", "a first course has a forerunner");
+  auto alignments = entry.guards().alignments();
+  alignments.resize(arguments.tensors.size());  // gradients are those of each course
+  auto paths = std::make_unique<Paths>(options_, std::move(alignments));
+  auto added = paths->add(std::move(course), captured.results, arguments, Modes::current());
+  if (added.difference) throw InternalError("paths", "a first course has a forerunner");
+  if (added.graph_break) return entry.turn_eager(std::move(*added.graph_break));
   entry.install(std::move(paths));
 }
 
@@ -295,12 +269,12 @@ void Builder::extend(Entry& entry, int64_t call, const detail::Flat& arguments, 
   if (auto reason = break_of(again)) return entry.turn_eager(std::move(*reason));
   Paths::Added added;
   if (again.trace.reads.empty()) {
-    added = {.known = true, .difference = "it reads nothing to the host"};
+    added = {.known = true, .difference = "it reads nothing to the host", .graph_break = std::nullopt};
   } else {
     try {
       again.trace.graph.name = identifier(function_);
-      auto course =
-          std::make_shared<Course>(std::move(again.trace), std::move(again.structure), again.results, arguments, modes);
+      auto course = std::make_shared<Course>(std::move(again.trace), std::move(again.structure),
+                                             std::move(again.optimizers), again.results, arguments, modes);
       if (course->shares_state) return entry.turn_eager(*course->shares_state);
       if (options_.verify == Verify::off) course->guards.free_all();
       added = entry.paths()->add(std::move(course), again.results, arguments, modes);
@@ -308,6 +282,7 @@ void Builder::extend(Entry& entry, int64_t call, const detail::Flat& arguments, 
       return keep_failure(entry, error);
     }
   }
+  if (added.graph_break) return entry.turn_eager(std::move(*added.graph_break));
   if (!added.known) return;
   entry.add_verification({.call = call,
                           .seconds = phase.seconds,
@@ -319,8 +294,8 @@ void Builder::extend(Entry& entry, int64_t call, const detail::Flat& arguments, 
 void Builder::compile(Entry& entry, Captured captured, const detail::Flat& arguments, bool generic_sizes,
                       const Entry* like) const {
   auto& record = entry.record();
-  const size_t first_number = captured.trace.contents.size();
-  ir::Graph graph = captured.optimizers->bind(captured.trace);
+  captured.optimizers->add_contents(captured.trace);
+  ir::Graph graph = captured.optimizers->bind(captured.trace.graph, captured.trace);
   graph.name = identifier(function_);
   const CompileOptions options{.numerics = options_.numerics,
                                .freeze = options_.freeze,
@@ -333,8 +308,8 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
     if (const auto shared = entry.guards().keep_apart()) return entry.turn_eager(shared_state_break(*shared));
     record.guards = entry.guards().describe();
   }
-  if (options_.mode != Mode::Default && plan->backend == Backend::cuda && passes_number(*plan, first_number)) {
-    return entry.turn_eager(baked_number());
+  if (auto reason = baked_number(*plan, *captured.optimizers, options_.mode)) {
+    return entry.turn_eager(std::move(*reason));
   }
   OutputRules outputs(captured.trace, *plan);
   auto host = std::make_unique<TorchHost>(plan, captured.trace.opaques);

@@ -1,6 +1,5 @@
 #include "frontend/capture.h"
 
-#include <ATen/autocast_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
@@ -11,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "frontend/autocast_cache.h"
 #include "frontend/host_call.h"
 #include "frontend/left_behind.h"
 #include "frontend/recorder.h"
@@ -67,18 +67,6 @@ void record_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
           [&] { recorder->after(std::move(*pending), torch::jit::last(*stack, op.schema().returns().size())); });
 }
 
-/// Switches autocast's cache of cast weights off, and back to what it was.
-class WithoutAutocastCache {
- public:
-  WithoutAutocastCache() { at::autocast::set_autocast_cache_enabled(false); }
-  ~WithoutAutocastCache() { at::autocast::set_autocast_cache_enabled(was_enabled_); }
-  WithoutAutocastCache(const WithoutAutocastCache&) = delete;
-  WithoutAutocastCache& operator=(const WithoutAutocastCache&) = delete;
-
- private:
-  bool was_enabled_ = at::autocast::is_autocast_cache_enabled();
-};
-
 /// True when the program drew from the CPU's default generator.
 bool draws_on_cpu(const ir::Graph& graph) {
   return std::any_of(graph.order().begin(), graph.order().end(), [&graph](ir::NodeId id) {
@@ -112,11 +100,11 @@ Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span
     outer->stop({BreakCode::unsupported_op, {}, {}, "a capture starts inside a capture", "compile one of the two"});
   }
   const Surroundings before;
+  const AutocastCache cache;
   const auto recorder = std::make_shared<Recorder>(inputs, names, leaves);
   recorder->begin_on_stack(__builtin_frame_address(0));
   std::vector<at::Tensor> results;
   try {
-    const WithoutAutocastCache no_cache;
     const c10::DebugInfoGuard carry(kRecorderSlot, recorder);
     const c10::impl::IncludeDispatchKeyGuard include(kCaptureKey);
     results = program();
@@ -126,6 +114,7 @@ Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span
   }
   Trace trace = recorder->finish(results);
   if (!trace.graph_break) trace.graph_break = before.changed(draws_on_cpu(trace.graph));
+  if (!trace.graph_break) trace.graph_break = cache.break_of(trace);
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (outputs) *outputs = std::move(results);
   return trace;

@@ -64,9 +64,9 @@ struct Trace {
 /// `*failed_at`, the module path and source place of the operator that threw, where it was one. `inputs` are the
 /// flattened tensor arguments. `.grad` at the beginning of the call is known of inputs, named tensors and `leaves`; of
 /// other tensors what it is when an operator first meets them counts. A break ends the recording, never the program.
-/// Autocast's cache of cast weights is off meanwhile, so that two captures see the same casts. A capture within a
-/// capture ends the outer one with an unsupported op: call the program directly where `capturing()`. Thread-safe: each
-/// call has its own recorder, found through thread-local state LibTorch carries to its threads.
+/// Autocast's cache of cast weights works as AutocastCache says, so that two captures see the same casts. A capture in
+/// a capture ends the outer one with an unsupported op: call the program directly where `capturing()`. Thread-safe:
+/// each call has its own recorder, found through thread-local state LibTorch carries to its threads.
 [[nodiscard]] Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span<const at::Tensor> inputs,
                             std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs,
                             std::string* failed_at = nullptr, std::span<const WeakTensor> leaves = {});

@@ -29,6 +29,20 @@ std::vector<StateSlot> states_used(const ir::Graph& graph, const Trace& trace) {
   return slots;
 }
 
+/// Arguments, and gradients that the call found and used.
+uint32_t inputs_of(const Trace& trace, const detail::Flat& arguments) {
+  const auto reads = [](const GradientSlot& slot) { return slot.read.has_value(); };
+  const auto gradients = std::count_if(trace.gradients.begin(), trace.gradients.end(), reads);
+  return static_cast<uint32_t>(arguments.tensors.size() + static_cast<size_t>(gradients));
+}
+
+bool uses_number(const ir::Graph& graph, const OptimizerLink& optimizers) {
+  return std::any_of(graph.order().begin(), graph.order().end(), [&](ir::NodeId id) {
+    const auto* content = graph.node(id).as<ir::Constant>();
+    return content != nullptr && optimizers.number_of_content(content->index) != nullptr;
+  });
+}
+
 bool writes(const ir::Graph& graph) {
   return std::any_of(graph.order().begin(), graph.order().end(),
                      [&](ir::NodeId id) { return graph.node(id).as<ir::Write>() != nullptr; });
@@ -77,25 +91,31 @@ bool same_content(const at::Tensor& a, const at::Tensor& b) {
          (a.storage().nbytes() == 0 || std::memcmp(a.storage().data(), b.storage().data(), a.storage().nbytes()) == 0);
 }
 
-/// True when the opaque ones among arguments of both traces are the same.
-bool same_opaques(const std::vector<ir::Arg>& args, const Trace& a, const Trace& b) {
+/// True when the opaque ones among arguments of both courses are the same.
+bool same_opaques(const std::vector<ir::Arg>& args, const Course& a, const Course& b) {
   return std::all_of(args.begin(), args.end(), [&](const ir::Arg& arg) {
     const auto* opaque = std::get_if<ir::Opaque>(&arg.data);
-    return opaque == nullptr || same_opaque(a.opaques.at(opaque->index), b.opaques.at(opaque->index));
+    return opaque == nullptr || same_opaque(a.trace.opaques.at(opaque->index), b.trace.opaques.at(opaque->index));
   });
 }
 
-/// True when what a graph calls state, content and opaque arguments is the same of both traces.
-bool same_tables(const ir::Graph& graph, const Trace& a, const Trace& b) {
+/// True when a content is the same in both courses: a number of one optimizer, or equal bytes.
+bool same_content(uint32_t content, const Course& a, const Course& b) {
+  const OptimizerNumber* first = a.optimizers->number_of_content(content);
+  const OptimizerNumber* second = b.optimizers->number_of_content(content);
+  if (first != nullptr || second != nullptr) return first != nullptr && second != nullptr && first->computes(*second);
+  return same_content(a.trace.contents.at(content).value, b.trace.contents.at(content).value);
+}
+
+/// True when what a graph calls state, content and opaque arguments is the same of both courses.
+bool same_tables(const ir::Graph& graph, const Course& a, const Course& b) {
   return std::all_of(graph.order().begin(), graph.order().end(), [&](ir::NodeId id) {
     const ir::Node& node = graph.node(id);
     if (const auto* state = node.as<ir::State>()) {
-      return a.states.at(state->index).tensor._unsafe_get_target() ==
-             b.states.at(state->index).tensor._unsafe_get_target();
+      return a.trace.states.at(state->index).tensor._unsafe_get_target() ==
+             b.trace.states.at(state->index).tensor._unsafe_get_target();
     }
-    if (const auto* content = node.as<ir::Constant>()) {
-      return same_content(a.contents.at(content->index).value, b.contents.at(content->index).value);
-    }
+    if (const auto* content = node.as<ir::Constant>()) return same_content(content->index, a, b);
     return same_opaques(node.args, a, b);
   });
 }
@@ -114,15 +134,19 @@ GraphBreak shared_state_break(const std::string& what) {
           .hint = "pass a clone"};
 }
 
-Course::Course(Trace recorded, std::string result_structure, std::span<const at::Tensor> results,
-               const detail::Flat& arguments, const Modes& modes)
+Course::Course(Trace recorded, std::string result_structure, std::shared_ptr<OptimizerLink> link,
+               std::span<const at::Tensor> results, const detail::Flat& arguments, const Modes& modes)
     : trace(std::move(recorded)),
+      optimizers(link),
       structure(std::move(result_structure)),
-      inputs(static_cast<uint32_t>(arguments.tensors.size())),
+      inputs(inputs_of(trace, arguments)),
       guards(arguments, modes, {}),
       generators(generators_before_last_read(trace)) {
   guards.add_states(trace.states, results);
   guards.add_gradients(trace.gradients);
+  guards.add_optimizers(optimizers);
+  gradients.add(trace.gradients);
+  link->add_contents(trace);
   split(trace.graph, results, modes);
   if (!writes(segments.back().graph)) return;
   if (const auto shared = guards.keep_apart()) {
@@ -131,18 +155,34 @@ Course::Course(Trace recorded, std::string result_structure, std::span<const at:
 }
 
 void Course::split(const ir::Graph& graph, std::span<const at::Tensor> results, const Modes& modes) {
-  segments = segments_of(graph, inputs);
+  segments = segments_of(optimizers->bind(graph, trace), inputs);
   texts.clear();
   state_guards.clear();
+  uses_numbers.clear();
   for (const passes::Segment& segment : segments) {
     texts.push_back(ir::print(segment.graph));
     state_guards.push_back(guards_over(states_used(segment.graph, trace), results, modes));
+    uses_numbers.push_back(uses_number(segment.graph, *optimizers));
   }
 }
 
 void Course::take(std::vector<Operand> numbers, std::span<const at::Tensor> results, const Modes& modes) {
   operands = std::move(numbers);
   split(graph_with_operands(trace, operands), results, modes);
+}
+
+bool Course::widen(const std::vector<Operand>& wider) {
+  const auto own = [this](const Operand& other) {
+    const Operand* known = operand(other.read);
+    return known != nullptr && known->arguments.size() == other.arguments.size() && known->results == other.results;
+  };
+  if (wider.size() != operands.size() || !std::all_of(wider.begin(), wider.end(), own)) return false;
+  for (Operand& known : operands) {
+    const auto other =
+        std::find_if(wider.begin(), wider.end(), [&](const Operand& operand) { return operand.read == known.read; });
+    known.range = other->range;
+  }
+  return true;
 }
 
 const Operand* Course::operand(size_t read) const {
@@ -168,8 +208,7 @@ std::optional<std::string> contradiction(const Course& a, const Course& b) {
     const passes::Segment& first = a.segments[i];
     const passes::Segment& second = b.segments[i];
     const bool same = a.texts[i] == b.texts[i] && first.taken == second.taken && same_read(first.read, second.read) &&
-                      same_tables(first.graph, a.trace, b.trace) &&
-                      (!first.read || same_opaques(first.read->args, a.trace, b.trace));
+                      same_tables(first.graph, a, b) && (!first.read || same_opaques(first.read->args, a, b));
     if (!same) return "it did something else after reading the same " + std::to_string(i) + " values";
   }
   return std::nullopt;

@@ -56,6 +56,11 @@ bool MovingTensor::fits(const c10::TensorImpl& tensor) const {
          tensor.unsafe_storage().use_count() == 1;
 }
 
+bool MovingTensor::same_kind(const MovingTensor& other) const {
+  return dtype == other.dtype && device == other.device && keys == other.keys && sizes == other.sizes &&
+         strides == other.strides && alignment <= other.alignment;
+}
+
 std::optional<std::string> gradient_difference(std::span<const GradientSlot> first,
                                                std::span<const GradientSlot> second) {
   for (size_t i = 0; i < std::min(first.size(), second.size()); ++i) {
@@ -69,6 +74,21 @@ std::optional<std::string> gradient_difference(std::span<const GradientSlot> fir
   }
   if (first.size() == second.size()) return std::nullopt;
   return fmt::format("gradients of {} tensors, then of {}", first.size(), second.size());
+}
+
+bool found_alike(std::span<const GradientSlot> first, std::span<const GradientSlot> second) {
+  const auto used = [](const GradientSlot& slot) { return slot.read || slot.same._unsafe_get_target() != nullptr; };
+  const auto alike = [&](const GradientSlot& a, const GradientSlot& b) {
+    if (a.defined != b.defined) return false;
+    if (!used(a) || !used(b)) return true;
+    return a.same._unsafe_get_target() == b.same._unsafe_get_target() && (!a.read || a.read->same_kind(*b.read));
+  };
+  return std::all_of(first.begin(), first.end(), [&](const GradientSlot& a) {
+    const auto b = std::find_if(second.begin(), second.end(), [&](const GradientSlot& slot) {
+      return slot.input == a.input && slot.leaf._unsafe_get_target() == a.leaf._unsafe_get_target();
+    });
+    return b == second.end() || alike(a, *b);
+  });
 }
 
 detail::Flat with_gradients(const detail::Flat& arguments, std::span<const GradientSlot> slots,

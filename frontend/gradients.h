@@ -27,6 +27,8 @@ struct MovingTensor {
   static MovingTensor of(const at::Tensor& tensor);
   /// True for a tensor of that kind which nobody but its one holder can reach: it overlaps no other tensor.
   [[nodiscard]] bool fits(const c10::TensorImpl& tensor) const;
+  /// True when all tensors of the other kind are of this one.
+  [[nodiscard]] bool same_kind(const MovingTensor& other) const;
 };
 
 /// A weak reference to nothing.
@@ -51,6 +53,9 @@ struct GradientSlot {
 /// The first difference between what two recordings of a program did to gradients.
 [[nodiscard]] std::optional<std::string> gradient_difference(std::span<const GradientSlot> first,
                                                              std::span<const GradientSlot> second);
+
+/// True when two recordings found alike gradients, as far as both looked.
+[[nodiscard]] bool found_alike(std::span<const GradientSlot> first, std::span<const GradientSlot> second);
 
 /// The arguments of a call, and after them the gradients that are inputs of its trace, in the order of the slots.
 /// Pointers to gradients hold until one is assigned. With `instead`, that tensor takes the place of every gradient.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "compiler/ir/memory.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/pointwise.h"
 #include "sinter/detail/flatten.h"
@@ -65,21 +66,44 @@ std::optional<ir::DType> operand_dtype(const ir::Graph& graph, const NumberPlace
   return dtype == ir::DType::f32 || dtype == ir::DType::f64 ? std::optional(dtype) : std::nullopt;
 }
 
+/// True when an operator reads one tensor twice, and nothing writes its memory between.
+bool read_the_same(const ir::Graph& graph, ir::NodeId first, ir::NodeId second) {
+  const ir::Node& node = graph.node(first);
+  const ir::ValueId* value = node.args.empty() ? nullptr : node.args[0].value();
+  if (value == nullptr || node.as<ir::Call>()->op != graph.node(second).as<ir::Call>()->op) return false;
+  if (node.args != graph.node(second).args) return false;
+  const auto writes = [&, root = ir::memory_of(graph, *value)](ir::NodeId id) {
+    bool found = false;
+    const ir::Node& between = graph.node(id);
+    const auto* call = between.as<ir::Call>();
+    for (const uint32_t position : call != nullptr ? call->mutates : std::vector<uint32_t>{}) {
+      ir::for_each_value(between.args[position],
+                         [&](ir::ValueId written) { found = found || ir::memory_of(graph, written) == root; });
+    }
+    return found;
+  };
+  const auto& order = graph.order();
+  return std::none_of(std::find(order.begin(), order.end(), first), std::find(order.begin(), order.end(), second),
+                      writes);
+}
+
 /// Finds the reads that explain differences.
 class Explanation {
  public:
   Explanation(const Recorded& now, const Recorded& known) : now_(now), known_(known) {}
 
   std::optional<std::vector<Operand>> run() {
-    const TraceComparison found = compare(now_.trace, known_.trace);
+    TraceComparison found = compare(now_.trace, known_.trace);
     if (found.other || now_.trace.reads.size() != known_.trace.reads.size()) return std::nullopt;
     keep_equal_operands();
-    for (const NumberDifference& difference : found.numbers) {
-      if (!explain_argument(difference)) return std::nullopt;
+    const auto of_optimizer = [&](const NumberDifference& d) { return now_.optimizers.is_number(d.place); };
+    const auto rest = std::stable_partition(found.numbers.begin(), found.numbers.end(), of_optimizer);
+    if (now_.optimizers.number_difference(now_.trace, {found.numbers.begin(), rest}, known_.optimizers.before())) {
+      return std::nullopt;
     }
-    if (!explain_results()) return std::nullopt;
-    add_unused();
-    if (!all_used() || !ranges()) return std::nullopt;
+    const bool explained =
+        std::all_of(rest, found.numbers.end(), [this](const NumberDifference& d) { return explain_argument(d); });
+    if (!explained || !explain_results() || !explain_reads() || !ranges()) return std::nullopt;
     return std::move(operands_);
   }
 
@@ -102,17 +126,6 @@ class Explanation {
     return now_.trace.graph.order()[static_cast<size_t>(place)];
   }
 
-  /// Numbers that do not decide need no reason to be others.
-  void add_unused() {
-    for (uint32_t i = 0; i < now_.trace.reads.size(); ++i) {
-      const HostRead& read = now_.trace.reads[i];
-      const bool real = holds_float(read) && holds_float(known_.trace.reads[i]);
-      if (read.decides || !real || read.outcome == known_.trace.reads[i].outcome || find(i) != operands_.end())
-        continue;
-      operands_.push_back({.read = i, .range = {}, .arguments = {}, .results = {}});
-    }
-  }
-
   static bool holds_float(const HostRead& read) {
     const auto number = read.outcome.number();
     return number && std::holds_alternative<double>(*number);
@@ -122,21 +135,22 @@ class Explanation {
     return std::find_if(operands_.begin(), operands_.end(), [read](const Operand& o) { return o.read == read; });
   }
 
-  /// The operand that is these numbers in the two recordings. Where several reads gave them, those that may go unused
-  /// leave open which of them it is.
+  /// The operand that is these numbers in the two recordings. Nothing where reads of different things gave them: which
+  /// of them it is stays open.
   Operand* operand_of(const ir::Scalar& now, const ir::Scalar& known) {
-    std::vector<uint32_t> reads;
+    std::optional<uint32_t> read;
     for (uint32_t i = 0; i < now_.trace.reads.size(); ++i) {
       const HostRead& a = now_.trace.reads[i];
       const HostRead& b = known_.trace.reads[i];
       if (!holds_float(a) || !holds_float(b)) continue;
-      if (same_scalar(*a.outcome.number(), now) && same_scalar(*b.outcome.number(), known)) reads.push_back(i);
+      if (!same_scalar(*a.outcome.number(), now) || !same_scalar(*b.outcome.number(), known)) continue;
+      if (read && !read_the_same(now_.trace.graph, now_.trace.reads[*read].node, a.node)) return nullptr;
+      if (!read) read = i;
     }
-    const bool open = std::any_of(reads.begin(), reads.end(), [&](uint32_t i) { return !now_.trace.reads[i].decides; });
-    if (reads.empty() || (open && reads.size() > 1)) return nullptr;
-    const auto found = find(reads.front());
+    if (!read) return nullptr;
+    const auto found = find(*read);
     if (found != operands_.end()) return &*found;
-    return &operands_.emplace_back(Operand{.read = reads.front(), .range = {}, .arguments = {}, .results = {}});
+    return &operands_.emplace_back(Operand{.read = *read, .range = {}, .arguments = {}, .results = {}});
   }
 
   bool explain_argument(const NumberDifference& difference) {
@@ -164,11 +178,13 @@ class Explanation {
     return same_but_numbers == now_.structure;
   }
 
-  /// True when every read that gave something else is an operand: of others it is not known what they decide.
-  bool all_used() {
+  /// Floats that come back nowhere are operands of nothing. False when another value is: bools and integers decide.
+  bool explain_reads() {
     for (uint32_t i = 0; i < now_.trace.reads.size(); ++i) {
-      if (now_.trace.reads[i].outcome == known_.trace.reads[i].outcome) continue;
-      if (find(i) == operands_.end()) return false;
+      const HostRead& read = now_.trace.reads[i];
+      if (read.outcome == known_.trace.reads[i].outcome || find(i) != operands_.end()) continue;
+      if (!holds_float(read) || !holds_float(known_.trace.reads[i])) return false;
+      operands_.push_back({.read = i, .range = {}, .arguments = {}, .results = {}});
     }
     return true;
   }
@@ -186,10 +202,8 @@ class Explanation {
       operand.range = now && known ? now->joined(*known) : std::nullopt;
       if (!operand.range) return false;
     }
-    // What was an operand before is one still, wherever the numbers happen to agree this time.
     return std::all_of(known_.operands.begin(), known_.operands.end(), [&](const Operand& other) {
-      const auto found = std::find_if(operands_.begin(), operands_.end(),
-                                      [&](const Operand& operand) { return operand.read == other.read; });
+      const auto found = find(other.read);
       return found != operands_.end() && found->arguments.size() == other.arguments.size() &&
              found->results == other.results;
     });

@@ -7,6 +7,7 @@
 
 #include "frontend/capture.h"
 #include "frontend/difference.h"
+#include "frontend/optimizers.h"
 
 namespace sinter::frontend {
 
@@ -32,7 +33,7 @@ class NumberRange {
   std::vector<double> seen_;  ///< in ascending order; none: all there are
 };
 
-/// A read whose number does not steer: it only comes back as an argument of operators, or in the result.
+/// A read whose number does not steer: it only comes back as an argument of operators or in the result, or nowhere.
 struct Operand {
   uint32_t read = 0;
   std::optional<NumberRange> range;  ///< always, once it is known that all of it fits
@@ -45,11 +46,13 @@ struct Recorded {
   const Trace& trace;
   std::string_view structure;            ///< of the result
   const std::vector<Operand>& operands;  ///< known so far; their arguments name nodes of `trace`
+  const OptimizerLink& optimizers;       ///< the source of other numbers that differ
 };
 
-/// The operands of two recordings that differ in nothing but numbers that were read: every difference is an argument of
-/// an operator that a kernel can take per call, or a number of the result, and equals what the same read gave in both;
-/// every read that gave something else is the reason of one. Arguments name nodes of the first. Nothing otherwise.
+/// The operands of two recordings that differ in nothing but numbers that were read, and those of optimizers: every
+/// difference is an argument of an operator that a kernel can take per call, or a number of the result, and equals what
+/// the same read gave in both. A float that was read and is the reason of none is an operand of nothing. Arguments name
+/// nodes of the first recording. Nothing otherwise.
 [[nodiscard]] std::optional<std::vector<Operand>> common_operands(const Recorded& now, const Recorded& known);
 
 /// The recording's graph, with values of the reads in place of the numbers that are operands: 0-dim CPU tensors, made

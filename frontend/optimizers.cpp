@@ -349,13 +349,13 @@ double value_of(const OptimizerNumber& number, std::span<const OptimizerFacts> b
 }
 
 void OptimizerLink::set(std::vector<OptimizerFacts> before, std::span<const OptimizerFacts> after,
-                        std::vector<OptimizerNumber> numbers) {
+                        std::vector<OptimizerNumber> numbers, Keep keep) {
   numbers_ = std::move(numbers);
   before_ = std::move(before);
   for (uint32_t i = 0; i < before_.size(); ++i) {
     const bool has_number =
         std::any_of(numbers_.begin(), numbers_.end(), [i](const auto& n) { return n.optimizer == i; });
-    if (has_number || was_used(before_[i], after[i])) used_.push_back(i);
+    if (keep == Keep::all || has_number || was_used(before_[i], after[i])) used_.push_back(i);
   }
   for (const uint32_t i : used_) {
     for (uint32_t g = 0; g < before_[i].groups.size(); ++g) {
@@ -373,6 +373,20 @@ bool OptimizerLink::holds() const {
                      [this](uint32_t i) { return !difference(before_[i], OptimizerFacts::of(*before_[i].optimizer)); });
 }
 
+bool OptimizerLink::held_before(const OptimizerLink& other) const {
+  return std::all_of(used_.begin(), used_.end(), [&](uint32_t i) { return !difference(before_[i], other.before_[i]); });
+}
+
+bool OptimizerLink::is_number(const NumberPlace& place) const {
+  return std::any_of(numbers_.begin(), numbers_.end(), [&](const auto& number) { return number.place == place; });
+}
+
+const OptimizerNumber* OptimizerLink::number_of_content(uint32_t content) const {
+  const auto found =
+      std::find_if(numbers_.begin(), numbers_.end(), [&](const auto& number) { return number.content == content; });
+  return found == numbers_.end() ? nullptr : &*found;
+}
+
 void OptimizerLink::misses(std::vector<GuardMiss>& out) const {
   for (const uint32_t i : used_) {
     if (auto miss = difference(before_[i], OptimizerFacts::of(*before_[i].optimizer))) out.push_back(std::move(*miss));
@@ -385,17 +399,21 @@ void OptimizerLink::describe(std::vector<std::string>& words) const {
   }
 }
 
-ir::Graph OptimizerLink::bind(Trace& trace) {
-  ir::Graph graph = trace.graph;
-  std::vector<ir::NodeId> order = graph.order();
-  std::vector<ir::NodeId> added;
+void OptimizerLink::add_contents(Trace& trace) {
   for (OptimizerNumber& number : numbers_) {
     number.content = static_cast<uint32_t>(trace.contents.size());
     at::Tensor value = at::scalar_tensor(value_of(number, before_), at::kDouble);
     value.unsafeGetTensorImpl()->set_wrapped_number(true);
-    added.push_back(graph.add(ir::Constant{number.content}, {}, {type_of(value)}));
-    graph.node(number.place.node).args[number.place.path[0]] = {graph.node(added.back()).results[0]};
     trace.contents.push_back({std::move(value)});
+  }
+}
+
+ir::Graph OptimizerLink::bind(ir::Graph graph, const Trace& trace) const {
+  std::vector<ir::NodeId> order = graph.order();
+  std::vector<ir::NodeId> added;
+  for (const OptimizerNumber& number : numbers_) {
+    added.push_back(graph.add(ir::Constant{number.content}, {}, {type_of(trace.contents[number.content].value)}));
+    graph.node(number.place.node).args[number.place.path[0]] = {graph.node(added.back()).results[0]};
   }
   const auto first_call =
       std::find_if(order.begin(), order.end(), [&](ir::NodeId id) { return graph.node(id).as<ir::Call>() != nullptr; });
@@ -407,11 +425,8 @@ ir::Graph OptimizerLink::bind(Trace& trace) {
 std::optional<std::string> OptimizerLink::number_difference(const Trace& first,
                                                             std::span<const NumberDifference> differences,
                                                             std::span<const OptimizerFacts> before) const {
-  const auto known = [this](const NumberPlace& place) {
-    return std::any_of(numbers_.begin(), numbers_.end(), [&](const auto& number) { return number.place == place; });
-  };
   for (const NumberDifference& difference : differences) {
-    if (!known(difference.place)) return frontend::describe(difference, first);
+    if (!is_number(difference.place)) return frontend::describe(difference, first);
   }
   for (const OptimizerNumber& number : numbers_) {
     const auto differs = std::find_if(differences.begin(), differences.end(),

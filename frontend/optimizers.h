@@ -64,6 +64,12 @@ struct OptimizerNumber {
   uint32_t optimizer = 0, group = 0, parameter = 0;  ///< positions
   Formula formula{};
   uint32_t content = 0;  ///< of the trace, once bound: where the plan reads it
+
+  /// True when both are the same number of the same optimizer, wherever they stand.
+  [[nodiscard]] bool computes(const OptimizerNumber& other) const {
+    return optimizer == other.optimizer && group == other.group && parameter == other.parameter &&
+           formula == other.formula;
+  }
 };
 
 /// What one recorded call did with the optimizers.
@@ -83,11 +89,19 @@ struct OptimizerUse {
 /// Lives no longer than they do, and is thread-safe as they are: one step at a time.
 class OptimizerLink {
  public:
-  /// Keeps the optimizers that a recorded call used, by what they held before it and hold after it.
+  enum class Keep : uint8_t { used, all };
+  /// Keeps the optimizers that a recorded call used, or all, by what they held before it and hold after it.
   void set(std::vector<OptimizerFacts> before, std::span<const OptimizerFacts> after,
-           std::vector<OptimizerNumber> numbers);
+           std::vector<OptimizerNumber> numbers, Keep keep = Keep::used);
 
   [[nodiscard]] const std::vector<OptimizerNumber>& numbers() const { return numbers_; }
+  [[nodiscard]] bool is_number(const NumberPlace& place) const;
+  /// The number that a content of the trace stands for; null for other contents.
+  [[nodiscard]] const OptimizerNumber* number_of_content(uint32_t content) const;
+  /// What the optimizers held before the recorded call.
+  [[nodiscard]] std::span<const OptimizerFacts> before() const { return before_; }
+  /// True when the guards of this one held before the call that the other one was recorded in.
+  [[nodiscard]] bool held_before(const OptimizerLink& other) const;
   /// True when the recorded call made a step of an optimizer.
   [[nodiscard]] bool steps() const { return !used_.empty(); }
   /// True when the recorded call was the first step of an optimizer that keeps state for each parameter.
@@ -97,8 +111,10 @@ class OptimizerLink {
   void misses(std::vector<GuardMiss>& out) const;
   void describe(std::vector<std::string>& words) const;
 
-  /// The trace's graph, with numbers that replays fill in where the optimizers' stand. Their contents join the trace's.
-  [[nodiscard]] ir::Graph bind(Trace& trace);
+  /// Adds to the trace's contents one for each number, which replays fill in.
+  void add_contents(Trace& trace);
+  /// A graph of the trace with those contents where the numbers stand.
+  [[nodiscard]] ir::Graph bind(ir::Graph graph, const Trace& trace) const;
   /// A number that differs between two recordings, or should, and is not what its optimizer makes of it; `before` is
   /// what the optimizers held before the second one.
   [[nodiscard]] std::optional<std::string> number_difference(const Trace& first,

@@ -4,96 +4,18 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "compiler/ir/print.h"
+#include "frontend/baked_number.h"
 #include "frontend/convert.h"
-#include "frontend/difference.h"
 #include "frontend/generator_states.h"
 #include "frontend/host_call.h"
-#include "frontend/tensor_memory.h"
+#include "frontend/meeting.h"
 
 namespace sinter::frontend {
-namespace {
-
-/// True when an argument of one course is a tensor that the other one found closed over.
-bool closes_over_argument(const Course& known, const Course& now, const detail::Flat& arguments) {
-  for (const StateSlot& slot : now.trace.states) {
-    const at::Tensor tensor = lock(slot.tensor);
-    if (tensor.defined() && known.guards.is_bound_to(tensor)) return true;
-  }
-  return std::any_of(known.trace.states.begin(), known.trace.states.end(), [&](const StateSlot& slot) {
-    const at::Tensor tensor = lock(slot.tensor);
-    return tensor.defined() && std::any_of(arguments.tensors.begin(), arguments.tensors.end(),
-                                           [&](const at::Tensor* argument) { return argument->is_alias_of(tensor); });
-  });
-}
-
-/// What a recording says about a known course.
-struct Meeting {
-  bool same = false;                             ///< it read the same, and did the same
-  std::optional<std::string> difference;         ///< it read the same, and did something else
-  std::optional<std::vector<Operand>> operands;  ///< the two are one but for these
-};
-
-/// True when the numbers that a course read lie in the ranges of the known one's operands, and all else it read is the
-/// same.
-bool reads_as(const Course& now, const Course& known) {
-  if (now.trace.reads.size() != known.trace.reads.size()) return false;
-  for (size_t i = 0; i < now.trace.reads.size(); ++i) {
-    const Outcome& outcome = now.trace.reads[i].outcome;
-    const Operand* operand = known.operand(i);
-    const auto number = outcome.number();
-    const bool fits =
-        operand == nullptr ? outcome == known.trace.reads[i].outcome : number && operand->range->holds(*number);
-    if (!fits) return false;
-  }
-  return true;
-}
-
-Meeting meet(const Course& known, const Course& now, const detail::Flat& arguments) {
-  Meeting met;
-  if (closes_over_argument(known, now, arguments)) {
-    met.difference = "it closes over a tensor that it was also called with";
-    return met;
-  }
-  const bool reads_the_same = reads_as(now, known);
-  if (reads_the_same && known.operands.empty()) {
-    met.difference = difference(known.trace, now.trace);
-    if (!met.difference) met.difference = gradient_difference(known.trace.gradients, now.trace.gradients);
-    if (!met.difference && known.structure != now.structure) {
-      met.difference = "the result has another structure or other scalars in it";
-    }
-    met.same = !met.difference;
-    return met;
-  }
-  met.operands =
-      common_operands({now.trace, now.structure, now.operands}, {known.trace, known.structure, known.operands});
-  met.same = reads_the_same && met.operands;
-  if (!met.operands) met.difference = contradiction(known, now);
-  if (reads_the_same && !met.same && !met.difference) {
-    met.difference = "a number that it reads decides what it does, between two for which it did the same";
-  }
-  return met;
-}
-
-/// True when no other course was recorded for a number that an operand would take in.
-bool leaves_room(const std::vector<std::shared_ptr<Course>>& courses, const Course& known,
-                 const std::vector<Operand>& operands) {
-  return std::none_of(courses.begin(), courses.end(), [&](const auto& course) {
-    if (course.get() == &known) return false;
-    return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
-      if (!known.trace.reads[operand.read].decides) return false;
-      if (operand.read >= course->trace.reads.size()) return false;
-      if (const Operand* other = course->operand(operand.read)) return other->range->overlaps(*operand.range);
-      const auto number = course->trace.reads[operand.read].outcome.number();
-      return number && operand.range->spans(*number);
-    });
-  });
-}
-
-}  // namespace
 
 /// A segment in its place among the courses.
 struct Paths::Step {
@@ -155,7 +77,9 @@ class Paths::Walk {
 
   /// Runs the segment, and the read that ends it. Throws InternalError when the plan no longer fits.
   Way advance(const Modes& modes) {
-    if (here().course->state_guards[here().depth].fit({}, modes) != Fit::full) return Way::lost;
+    if (!turn_to(*here().course) || here().course->state_guards[here().depth].fit({}, modes) != Fit::full) {
+      return Way::lost;
+    }
     try {
       if (const Way way = run_segment(); way != Way::known) return way;
     } catch (const InternalError&) {
@@ -175,9 +99,12 @@ class Paths::Walk {
     return Way::known;
   }
 
+  /// Runs the last segment, once all guards of its course hold.
   bool finish(detail::Replay& replay) {
-    if (!here().segment->finish(bindings(), *here().outputs, arguments_, replay)) return false;
     const Course& course = *here().course;
+    if (!turn_to(course) || !here().segment->finish(bindings(), *here().outputs, *inputs_, replay)) return false;
+    assign_gradients(course.trace.gradients, arguments_, replay);
+    course.optimizers->advance();
     replay.structure = course.structure;
     if (course.operands.empty()) return true;
     replay.own_structure = course.structure;
@@ -190,6 +117,16 @@ class Paths::Walk {
   }
 
  private:
+  /// Looks for the gradients that are inputs of a course. False when they are others than it was recorded with.
+  bool turn_to(const Course& course) {
+    if (course_ == &course) return true;
+    if (!course.gradients.hold(arguments_)) return false;
+    if (course.inputs > arguments_.tensors.size()) extended_ = with_gradients(arguments_, course.trace.gradients);
+    inputs_ = course.inputs > arguments_.tensors.size() ? &*extended_ : &arguments_;
+    course_ = &course;
+    return true;
+  }
+
   Way run_segment() {
     std::vector<at::Tensor> read;
     std::vector<at::Tensor> made;
@@ -213,14 +150,19 @@ class Paths::Walk {
   }
 
   Bindings bindings() {
-    tensors_.assign(arguments_.tensors.begin(), arguments_.tensors.end());
+    const Trace& trace = course_->trace;
+    if (course_->uses_numbers[here().depth]) course_->optimizers->fill(trace.contents);
+    tensors_.assign(inputs_->tensors.begin(), inputs_->tensors.end());
     for (const Step::Taken& taken : here().taken) tensors_.push_back(&made_[taken.step][taken.place]);
-    return {tensors_, here().course->trace.states, here().course->trace.contents};
+    return {tensors_, trace.states, trace.contents};
   }
 
   const Tree& tree_;
   const detail::Flat& arguments_;
   HostLog& log_;
+  const Course* course_ = nullptr;        ///< of the step that runs
+  const detail::Flat* inputs_ = nullptr;  ///< of its trace
+  std::optional<detail::Flat> extended_;  ///< by gradients
   uint32_t at_ = 0;
   std::vector<std::vector<at::Tensor>> made_;  ///< by step
   std::vector<Outcome> outcomes_;
@@ -267,7 +209,7 @@ class Paths::Grower {
         for (const ir::Type& type : segment.read->results) step.operands.push_back(type.dtype);
       }
     } else {
-      step.outputs.emplace(first.trace, step.segment->plan(), inputs());
+      step.outputs.emplace(first.trace, step.segment->plan(), first.inputs);
     }
     const auto index = static_cast<uint32_t>(tree_->steps.size());
     tree_->steps.push_back(std::move(step));
@@ -322,7 +264,12 @@ class Paths::Grower {
     return {made.segment, static_cast<uint32_t>(found - given.begin())};
   }
 
-  [[nodiscard]] uint32_t inputs() const { return static_cast<uint32_t>(arguments_.tensors.size()); }
+  /// What entries and the course promise of the inputs of its trace.
+  [[nodiscard]] std::vector<int64_t> input_alignment(const Course& course) const {
+    std::vector<int64_t> alignments = paths_.argument_alignment_;
+    course.gradients.alignments(alignments);
+    return alignments;
+  }
 
   /// Segments of one text, over state of one alignment, are one segment. Those whose text does not say all stay those
   /// of their course.
@@ -330,6 +277,7 @@ class Paths::Grower {
                                    const std::vector<int64_t>& alignments) const {
     const passes::Segment& segment = course.segments[depth];
     std::string key = ir::print(graph) + fmt::format("reads {}", segment.read ? segment.graph.outputs.size() : 0);
+    key += fmt::format(" inputs {}", fmt::join(input_alignment(course), " "));
     bool own = false;
     for (const ir::NodeId id : graph.order()) {
       const ir::Node& node = graph.node(id);
@@ -357,11 +305,11 @@ class Paths::Grower {
     const CompileOptions compile_options{.numerics = options.numerics,
                                          .freeze = options.freeze,
                                          .device = device_info(segment.graph.device),
-                                         .input_alignment = paths_.input_alignment_,
+                                         .input_alignment = input_alignment(course),
                                          .state_alignment = alignments};
     return std::make_shared<CompiledSegment>(
         CompiledSegment::Source{&segment, given, &course.trace.opaques, std::move(key)}, compile_options,
-        options.mode != Mode::Default, inputs(),
+        options.mode != Mode::Default, static_cast<uint32_t>(arguments_.tensors.size()),
         Bindings{arguments_.tensors, course.trace.states, course.trace.contents});
   }
 
@@ -371,8 +319,8 @@ class Paths::Grower {
   std::shared_ptr<Tree> tree_ = std::make_shared<Tree>();
 };
 
-Paths::Paths(const Options& options, std::vector<int64_t> input_alignment)
-    : options_(options), input_alignment_(std::move(input_alignment)), tree_(std::make_shared<const Tree>()) {}
+Paths::Paths(const Options& options, std::vector<int64_t> argument_alignment)
+    : options_(options), argument_alignment_(std::move(argument_alignment)), tree_(std::make_shared<const Tree>()) {}
 
 Paths::~Paths() = default;
 
@@ -435,16 +383,23 @@ Paths::Added Paths::add(std::shared_ptr<Course> course, std::span<const at::Tens
   const auto tree = tree_.load(std::memory_order_acquire);
   std::vector<std::shared_ptr<Course>> courses;
   std::copy_if(tree->courses.begin(), tree->courses.end(), std::back_inserter(courses),
-               [](const auto& known) { return !known->lost(); });
+               [&](const auto& known) { return !is_outdated(*known, *course); });
   for (auto known = courses.begin(); known != courses.end(); ++known) {
     const Meeting met = meet(**known, *course, arguments);
-    if (met.difference) return {.known = true, .difference = met.difference};
+    if (met.difference) return {.known = true, .difference = met.difference, .graph_break = std::nullopt};
     if (met.same) {
       (*known)->calls.fetch_add(1, std::memory_order_relaxed);
       (*known)->guards.free_moved(arguments);
-      return {.known = true, .difference = std::nullopt};
+      return {.known = true, .difference = std::nullopt, .graph_break = std::nullopt};
     }
     if (!met.operands || !leaves_room(courses, **known, *met.operands)) continue;
+    if ((*known)->widen(*met.operands)) {
+      (*known)->guards.free_moved(arguments);
+      (*known)->calls.fetch_add(1, std::memory_order_relaxed);
+      course = std::move(*known);
+      courses.erase(known);
+      break;
+    }
     course->take(std::move(*met.operands), results, modes);
     (*known)->guards.free_moved(arguments);
     course->guards.free_as((*known)->guards);
@@ -454,7 +409,12 @@ Paths::Added Paths::add(std::shared_ptr<Course> course, std::span<const at::Tens
   }
   if (courses.size() >= static_cast<size_t>(options_.max_paths)) return {};
   courses.push_back(std::move(course));
-  tree_.store(Grower(*this, tree.get(), arguments).grow(std::move(courses)), std::memory_order_release);
+  auto grown = Grower(*this, tree.get(), arguments).grow(std::move(courses));
+  for (const Step& step : grown->steps) {
+    auto reason = baked_number(step.segment->plan(), *step.course->optimizers, options_.mode);
+    if (reason) return {.known = false, .difference = std::nullopt, .graph_break = std::move(reason)};
+  }
+  tree_.store(std::move(grown), std::memory_order_release);
   return {};
 }
 

@@ -21,8 +21,8 @@ namespace sinter::frontend {
 /// Thread-safe; `add` is called by one thread at a time.
 class Paths {
  public:
-  /// `input_alignment` is what the entry's guards promise.
-  Paths(const Options& options, std::vector<int64_t> input_alignment);
+  /// `argument_alignment` is what the entry's guards promise.
+  Paths(const Options& options, std::vector<int64_t> argument_alignment);
   ~Paths();
 
   enum class Answer : uint8_t {
@@ -41,6 +41,7 @@ class Paths {
   struct Added {
     bool known = false;                     ///< it could be compared with earlier ones
     std::optional<std::string> difference;  ///< from them: the program does not depend on what it reads alone
+    std::optional<GraphBreak> graph_break;  ///< it was compiled, and cannot be replayed in this mode
   };
   /// Compares a course with the one that read the same, or compiles it and adds it where there is none. One that
   /// differs from another in nothing but numbers that it read becomes one with it, and the numbers operands. `results`
@@ -64,7 +65,7 @@ class Paths {
   void note_limit(const Step& step);
 
   const Options& options_;
-  const std::vector<int64_t> input_alignment_;
+  const std::vector<int64_t> argument_alignment_;
   std::atomic<std::shared_ptr<const Tree>> tree_;
   mutable std::mutex mutex_;  ///< of what follows
   std::optional<GraphBreak> limit_;

@@ -375,6 +375,10 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
     origin.add(pending.origin);
     if (pending.draws || facts.impure || !tensors[i].device().is_cpu()) origin.add({.varies = true, .leaves = {}});
   }
+  for (const Written& written : pending.written) {  // results or not
+    written.memory->origin.add(pending.origin);
+    if (pending.draws || facts.impure) written.memory->origin.add({.varies = true, .leaves = {}});
+  }
   if (pending.read && !end_read(pending, node, results)) return;
   watch_memory(pending, tensors);
   std::string line = pending.stated ? std::move(pending.stated->line) : std::string();

@@ -51,7 +51,10 @@ TEST_P(HostReads, a_branch_on_a_bool_has_two_courses) {
 }
 
 TEST_P(HostReads, a_number_chooses_its_course_by_value) {
-  const auto program = [](const Tensor& x) { return x.max().item<float>() > 2 ? x + 1 : x - 1; };
+  const auto program = [](const Tensor& x) {
+    const auto largest = x.max().item<float>();
+    return largest > 1.5 ? x + 1 : largest > 0.5 ? x - 1 : x * 2;
+  };
   auto fast = compile(program, options());
   for (int call = 0; call < 12; ++call) {
     const Tensor x = full(5, call % 3);

@@ -2,12 +2,9 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
-#include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -16,56 +13,10 @@
 
 #include <functional>
 
-#include "where.h"
+#include "training.h"
 
 namespace sinter::test {
 namespace {
-
-using at::Tensor;
-
-/// Whole training steps, in grad mode.
-class Training : public OnDevice {
- protected:
-  Options options() const { return {.mode = GetParam().mode, .strict = true}; }
-  Tensor randn(c10::IntArrayRef sizes) { return at::randn(sizes, generator_, at::kFloat).to(GetParam().device); }
-
- private:
-  at::AutoGradMode grad_{true};
-  at::Generator generator_ = at::make_generator<at::CPUGeneratorImpl>(11);
-};
-
-/// Both have the same parameters, buffers and gradients, up to what another order of additions explains.
-::testing::AssertionResult alike(const torch::nn::Module& compiled, const torch::nn::Module& eager) {
-  const c10::NoGradGuard no_grad;
-  const auto close = [](const Tensor& a, const Tensor& b) { return at::allclose(a, b, 1e-4, 1e-6); };
-  const auto others = eager.named_parameters();
-  for (const auto& parameter : compiled.named_parameters()) {
-    const Tensor& other = others[parameter.key()];
-    if (!close(*parameter, other)) return ::testing::AssertionFailure() << parameter.key() << " differs";
-    if (parameter->grad().defined() != other.grad().defined()) {
-      return ::testing::AssertionFailure() << parameter.key() << ": one has a gradient, the other none";
-    }
-    if (!other.grad().defined()) continue;
-    if (parameter->grad().strides() != other.grad().strides() || parameter->grad().requires_grad()) {
-      return ::testing::AssertionFailure() << parameter.key() << ".grad is of another kind";
-    }
-    if (!close(parameter->grad(), other.grad())) {
-      return ::testing::AssertionFailure() << parameter.key() << ".grad differs";
-    }
-  }
-  const auto buffers = eager.named_buffers();
-  for (const auto& buffer : compiled.named_buffers()) {
-    if (!close(*buffer, buffers[buffer.key()])) return ::testing::AssertionFailure() << buffer.key() << " differs";
-  }
-  return ::testing::AssertionSuccess();
-}
-
-torch::nn::Sequential mlp(at::Device device) {
-  at::manual_seed(3);
-  torch::nn::Sequential model(torch::nn::Linear(6, 16), torch::nn::Tanh(), torch::nn::Linear(16, 2));
-  model->to(device);
-  return model;
-}
 
 torch::nn::Sequential convolutions(at::Device device) {
   at::manual_seed(4);
@@ -84,10 +35,6 @@ torch::nn::Sequential words(at::Device device) {
   model->to(device);
   return model;
 }
-
-using MakeModel = torch::nn::Sequential (*)(at::Device);
-using Parameters = std::vector<Tensor>;
-using MakeOptimizer = std::unique_ptr<torch::optim::Optimizer> (*)(const Parameters&);
 
 /// A model and its optimizer, trained by whole steps.
 struct Trained {
@@ -125,11 +72,6 @@ struct OptimizerCase {
   const char* name;
   MakeOptimizer make;
 };
-
-template <class Optimizer, class Settings>
-std::unique_ptr<torch::optim::Optimizer> made(const Parameters& parameters, const Settings& settings) {
-  return std::make_unique<Optimizer>(parameters, settings);
-}
 
 const OptimizerCase optimizers[] = {
     {"sgd", [](const Parameters& p) { return made<torch::optim::SGD>(p, torch::optim::SGDOptions(0.05)); }},
@@ -454,12 +396,11 @@ TEST_P(Training, a_backward_that_goes_on_outside_stays_eager) {
   EXPECT_EQ(only_break(fast.report()).code, BreakCode::needs_gradient);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Training, ::testing::Values(Where{"cpu", at::kCPU, Mode::Default}),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cpu, Training, ::testing::Values(Where{"cpu", at::kCPU, Mode::Default}), name_of);
 INSTANTIATE_TEST_SUITE_P(Gpu, Training,
                          ::testing::Values(Where{"cuda", at::kCUDA, Mode::Default},
                                            Where{"cuda_graph", at::kCUDA, Mode::ReduceOverhead}),
-                         [](const auto& test) { return test.param.name; });
+                         name_of);
 
 }  // namespace
 }  // namespace sinter::test

@@ -18,7 +18,6 @@ std::vector<EagerReason> eager_reasons() {
         "a_bias_that_comes_and_goes", "a_thread_started_inside"}},
       {"decides by numbers that are others on every call: every call is recorded, up to the limit",
        {"a_loop_until_small", "a_number_of_the_host_that_is_raised_to"}},
-      {"assigns gradients and reads the host", {"a_training_step_with_clipping"}},
       {"fills a cache in its first call; later calls are compiled",
        {"a_host_cache_filled_on_first_use", "a_buffer_that_grows_with_the_longest_input"}},
       {"an optimizer makes its state in its first step; later steps are compiled",

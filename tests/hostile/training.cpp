@@ -68,6 +68,55 @@ void a_training_step_with_clipping(Session& s) {
   train<torch::optim::SGD>(s, torch::optim::SGDOptions(0.1), Named::yes, Clipping::by_norm);
 }
 
+/// Steps over batches, some of which overflow what they are multiplied with.
+template <class Body>
+void steps_over_batches(Session& s, const Body& body, torch::optim::Optimizer& optimizer) {
+  auto f = s.compile(body, {.optimizers = {&optimizer}});
+  for (int call = 0; call < 24; ++call) {
+    const double size = call % 4 == 3 ? std::numeric_limits<double>::infinity() : 1 + call % 3;
+    f(s.randn({8, 4}) * size, s.randn({8, 1}));
+  }
+}
+
+void a_loss_read_and_compared(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto layer = s.adopt(torch::nn::Linear(4, 1));
+  torch::optim::SGD optimizer(layer->parameters(), torch::optim::SGDOptions(0.05));
+  const auto body = [&](const Tensor& x, const Tensor& target) {
+    optimizer.zero_grad();
+    const Tensor loss = at::mse_loss(layer->forward(x), target);
+    const double value = loss.item<double>();
+    if (!std::isfinite(value)) return loss.detach();
+    loss.backward();
+    if (value > 2) torch::nn::utils::clip_grad_value_(layer->parameters(), 0.5);
+    optimizer.step();
+    return loss.detach();
+  };
+  steps_over_batches(s, body, optimizer);
+}
+
+void a_scaler_that_skips_steps(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto layer = s.adopt(torch::nn::Linear(4, 1));
+  torch::optim::SGD optimizer(layer->parameters(), torch::optim::SGDOptions(0.05));
+  const at::TensorOptions on(s.device());
+  Tensor scale = at::full({}, 1024.0, on), growth = at::zeros({}, on.dtype(at::kInt));
+  const auto body = [&](const Tensor& x, const Tensor& target) {
+    optimizer.zero_grad();
+    const Tensor loss = at::mse_loss(layer->forward(x), target);
+    (loss * scale).backward();
+    std::vector<Tensor> gradients;
+    for (const Tensor& parameter : layer->parameters()) gradients.push_back(parameter.grad());
+    Tensor found = at::zeros({}, on);
+    at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, scale.reciprocal());
+    if (found.item<float>() == 0) optimizer.step();
+    at::_amp_update_scale_(scale, growth, found, 2.0, 0.5, 2);
+    return loss.detach();
+  };
+  steps_over_batches(s, body, optimizer);
+  s.show("scale", scale);
+}
+
 void a_step_of_an_optimizer_without_a_name(Session& s) {
   train<torch::optim::SGD>(s, torch::optim::SGDOptions(0.1), Named::no);
 }
@@ -128,7 +177,9 @@ const Program programs[] = {
     {"a_training_step_with_sgd", a_training_step_with_sgd, after_the_first_step},
     {"a_training_step_with_adam", a_training_step_with_adam, after_the_first_step},
     {"a_training_step_with_adamw", a_training_step_with_adamw, after_the_first_step},
-    {"a_training_step_with_clipping", a_training_step_with_clipping, runs_eagerly({BreakCode::host_read})},
+    {"a_training_step_with_clipping", a_training_step_with_clipping, replays(2, 6)},
+    {"a_loss_read_and_compared", a_loss_read_and_compared, replays(2, 12)},
+    {"a_scaler_that_skips_steps", a_scaler_that_skips_steps, replays(2, 5)},
     {"a_step_of_an_optimizer_without_a_name", a_step_of_an_optimizer_without_a_name,
      runs_eagerly({BreakCode::unstable})},
     {"gradients_that_accumulate", gradients_that_accumulate, replays(2, 5)},
