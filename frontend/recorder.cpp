@@ -9,6 +9,7 @@
 
 #include "compiler/ir/verify.h"
 #include "frontend/convert.h"
+#include "frontend/overlap.h"
 
 namespace sinter::frontend {
 namespace {
@@ -284,6 +285,7 @@ void Recorder::note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pendin
   for (const uint32_t position : pending.mutates) {
     for_each_tensor(arguments[position], [&](const at::Tensor& tensor) {
       if (recording_) check_write(tensor, pending);
+      if (recording_) check_overlaps(tensor, arguments, pending);
     });
   }
   if (!recording_) return;
@@ -292,6 +294,16 @@ void Recorder::note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pendin
     const TensorToArg encoder = [&](const at::Tensor& tensor) { return encode(tensor, true, pending); };
     pending.args[position] = arg_of(arguments[position], *c10::AnyType::get(), encoder, trace_.opaques);
   }
+}
+
+void Recorder::check_overlaps(const at::Tensor& written, c10::ArrayRef<c10::IValue> arguments, Pending& pending) {
+  bool found = false;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor(argument, [&](const at::Tensor& read) { found = found || overlaps_in_part(written, read); });
+  }
+  if (!found) return;
+  fail(unsupported(*pending.facts, "writes a tensor that another operand overlaps in part", "clone that operand first"),
+       pending.frames, pending.module);
 }
 
 void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {

@@ -132,6 +132,7 @@ class Recorder : public c10::DebugInfoBase {
   bool end_read(const Pending& pending, ir::NodeId node, c10::ArrayRef<c10::IValue> results);
   void note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending);
   void check_write(const at::Tensor& tensor, Pending& pending);
+  void check_overlaps(const at::Tensor& written, c10::ArrayRef<c10::IValue> arguments, Pending& pending);
   bool check_written(const Pending& pending);
   void place_result(const at::Tensor& tensor, ir::ValueId value, bool known_before, const Pending& pending);
   void watch_memory(const Pending& pending, std::span<const at::Tensor> results);

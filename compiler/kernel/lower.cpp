@@ -174,7 +174,8 @@ class Lowering {
       if (const auto* value = arg.value()) {
         operands.push_back(slot_of(*value, operand_map(graph_.type(*value), result, at)));
       } else {
-        operands.push_back(immediate(arg, scalar_dtype));
+        const bool condition = ir::row(op).rule == ir::TypeRule::select && operands.empty();
+        operands.push_back(immediate(arg, condition ? ir::DType::b8 : scalar_dtype));
       }
     }
     if (op == cast_) return cast(operands.at(0), result.dtype);

@@ -197,7 +197,7 @@ void run(const Program& program, Session& session, const Drawing& drawing) {
   const at::AutoGradMode grad(program.mode == Mode::grad || program.mode == Mode::step);
   World world;
   make_world(program, world, session, drawing);
-  Options options{.name = "fuzz"};
+  Options options{.numerics = drawing.numerics, .name = "fuzz"};
   for (size_t i = 0; i < world.modules.size(); ++i) {
     options.modules.emplace_back("m" + std::to_string(i), world.modules[i].ptr());
   }

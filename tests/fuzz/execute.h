@@ -22,10 +22,11 @@ struct World {
   std::shared_ptr<torch::optim::Optimizer> optimizer;
 };
 
-/// How data is drawn.
+/// How a program is run: the data it is given, and what a compiled one may leave out.
 struct Drawing {
   double apart = 0;   ///< arguments and state are multiplied by numbers that lie this far from one
   uint64_t seed = 0;  ///< of those
+  Numerics numerics = Numerics::fast;
 };
 
 using Values = std::map<Name, at::Tensor>;

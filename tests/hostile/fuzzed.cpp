@@ -66,6 +66,21 @@ void a_pooling_that_no_operator_computes(Session& s) {
   }
 }
 
+void a_column_updated_by_an_element_of_itself(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x.select(1, 1).add_(1).addcmul_(x.diagonal()[1], x.diagonal()[1]); });
+  for (int call = 0; call < 4; ++call) f(s.randn({4, 2}));
+}
+
+void a_column_updated_by_another(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x.select(1, 1).add_(x.select(1, 0)); });
+  for (int call = 0; call < 4; ++call) f(s.randn({4, 2}));
+}
+
+void a_fill_under_a_mask_of_zeros(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return at::masked_fill(x.zero_(), x.to(at::kBool), -1); });
+  for (int call = 0; call < 4; ++call) f(s.randn({1, 1}));
+}
+
 const Program programs[] = {
     {"one_view_of_an_input_twice", one_view_of_an_input_twice, replays()},
     {"a_result_and_a_view_of_it_of_the_same_type", a_result_and_a_view_of_it_of_the_same_type, replays()},
@@ -75,6 +90,10 @@ const Program programs[] = {
     {"an_expanded_input_that_is_filled", an_expanded_input_that_is_filled, runs_eagerly({BreakCode::unsupported_op})},
     {"windows_that_overlap_written_in_place", windows_that_overlap_written_in_place,
      runs_eagerly({BreakCode::unsupported_op})},
+    {"a_column_updated_by_an_element_of_itself", a_column_updated_by_an_element_of_itself,
+     runs_eagerly({BreakCode::unsupported_op})},
+    {"a_column_updated_by_another", a_column_updated_by_another, replays()},
+    {"a_fill_under_a_mask_of_zeros", a_fill_under_a_mask_of_zeros, replays()},
     {"a_pooling_that_no_operator_computes", a_pooling_that_no_operator_computes,
      runs_eagerly({BreakCode::unsupported_op})},
 };

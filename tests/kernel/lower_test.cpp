@@ -124,6 +124,15 @@ TEST(Lower, halves_compute_in_float_and_round_after_every_op_that_gives_a_half) 
   EXPECT_EQ(dtypes, std::vector<ir::DType>({f32, f32, f16, f32, f32, f16}));
 }
 
+TEST(Lower, a_condition_that_is_a_number_is_a_bool) {
+  const Kernel k = lowered(R"(graph @g on cpu (%x: f32[8]) -> (%z) {
+    %z = where 0.0, -1, %x : f32[8]
+  })");
+  const auto& condition = k.body.at(0);
+  ASSERT_TRUE(std::holds_alternative<kernel::Immediate>(condition.operation));
+  EXPECT_EQ(condition.dtype, ir::DType::b8);
+}
+
 TEST(Lower, several_outputs_share_what_they_compute) {
   const Kernel k = lowered(R"(graph @g on cuda:0 (%x: f32[8]) -> (%y, %z) {
     %y = exp %x : f32[8]
