@@ -27,6 +27,7 @@ struct Paths::Step {
   struct Edge {
     Outcome outcome;
     std::optional<NumberRange> range;  ///< an operand: any number in it
+    std::vector<ir::DType> operands;   ///< that the number becomes
     uint32_t step = 0;
 
     [[nodiscard]] bool fits(const Outcome& found) const {
@@ -42,9 +43,8 @@ struct Paths::Step {
   bool decided = false;             ///< no other one goes here
   uint32_t depth = 0;
   std::vector<Taken> taken;
-  std::optional<ReadStep> read;     ///< none: the course ends here
-  std::vector<ir::DType> operands;  ///< that the number it reads becomes
-  std::vector<Edge> next;           ///< those for one value first
+  std::optional<ReadStep> read;  ///< none: the course ends here
+  std::vector<Edge> next;        ///< those for one value first
   std::optional<OutputRules> outputs;
 };
 
@@ -90,11 +90,11 @@ class Paths::Walk {
     auto outcome = Outcome::of(stack_);
     if (!outcome)
       throw InternalError("paths", here().read->source().op + " gave something else than when it was recorded");
-    add_operands(*outcome);
     const auto& next = here().next;
     const auto found = std::find_if(next.begin(), next.end(), [&](const auto& edge) { return edge.fits(*outcome); });
     outcomes_.push_back(std::move(*outcome));
     if (found == next.end()) return Way::unknown;
+    add_operands(found->operands, outcomes_.back());
     at_ = found->step;
     return Way::known;
   }
@@ -140,11 +140,9 @@ class Paths::Walk {
   }
 
   /// What later steps take of a number: 0-dim tensors after the other things that this step made.
-  void add_operands(const Outcome& outcome) {
-    for (const ir::DType dtype : here().operands) {
-      const auto number = outcome.number();
-      if (!number) return;
-      const c10::Scalar scalar = std::visit([](auto value) { return c10::Scalar(value); }, *number);
+  void add_operands(std::span<const ir::DType> dtypes, const Outcome& outcome) {
+    for (const ir::DType dtype : dtypes) {
+      const c10::Scalar scalar = std::visit([](auto value) { return c10::Scalar(value); }, outcome.number().value());
       made_.back().push_back(at::detail::scalar_tensor_static(scalar, scalar_type_of(dtype), at::kCPU));
     }
   }
@@ -205,9 +203,6 @@ class Paths::Grower {
     for (const passes::Made& made : segment.taken) step.taken.push_back(place_of(made, before));
     if (segment.read) {
       step.read.emplace(*segment.read, first.trace.opaques);
-      if (first.trace.reads[depth].outcome.number()) {
-        for (const ir::Type& type : segment.read->results) step.operands.push_back(type.dtype);
-      }
     } else {
       step.outputs.emplace(first.trace, step.segment->plan(), first.inputs);
     }
@@ -217,13 +212,20 @@ class Paths::Grower {
     before.push_back(index);
     for (const auto& group : by_outcome(courses, depth)) {
       const uint32_t next = add_step(group, before);
-      const Operand* operand = group.front()->operand(depth);
-      tree_->steps[index].next.push_back(
-          {group.front()->trace.reads[depth].outcome, operand ? operand->range : std::nullopt, next});
+      tree_->steps[index].next.push_back(edge_of(*group.front(), depth, next));
     }
     std::stable_partition(tree_->steps[index].next.begin(), tree_->steps[index].next.end(),
                           [](const Step::Edge& edge) { return !edge.range; });
     return index;
+  }
+
+  static Step::Edge edge_of(const Course& course, uint32_t depth, uint32_t step) {
+    Step::Edge edge{course.trace.reads[depth].outcome, std::nullopt, {}, step};
+    if (const Operand* operand = course.operand(depth)) edge.range = operand->range;
+    if (edge.outcome.number()) {
+      for (const ir::Type& type : course.segments[depth].read->results) edge.operands.push_back(type.dtype);
+    }
+    return edge;
   }
 
   static std::vector<passes::Made> given_by(const std::vector<Course*>& courses, uint32_t depth) {
