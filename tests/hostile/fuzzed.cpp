@@ -81,6 +81,11 @@ void a_fill_under_a_mask_of_zeros(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({1, 1}));
 }
 
+void a_number_that_one_course_takes_and_another_does_not(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x * x.mean().item<double>(); });
+  for (const double mean : {1.0, -1.0, -1.2, -1.1, -1.15, 1.0}) f(at::full({3}, mean, s.options()));
+}
+
 const Program programs[] = {
     {"one_view_of_an_input_twice", one_view_of_an_input_twice, replays()},
     {"a_result_and_a_view_of_it_of_the_same_type", a_result_and_a_view_of_it_of_the_same_type, replays()},
@@ -94,6 +99,8 @@ const Program programs[] = {
      runs_eagerly({BreakCode::unsupported_op})},
     {"a_column_updated_by_another", a_column_updated_by_another, replays()},
     {"a_fill_under_a_mask_of_zeros", a_fill_under_a_mask_of_zeros, replays()},
+    {"a_number_that_one_course_takes_and_another_does_not", a_number_that_one_course_takes_and_another_does_not,
+     replays(1, 4)},
     {"a_pooling_that_no_operator_computes", a_pooling_that_no_operator_computes,
      runs_eagerly({BreakCode::unsupported_op})},
 };
