@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/passes/aten.h"
 #include "compiler/passes/bodies.h"
 #include "compiler/passes/effects.h"
 
@@ -10,6 +11,12 @@ namespace {
 
 using namespace ir;
 
+/// True for calls that refuse some data: eager throws then, whether anybody reads the result or not.
+bool may_refuse(const Graph& graph, const Node& node) {
+  const auto* call = node.as<Call>();
+  return call != nullptr && may_throw(call->op, graph.device);
+}
+
 int64_t drop_dead(Graph& graph) {
   std::vector<uint32_t> uses = use_counts(graph);
   std::vector<NodeId> kept;
@@ -17,7 +24,7 @@ int64_t drop_dead(Graph& graph) {
     const Node& node = graph.node(*id);
     const bool used =
         std::any_of(node.results.begin(), node.results.end(), [&](ValueId result) { return uses[result.index] > 0; });
-    if (used || node.as<Input>() || has_effect(node)) {
+    if (used || node.as<Input>() || has_effect(node) || may_refuse(graph, node)) {
       kept.push_back(*id);
       continue;
     }

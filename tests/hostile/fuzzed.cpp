@@ -86,6 +86,17 @@ void a_number_that_one_course_takes_and_another_does_not(Session& s) {
   for (const double mean : {1.0, -1.0, -1.2, -1.1, -1.15, 1.0}) f(at::full({3}, mean, s.options()));
 }
 
+void an_index_out_of_range_that_nobody_reads(Session& s) {
+  auto f = s.compile([](const Tensor& x, const Tensor& index) {
+    (void)at::gather(x, 0, index);
+    return x + 1;
+  });
+  const int64_t refused = s.on_cuda() ? 2 : 7;  // a GPU refuses an index by ending the process
+  for (const int64_t index : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{1}, refused, int64_t{2}}) {
+    f(s.counting({3}), at::full({1}, index, s.options(at::kLong)));
+  }
+}
+
 const Program programs[] = {
     {"one_view_of_an_input_twice", one_view_of_an_input_twice, replays()},
     {"a_result_and_a_view_of_it_of_the_same_type", a_result_and_a_view_of_it_of_the_same_type, replays()},
@@ -101,6 +112,7 @@ const Program programs[] = {
     {"a_fill_under_a_mask_of_zeros", a_fill_under_a_mask_of_zeros, replays()},
     {"a_number_that_one_course_takes_and_another_does_not", a_number_that_one_course_takes_and_another_does_not,
      replays(1, 4)},
+    {"an_index_out_of_range_that_nobody_reads", an_index_out_of_range_that_nobody_reads, replays()},
     {"a_pooling_that_no_operator_computes", a_pooling_that_no_operator_computes,
      runs_eagerly({BreakCode::unsupported_op})},
 };

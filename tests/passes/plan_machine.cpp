@@ -100,6 +100,7 @@ void PlanMachine::step(const RunCall& run) {
     const BufferId target{call.args[0].value()->index};
     if (!writing_ && lasts(target)) fail("written before writes begin:", target);
     write(target, results[0]);
+    if (!call.results[0].valid()) return;
     held_[call.results[0].index] = place(target).block;
     roots_[call.results[0].index] = place(target).block;
     return;
