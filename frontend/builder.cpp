@@ -13,6 +13,7 @@
 #include "frontend/compare.h"
 #include "frontend/compile_times.h"
 #include "frontend/convert.h"
+#include "frontend/meeting.h"
 #include "frontend/tensor_memory.h"
 #include "runtime/known_functions.h"
 #include "runtime/nvrtc.h"
@@ -49,20 +50,6 @@ std::optional<GraphBreak> break_of(const Captured& captured) {
                       .hint = "make the tensor once, outside of the callable"};
   }
   return std::nullopt;
-}
-
-/// True when an argument of one capture is a tensor that the other one found closed over.
-bool closes_over_argument(const Entry& entry, const Captured& again, const detail::Flat& arguments) {
-  for (const auto& slot : again.trace.states) {
-    const auto tensor = lock(slot.tensor);
-    if (tensor.defined() && entry.guards().is_bound_to(tensor)) return true;
-  }
-  for (const auto& slot : entry.replayable().trace.states) {
-    const auto tensor = lock(slot.tensor);
-    const auto is_it = [&tensor](const at::Tensor* argument) { return argument->is_alias_of(tensor); };
-    if (tensor.defined() && std::any_of(arguments.tensors.begin(), arguments.tensors.end(), is_it)) return true;
-  }
-  return false;
 }
 
 /// ATen calls that do work: all but those that only look at memory of another tensor.
@@ -123,17 +110,17 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
     for (const auto* tensor : result.tensors) tensors.push_back(*tensor);
     return tensors;
   };
-  captured.optimizers_before = facts_of(options_.optimizers);
+  auto before = facts_of(options_.optimizers);
   std::vector<WeakTensor> leaves = parameters_of(options_.optimizers);
   leaves.insert(leaves.end(), leaves_.begin(), leaves_.end());
   captured.trace = capture(run, inputs, names, &captured.results, &failed_at_, leaves);
   remember_leaves(captured.trace);
   const auto after = facts_of(options_.optimizers);
-  auto use = optimizer_use(captured.trace, captured.optimizers_before, after);
+  auto use = optimizer_use(captured.trace, before, after);
   captured.optimizers = std::make_shared<OptimizerLink>();
   // Another course of a program that reads the host may step where this one does not.
   const auto keep = captured.trace.reads.empty() ? OptimizerLink::Keep::used : OptimizerLink::Keep::all;
-  captured.optimizers->set(captured.optimizers_before, after, std::move(use.numbers), keep);
+  captured.optimizers->set(std::move(before), after, std::move(use.numbers), keep);
   auto& reason = captured.trace.graph_break;
   if (use.graph_break && (!reason || reason->code == BreakCode::state_mutation)) reason = std::move(use.graph_break);
   if (reason && captured.optimizers->made_state()) {
@@ -199,7 +186,6 @@ std::shared_ptr<Entry> Builder::instantiate(const Entry& head, Trace trace, cons
   Captured captured{.trace = std::move(trace),
                     .results = {},
                     .structure = head.replayable().structure,
-                    .optimizers_before = {},
                     .optimizers = std::make_shared<OptimizerLink>(),
                     .unknown_type = {}};
   finish(*entry, std::move(captured), arguments, [](const Captured&) { return true; }, &head);
@@ -244,12 +230,19 @@ void Builder::keep_failure(Entry& entry, const std::exception& error) const {
   entry.turn_eager(compile_failed(kept), describe(kept));
 }
 
-void Builder::compile_paths(Entry& entry, Captured captured, const detail::Flat& arguments) const {
+/// The course of a capture that reads; takes all but the results.
+std::shared_ptr<Course> Builder::make_course(Captured& captured, const detail::Flat& arguments,
+                                             const Modes& modes) const {
   captured.trace.graph.name = identifier(function_);
   auto course = std::make_shared<Course>(std::move(captured.trace), std::move(captured.structure),
-                                         std::move(captured.optimizers), captured.results, arguments, Modes::current());
-  if (course->shares_state) return entry.turn_eager(*course->shares_state);
+                                         std::move(captured.optimizers), captured.results, arguments, modes);
   if (options_.verify == Verify::off) course->guards.free_all();
+  return course;
+}
+
+void Builder::compile_paths(Entry& entry, Captured captured, const detail::Flat& arguments) const {
+  auto course = make_course(captured, arguments, Modes::current());
+  if (course->shares_state) return entry.turn_eager(*course->shares_state);
   entry.guards().free_all();  // every course minds its own
   auto alignments = entry.guards().alignments();
   alignments.resize(arguments.tensors.size());  // gradients are those of each course
@@ -272,11 +265,8 @@ void Builder::extend(Entry& entry, int64_t call, const detail::Flat& arguments, 
     added = {.known = true, .difference = "it reads nothing to the host", .graph_break = std::nullopt};
   } else {
     try {
-      again.trace.graph.name = identifier(function_);
-      auto course = std::make_shared<Course>(std::move(again.trace), std::move(again.structure),
-                                             std::move(again.optimizers), again.results, arguments, modes);
+      auto course = make_course(again, arguments, modes);
       if (course->shares_state) return entry.turn_eager(*course->shares_state);
-      if (options_.verify == Verify::off) course->guards.free_all();
       added = entry.paths()->add(std::move(course), again.results, arguments, modes);
     } catch (const std::exception& error) {
       return keep_failure(entry, error);
@@ -346,12 +336,9 @@ std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& 
     return std::string(name(graph_break->code)) + " " + graph_break->op + ": " + graph_break->reason;
   }
   if (!again.trace.reads.empty()) return "it reads tensors to the host";
-  const TraceComparison compared = compare(first.trace, again.trace);
-  if (compared.other) return compared.other;
-  if (auto text = first.optimizers->number_difference(first.trace, compared.numbers, again.optimizers_before))
+  if (auto text = frontend::difference_of({first.trace, first.structure, {}, *first.optimizers},
+                                          {again.trace, again.structure, {}, *again.optimizers}))
     return text;
-  if (auto text = gradient_difference(first.trace.gradients, again.trace.gradients)) return text;
-  if (first.structure != again.structure) return "the result has another structure or other scalars in it";
   const bool has_effects = first.random || !first.plan->written.empty() || !first.trace.gradients.empty();
   if (options_.verify.every() < 1 || has_effects) return std::nullopt;
   detail::Replay replay;
@@ -366,7 +353,7 @@ std::shared_ptr<Entry> Builder::verify(Entry& entry, int64_t call, Fit fit, cons
   const PhaseTime phase{"verify", again.trace.seconds};
   add_compile_times(function_, {&phase, 1});
   const auto text = difference_of(entry, again, arguments);
-  if (text && closes_over_argument(entry, again, arguments)) {
+  if (text && closes_over_argument(entry.guards(), entry.replayable().trace, again.trace, arguments)) {
     if (fit != Fit::moved) return nullptr;
     auto other = std::make_shared<Entry>(Guards(arguments, modes, modules_));
     other->record().because = entry.guards().misses(arguments, modes);

@@ -15,8 +15,7 @@ namespace sinter::frontend {
 struct Captured {
   Trace trace;
   std::vector<at::Tensor> results;
-  std::string structure;  ///< of the result
-  std::vector<OptimizerFacts> optimizers_before;
+  std::string structure;                      ///< of the result
   std::shared_ptr<OptimizerLink> optimizers;  ///< that it used
   std::string unknown_type;  ///< readable name of a part of the result that cannot be described; or empty
 };
@@ -66,6 +65,8 @@ class Builder {
               const Entry* like) const;
   void compile(Entry& entry, Captured captured, const detail::Flat& arguments, bool generic_sizes,
                const Entry* like) const;
+  [[nodiscard]] std::shared_ptr<Course> make_course(Captured& captured, const detail::Flat& arguments,
+                                                    const Modes& modes) const;
   void compile_paths(Entry& entry, Captured captured, const detail::Flat& arguments) const;
   void keep_failure(Entry& entry, const std::exception& error) const;
   [[nodiscard]] std::optional<std::string> difference_of(Entry& entry, const Captured& again,

@@ -12,10 +12,6 @@ namespace {
 
 const c10::TensorImpl& impl(const at::Tensor* tensor) { return *tensor->unsafeGetTensorImpl(); }
 
-const c10::StorageImpl* storage_of(const c10::TensorImpl& tensor) {
-  return tensor.unsafe_storage().unsafeGetStorageImpl();
-}
-
 }  // namespace
 
 bool is_plain(const at::Tensor& tensor) {
@@ -27,9 +23,7 @@ bool is_plain(const at::Tensor& tensor) {
 }
 
 int64_t alignment_of(const at::Tensor& tensor) {
-  const uintptr_t cap = tensor.is_cuda() ? 256 : 64;
-  const auto address = address_of(impl(&tensor)) | cap;
-  return static_cast<int64_t>(address & (~address + 1));
+  return alignment_up_to(tensor.is_cuda() ? 256 : 64, address_of(impl(&tensor)));
 }
 
 Guards::Guards(const detail::Flat& arguments, const Modes& modes, const std::vector<NamedModule>& modules)

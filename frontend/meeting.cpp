@@ -8,19 +8,6 @@
 namespace sinter::frontend {
 namespace {
 
-/// True when an argument of one course is a tensor that the other one found closed over.
-bool closes_over_argument(const Course& known, const Course& now, const detail::Flat& arguments) {
-  for (const StateSlot& slot : now.trace.states) {
-    const at::Tensor tensor = lock(slot.tensor);
-    if (tensor.defined() && known.guards.is_bound_to(tensor)) return true;
-  }
-  return std::any_of(known.trace.states.begin(), known.trace.states.end(), [&](const StateSlot& slot) {
-    const at::Tensor tensor = lock(slot.tensor);
-    return tensor.defined() && std::any_of(arguments.tensors.begin(), arguments.tensors.end(),
-                                           [&](const at::Tensor* argument) { return argument->is_alias_of(tensor); });
-  });
-}
-
 /// True when the numbers that a course read lie in the ranges of the known one's operands, and all else it read is the
 /// same.
 bool reads_as(const Course& now, const Course& known) {
@@ -36,32 +23,44 @@ bool reads_as(const Course& now, const Course& known) {
   return true;
 }
 
-/// What a course did otherwise than the one that is known, which read the same.
-std::optional<std::string> difference_of(const Course& known, const Course& now) {
-  const TraceComparison compared = compare(known.trace, now.trace);
-  if (compared.other) return compared.other;
-  if (auto text = known.optimizers->number_difference(known.trace, compared.numbers, now.optimizers->before()))
-    return text;
-  if (auto text = gradient_difference(known.trace.gradients, now.trace.gradients)) return text;
-  if (known.structure != now.structure) return "the result has another structure or other scalars in it";
-  return std::nullopt;
-}
-
 Recorded recorded(const Course& course) {
   return {course.trace, course.structure, course.operands, *course.optimizers};
 }
 
 }  // namespace
 
+bool closes_over_argument(const Guards& known_guards, const Trace& known, const Trace& now,
+                          const detail::Flat& arguments) {
+  for (const StateSlot& slot : now.states) {
+    const at::Tensor tensor = lock(slot.tensor);
+    if (tensor.defined() && known_guards.is_bound_to(tensor)) return true;
+  }
+  return std::any_of(known.states.begin(), known.states.end(), [&](const StateSlot& slot) {
+    const at::Tensor tensor = lock(slot.tensor);
+    return tensor.defined() && std::any_of(arguments.tensors.begin(), arguments.tensors.end(),
+                                           [&](const at::Tensor* argument) { return argument->is_alias_of(tensor); });
+  });
+}
+
+std::optional<std::string> difference_of(const Recorded& known, const Recorded& now) {
+  const TraceComparison compared = compare(known.trace, now.trace);
+  if (compared.other) return compared.other;
+  if (auto text = known.optimizers.number_difference(known.trace, compared.numbers, now.optimizers.before()))
+    return text;
+  if (auto text = gradient_difference(known.trace.gradients, now.trace.gradients)) return text;
+  if (known.structure != now.structure) return "the result has another structure or other scalars in it";
+  return std::nullopt;
+}
+
 Meeting meet(const Course& known, const Course& now, const detail::Flat& arguments) {
   Meeting met;
-  if (closes_over_argument(known, now, arguments)) {
+  if (closes_over_argument(known.guards, known.trace, now.trace, arguments)) {
     met.difference = "it closes over a tensor that it was also called with";
     return met;
   }
   const bool reads_the_same = reads_as(now, known);
   if (reads_the_same && known.operands.empty()) {
-    met.difference = difference_of(known, now);
+    met.difference = difference_of(recorded(known), recorded(now));
     met.same = !met.difference;
     return met;
   }

@@ -169,7 +169,7 @@ class Explanation {
     for (const size_t offset : offsets) {
       const double now = number_at(now_.structure, offset);
       const double known = number_at(known_.structure, offset);
-      if (same_scalar(now, known)) continue;
+      if (same_number(now, known)) continue;
       Operand* operand = operand_of(now, known);
       if (operand == nullptr) return false;
       operand->results.push_back(offset);
@@ -213,10 +213,6 @@ class Explanation {
   const Recorded& known_;
   std::vector<Operand> operands_;
 };
-
-}  // namespace
-
-namespace {
 
 /// True when kernels compute all that takes an operand: a library call would need the number itself.
 bool kernels_take(const ir::Graph& graph, const std::vector<Operand>& operands) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,9 +45,9 @@ struct Operand {
 /// What a recording says, for comparing.
 struct Recorded {
   const Trace& trace;
-  std::string_view structure;            ///< of the result
-  const std::vector<Operand>& operands;  ///< known so far; their arguments name nodes of `trace`
-  const OptimizerLink& optimizers;       ///< the source of other numbers that differ
+  std::string_view structure;         ///< of the result
+  std::span<const Operand> operands;  ///< known so far; their arguments name nodes of `trace`
+  const OptimizerLink& optimizers;    ///< the source of other numbers that differ
 };
 
 /// The operands of two recordings that differ in nothing but numbers that were read, and those of optimizers: every

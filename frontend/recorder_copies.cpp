@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/ir/memory.h"
 #include "frontend/recorder.h"
 
 namespace sinter::frontend {
@@ -21,21 +22,16 @@ class Liveness {
 
   /// From the last node to the first. True for a node that something depends on.
   bool visit(const ir::Node& node) {
-    const bool needed = is_needed(node);
-    if (!needed) return false;
+    if (!is_needed(node)) return false;
     for (const ir::Arg& arg : node.args) ir::for_each_value(arg, [&](ir::ValueId value) { mark(value); });
     return true;
   }
 
  private:
-  [[nodiscard]] ir::ValueId memory_of(ir::ValueId value) const {
-    const auto& alias = graph_.value(value).alias;
-    return alias ? alias->base : value;
-  }
-  void mark(ir::ValueId value) { live_[memory_of(value).index] = true; }
-  [[nodiscard]] bool is_live(ir::ValueId value) const { return live_[memory_of(value).index]; }
+  void mark(ir::ValueId value) { live_[ir::memory_of(graph_, value).index] = true; }
+  [[nodiscard]] bool is_live(ir::ValueId value) const { return live_[ir::memory_of(graph_, value).index]; }
   [[nodiscard]] bool outlives(ir::ValueId value) const {
-    return graph_.producer(memory_of(value)).as<ir::Call>() == nullptr;
+    return graph_.producer(ir::memory_of(graph_, value)).as<ir::Call>() == nullptr;
   }
 
   [[nodiscard]] bool is_needed(const ir::Node& node) const {

@@ -12,10 +12,6 @@ namespace {
 
 const c10::TensorImpl& impl(const at::Tensor& tensor) { return *tensor.unsafeGetTensorImpl(); }
 
-const c10::StorageImpl* storage_of(const c10::TensorImpl& tensor) {
-  return tensor.unsafe_storage().unsafeGetStorageImpl();
-}
-
 const void* pointer_to(const c10::TensorImpl& tensor) { return reinterpret_cast<const void*>(address_of(tensor)); }
 
 /// Address of a storage's first byte, also of one that is copied on its next write.
@@ -163,8 +159,7 @@ void StateGuards::describe(std::vector<std::string>& words) const {
 std::vector<int64_t> StateGuards::alignments() const {
   std::vector<int64_t> result;
   for (const auto& state : states_) {
-    const auto address = reinterpret_cast<uintptr_t>(state.address) | 256;
-    result.push_back(static_cast<int64_t>(address & (~address + 1)));
+    result.push_back(alignment_up_to(256, reinterpret_cast<uintptr_t>(state.address)));
   }
   return result;
 }

@@ -20,6 +20,16 @@ using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl>;
   return at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim(strong.release()));
 }
 
+[[nodiscard]] inline const c10::StorageImpl* storage_of(const c10::TensorImpl& tensor) {
+  return tensor.unsafe_storage().unsafeGetStorageImpl();
+}
+
+/// Largest power of two up to `cap`, which is one, that divides an address.
+[[nodiscard]] inline int64_t alignment_up_to(uintptr_t cap, uintptr_t address) {
+  const uintptr_t capped = address | cap;
+  return static_cast<int64_t>(capped & (~capped + 1));
+}
+
 /// Address of the first element; 0 for a tensor without memory. Leaves copy-on-write storages as they are.
 [[nodiscard]] inline uintptr_t address_of(const c10::TensorImpl& tensor) {
   const auto* base = static_cast<const char*>(tensor.unsafe_storage().data());

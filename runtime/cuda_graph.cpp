@@ -181,8 +181,7 @@ void CudaGraph::keep(const RecordedLaunch& launch) {
       node.moving.push_back({i, param.pass, root.buffer, static_cast<uint32_t>(found - moving_.begin()), root.bytes});
       continue;
     }
-    const BufferKind kind = parts_.plan.buffers[root.buffer.index].kind;
-    if (kind == BufferKind::input || kind == BufferKind::state || kind == BufferKind::content) {
+    if (holds_host_numbers(parts_.plan.buffers[root.buffer.index].kind)) {
       node.moving.push_back({i, param.pass, param.buffer, 0, 0});
     }
   }

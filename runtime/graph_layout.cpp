@@ -63,8 +63,7 @@ class LayoutMaker {
     for (const KernelArg& arg : launch.args) {
       if (arg.pass == KernelArg::Pass::pointer) {
         touched_by_kernels_.insert(root(arg.buffer));
-      } else if (const BufferKind kind = buffer(root(arg.buffer)).kind;
-                 kind == BufferKind::input || kind == BufferKind::state || kind == BufferKind::content) {
+      } else if (holds_host_numbers(buffer(root(arg.buffer)).kind)) {
         scalars_.push_back(arg.buffer);
       }
     }

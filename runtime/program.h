@@ -15,6 +15,11 @@ struct Root {
 };
 [[nodiscard]] Root root_of(const Plan& plan, BufferId buffer);
 
+/// True for roots whose numbers, where kernels take them by value, the host reads anew before every run.
+[[nodiscard]] constexpr bool holds_host_numbers(BufferKind root) {
+  return root == BufferKind::input || root == BufferKind::state || root == BufferKind::content;
+}
+
 /// Bytes from the first to one past the last element; 0 for dtypes kernels do not touch.
 [[nodiscard]] int64_t span_bytes(const ir::Type& type);
 

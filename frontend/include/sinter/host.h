@@ -95,11 +95,11 @@ HostFunction host_function(const Function& function, bool decides, std::index_se
 /// Runs `function(tensors...)` on the host, in its place among the other host functions and reads, once on every call:
 /// in a compiled callable too, whose replays would not run it otherwise.
 ///
-///     sinter::host([&] { ++steps; });                                                       // an effect
-///     sinter::host([&](const at::Tensor& loss) { total += loss.item<double>(); }, loss);    // with tensors of the
-///     call if (sinter::host([&] { return ++steps % 100 == 0; })) x = x + noise;                  // a value const
-///     at::Scalar rate = sinter::host([&] { return at::Scalar(schedule(steps)); });    // a number for operators x = x
-///     * rate;
+///     sinter::host([&] { ++steps; });                                                     // an effect
+///     sinter::host([&](const at::Tensor& loss) { total += loss.item<double>(); }, loss);  // with a tensor of the call
+///     if (sinter::host([&] { return ++steps % 100 == 0; })) x = x + noise;                // a value
+///     const at::Scalar rate = sinter::host([&] { return at::Scalar(schedule(steps)); });  // a number for operators
+///     x = x * rate;
 ///
 /// `function` returns nothing, a bool, an integer, an enumerator, a float or an at::Scalar. What it returns chooses how
 /// the program goes on, as item() does: every value gets a course of its own, floats between two that were met before
