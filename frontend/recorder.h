@@ -187,6 +187,7 @@ class Recorder : public c10::DebugInfoBase {
   void finish_leaves(std::span<const at::Tensor> outputs);
   void finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs);
   void finish_kept(std::span<const at::Tensor> outputs);
+  void finish_kept_inputs(std::span<const at::Tensor> outputs);
   void finish_state(Leaf& leaf, const at::Tensor& tensor);
   void finish_content(Leaf& leaf);
   void finish_look(const Leaf& leaf);
@@ -211,6 +212,7 @@ class Recorder : public c10::DebugInfoBase {
     c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
     Layout layout;
     History history;
+    size_t holders, storage_holders;  ///< when the call began
   };
   std::vector<Argument> inputs_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> wrapped_views_;  ///< taken for views of inputs or state

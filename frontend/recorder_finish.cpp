@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 
 #include "frontend/convert.h"
 #include "frontend/recorder.h"
+#include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
 namespace {
@@ -19,6 +22,33 @@ bool only_outputs_hold(const c10::StorageImpl& storage, size_t strong_references
     if (output.is_view()) holders.insert(output._base().unsafeGetTensorImpl());
   }
   return strong_references <= holders.size();
+}
+
+/// True when more hold a tensor, or its storage, than the given numbers, these outputs and the caller.
+bool is_held_by_more(const at::Tensor& tensor, size_t holders, size_t storage_holders,
+                     std::span<const at::Tensor> outputs) {
+  std::unordered_set<const c10::TensorImpl*> others{tensor.unsafeGetTensorImpl()};
+  if (tensor.is_view()) others.insert(tensor._base().unsafeGetTensorImpl());
+  const size_t before = others.size();
+  bool counted = true;  // an output that is the tensor, or that knows it as its base, holds it any number of times
+  for (const at::Tensor& output : outputs) {
+    if (!output.is_alias_of(tensor)) continue;
+    if (output.is_same(tensor) || (output.is_view() && output._base().is_same(tensor))) counted = false;
+    others.insert(output.unsafeGetTensorImpl());
+    if (output.is_view()) others.insert(output._base().unsafeGetTensorImpl());
+  }
+  const size_t made = others.size() - before;
+  return (counted && tensor.use_count() > holders + 1) || tensor.storage().use_count() > storage_holders + made;
+}
+
+/// The same, for longer than another thread that works with the tensor holds it.
+bool stays_held(const at::Tensor& tensor, size_t holders, size_t storage_holders, std::span<const at::Tensor> outputs) {
+  constexpr int kLooks = 8;
+  for (int look = 0; look < kLooks; ++look) {
+    if (!is_held_by_more(tensor, holders, storage_holders, outputs)) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 bool is_among(std::span<const at::Tensor> tensors, const c10::TensorImpl* wanted) {
@@ -40,6 +70,7 @@ Trace Recorder::finish(std::span<const at::Tensor> results) {
   finish_copies();
   finish_histories(outputs);
   finish_kept(outputs);
+  finish_kept_inputs(outputs);
   finish_kept_gradients(results, outputs);
   finish_identities(outputs);
   finish_gradients();
@@ -143,6 +174,24 @@ void Recorder::finish_kept(std::span<const at::Tensor> outputs) {
                  {},
                  "keeps a tensor that it made (in a captured variable or a member)",
                  "return it, and keep it outside the compiled callable"},
+                {}, {});
+  }
+}
+
+/// An argument, or a view of one, that somebody holds who did not when the call began: a replay would leave there what
+/// it finds.
+void Recorder::finish_kept_inputs(std::span<const at::Tensor> outputs) {
+  // The graph behind a result with a history holds tensors in ways that cannot be counted.
+  const auto has_history = [](const at::Tensor& output) { return output.grad_fn() != nullptr; };
+  if (!recording_ || std::any_of(outputs.begin(), outputs.end(), has_history)) return;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const at::Tensor tensor = lock(inputs_[i].tensor);
+    if (!tensor.defined() || !stays_held(tensor, inputs_[i].holders, inputs_[i].storage_holders, outputs)) continue;
+    return fail({BreakCode::state_mutation,
+                 {},
+                 {},
+                 fmt::format("keeps input {} or a view of it (in a captured variable or a member)", i),
+                 "keep it outside the compiled callable, or keep a clone that the callable returns"},
                 {}, {});
   }
 }

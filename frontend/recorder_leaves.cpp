@@ -6,6 +6,7 @@
 #include "compiler/ir/memory.h"
 #include "frontend/convert.h"
 #include "frontend/recorder.h"
+#include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
 namespace {
@@ -68,7 +69,7 @@ void Recorder::add_input(const at::Tensor& tensor, uint32_t index) {
   const ir::ValueId value = trace_.graph.add1(ir::Input{index}, {}, type_of(tensor));
   trace_.graph.value(value).hint = fmt::format("x{}", index);
   inputs_.push_back(
-      {c10::weak_intrusive_ptr<c10::TensorImpl>(tensor.getIntrusivePtr()), Layout::of(tensor), History::of(tensor)});
+      {weaken(tensor), Layout::of(tensor), History::of(tensor), tensor.use_count(), tensor.storage().use_count()});
   if (ledger_.find(tensor)) return;  // given before: it is that input, read and written
   add_own_region(tensor, value, false);
   ledger_.memory(tensor)->origin.add({.varies = true, .leaves = {}});

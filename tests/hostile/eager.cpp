@@ -8,6 +8,8 @@ std::vector<EagerReason> eager_reasons() {
       {"puts a tensor that it made in a captured variable or a reference argument",
        {"a_captured_tensor_replaced_inside", "a_result_left_in_a_captured_variable", "a_captured_vector_that_grows",
         "another_tensor_put_in_a_reference_argument"}},
+      {"leaves an argument or a view of one in a captured variable",
+       {"the_last_input_left_in_a_captured_variable", "a_row_of_an_input_left_in_a_captured_variable"}},
       {"a closed-over tensor is another one on every call: every call is recorded anew",
        {"a_closed_over_tensor_replaced_on_every_call"}},
       {"host state that changes on its own, found by a verification",

@@ -72,6 +72,28 @@ void a_captured_vector_that_grows(Session& s) {
   for (const Tensor& tensor : history) s.show("kept", tensor);
 }
 
+void the_last_input_left_in_a_captured_variable(Session& s) {
+  Tensor last;
+  s.watch("last", &last);
+  auto f = s.compile([&last](const Tensor& x) {
+    last = x;
+    return x + 1;
+  });
+  const Tensor first = s.randn({3});
+  for (int call = 0; call < 3; ++call) f(first);
+  for (int call = 0; call < 4; ++call) f(s.randn({3}));
+}
+
+void a_row_of_an_input_left_in_a_captured_variable(Session& s) {
+  Tensor row;
+  s.watch("row", &row);
+  auto f = s.compile([&row](const Tensor& x) {
+    row = x[0];
+    return x.t();
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({3, 2}));
+}
+
 void a_result_left_in_a_captured_variable(Session& s) {
   Tensor seen;
   s.watch("seen", &seen);
@@ -155,6 +177,11 @@ const Program programs[] = {
     {"state_returned_after_a_write", state_returned_after_a_write, replays()},
     {"a_captured_tensor_replaced_inside", a_captured_tensor_replaced_inside, runs_eagerly(writes, 2)},
     {"a_captured_vector_that_grows", a_captured_vector_that_grows, runs_eagerly(writes, 2)},
+    {"the_last_input_left_in_a_captured_variable",
+     the_last_input_left_in_a_captured_variable,
+     {{BreakCode::state_mutation, BreakCode::unstable}, 2, 0}},
+    {"a_row_of_an_input_left_in_a_captured_variable", a_row_of_an_input_left_in_a_captured_variable,
+     runs_eagerly(writes, 2)},
     {"a_result_left_in_a_captured_variable", a_result_left_in_a_captured_variable, runs_eagerly(writes, 2)},
     {"a_write_through_data", a_write_through_data, runs_eagerly({BreakCode::unsupported_op})},
     {"a_write_to_a_named_parameter", a_write_to_a_named_parameter, replays()},
