@@ -3,7 +3,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <optional>
@@ -67,23 +66,6 @@ void record_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
           [&] { recorder->after(std::move(*pending), torch::jit::last(*stack, op.schema().returns().size())); });
 }
 
-/// True when the program drew from the CPU's default generator.
-bool draws_on_cpu(const ir::Graph& graph) {
-  return std::any_of(graph.order().begin(), graph.order().end(), [&graph](ir::NodeId id) {
-    const ir::Node& node = graph.node(id);
-    const auto* call = node.as<ir::Call>();
-    const auto on_cpu = [&graph](ir::ValueId value) {
-      const ir::Type& type = graph.type(value);
-      return type.device.kind == ir::Device::Kind::cpu && type.numel() > 0;
-    };
-    if (call == nullptr || !call->random) return false;
-    const bool own_generator = std::any_of(node.args.begin(), node.args.end(), [](const ir::Arg& arg) {
-      return std::holds_alternative<ir::Opaque>(arg.data);
-    });
-    return !own_generator && std::any_of(node.results.begin(), node.results.end(), on_cpu);
-  });
-}
-
 }  // namespace
 
 TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&record_call>()); }
@@ -113,7 +95,7 @@ Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span
     throw;
   }
   Trace trace = recorder->finish(results);
-  if (!trace.graph_break) trace.graph_break = before.changed(draws_on_cpu(trace.graph));
+  if (!trace.graph_break) trace.graph_break = before.changed(trace.graph);
   if (!trace.graph_break) trace.graph_break = cache.break_of(trace);
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (outputs) *outputs = std::move(results);

@@ -48,12 +48,18 @@ void the_seed_set_between_calls(Session& s) {
 }
 
 void the_seed_set_inside(Session& s) {
-  auto f = s.compile([](const Tensor& x) {
+  auto all = s.compile([](const Tensor& x) {
     at::manual_seed(11);
     return x * at::rand_like(x);
   });
+  at::Generator generator = at::globalContext().defaultGenerator(s.device());
+  auto one = s.compile([&generator](const Tensor& x) {
+    generator.set_current_seed(11);
+    return x * at::rand_like(x);
+  });
   const Tensor x = s.randn({8});
-  for (int call = 0; call < 6; ++call) f(x);
+  for (int call = 0; call < 6; ++call) all(x);
+  for (int call = 0; call < 6; ++call) one(x);
 }
 
 void a_generator_of_its_own(Session& s) {
@@ -99,7 +105,7 @@ const Program programs[] = {
     {"noise_of_every_kind", noise_of_every_kind, replays()},
     {"in_place_noise_on_a_temporary", in_place_noise_on_a_temporary, replays()},
     {"the_seed_set_between_calls", the_seed_set_between_calls, replays()},
-    {"the_seed_set_inside", the_seed_set_inside, runs_eagerly({BreakCode::unsupported_op})},
+    {"the_seed_set_inside", the_seed_set_inside, runs_eagerly({BreakCode::unsupported_op}, 2)},
     {"a_generator_of_its_own", a_generator_of_its_own, replays()},
     {"a_generator_replaced", a_generator_replaced, {{BreakCode::unstable}, 1, 3}},
     {"noise_whose_result_nobody_uses", noise_whose_result_nobody_uses, replays()},
