@@ -142,7 +142,18 @@ void another_tensor_put_in_a_reference_argument(Session& s) {
   for (int call = 0; call < 5; ++call) f(x);
 }
 
+void the_version_of_a_written_input(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x.mul_(2) + 1; });
+  const Tensor x = s.randn({4});
+  for (int call = 0; call < 5; ++call) {
+    const int64_t before = x._version();
+    f(x);
+    s.show("version", x._version() > before ? "raised" : "as it was");
+  }
+}
+
 const Program programs[] = {
+    {"the_version_of_a_written_input", the_version_of_a_written_input, replays()},
     {"add_to_an_input", add_to_an_input, replays()},
     {"write_to_a_row_of_an_input", write_to_a_row_of_an_input, replays()},
     {"write_to_an_input_that_is_a_view", write_to_an_input_that_is_a_view, replays(2, 5)},

@@ -123,7 +123,19 @@ void a_fresh_input_where_the_last_one_died(Session& s) {
   for (int call = 0; call < 9; ++call) f(s.randn({64}));
 }
 
+void an_argument_that_comes_to_require_gradients(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const at::NoGradGuard no_grad;
+    return x.requires_grad() ? x * 2 : x + 2;
+  });
+  const Tensor x = s.randn({5});
+  for (int call = 0; call < 4; ++call) f(x);
+  x.requires_grad_();
+  for (int call = 0; call < 4; ++call) f(x);
+}
+
 const Program programs[] = {
+    {"an_argument_that_comes_to_require_gradients", an_argument_that_comes_to_require_gradients, replays(2)},
     {"the_same_tensor_twice", the_same_tensor_twice, replays(2)},
     {"inputs_that_overlap", inputs_that_overlap, replays(2)},
     {"a_misaligned_input_after_an_aligned_one", a_misaligned_input_after_an_aligned_one, replays(2)},

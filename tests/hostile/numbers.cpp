@@ -139,8 +139,14 @@ void indices_that_are_negative(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({4, 3}));
 }
 
+void differences_both_ways(Session& s) {
+  auto f = s.compile([](const Tensor& x, const Tensor& y) { return Tensors{at::exp(x - y), at::exp(y - x), x / y}; });
+  for (int call = 0; call < 4; ++call) f(s.randn({7}), s.randn({7}));
+}
+
 const Program programs[] = {
     {"nan_infinity_and_signed_zero", nan_infinity_and_signed_zero, replays(2)},
+    {"differences_both_ways", differences_both_ways, replays()},
     {"reductions_over_nan", reductions_over_nan, replays()},
     {"integers_that_overflow", integers_that_overflow, replays(2)},
     {"division_of_integers", division_of_integers, replays()},
