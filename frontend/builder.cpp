@@ -13,6 +13,7 @@
 #include "frontend/compare.h"
 #include "frontend/compile_times.h"
 #include "frontend/convert.h"
+#include "frontend/left_behind.h"
 #include "frontend/meeting.h"
 #include "frontend/tensor_memory.h"
 #include "runtime/known_functions.h"
@@ -113,8 +114,10 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
   auto before = facts_of(options_.optimizers);
   std::vector<WeakTensor> leaves = parameters_of(options_.optimizers);
   leaves.insert(leaves.end(), leaves_.begin(), leaves_.end());
+  const WatchedGenerators generators(generators_);
   captured.trace = capture(run, inputs, names, &captured.results, &failed_at_, leaves);
-  remember_leaves(captured.trace);
+  if (!captured.trace.graph_break) captured.trace.graph_break = generators.seeded_by(captured.trace);
+  remember(captured.trace);
   const auto after = facts_of(options_.optimizers);
   auto use = optimizer_use(captured.trace, before, after);
   captured.optimizers = std::make_shared<OptimizerLink>();
@@ -139,13 +142,19 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
 }
 
 /// What a first recording learns, a later one knows from the beginning of the call.
-void Builder::remember_leaves(const Trace& trace) {
+void Builder::remember(const Trace& trace) {
   std::erase_if(leaves_, [](const WeakTensor& leaf) { return leaf.expired(); });
   for (const GradientSlot& slot : trace.gradients) {
     const auto is_it = [&slot](const WeakTensor& leaf) {
       return leaf._unsafe_get_target() == slot.leaf._unsafe_get_target();
     };
     if (!slot.input && std::none_of(leaves_.begin(), leaves_.end(), is_it)) leaves_.push_back(slot.leaf);
+  }
+  for (const c10::IValue& opaque : trace.opaques) {
+    if (!opaque.isGenerator()) continue;
+    const at::Generator generator = opaque.toGenerator();
+    const bool known = std::find(generators_.begin(), generators_.end(), generator) != generators_.end();
+    if (!known) generators_.push_back(generator);
   }
 }
 

@@ -58,7 +58,7 @@ class Builder {
   [[nodiscard]] const std::string& failed_at() const { return failed_at_; }
 
  private:
-  void remember_leaves(const Trace& trace);
+  void remember(const Trace& trace);
   [[nodiscard]] Captured capture_program(const detail::Flat& arguments, const detail::Program& program);
   /// `like`: the head, where a capture is only thought.
   void finish(Entry& entry, Captured captured, const detail::Flat& arguments, const Join& join,
@@ -76,7 +76,8 @@ class Builder {
   const std::vector<NamedModule>& modules_;
   std::string function_;
   std::string failed_at_;
-  std::vector<WeakTensor> leaves_;  ///< closed-over tensors that earlier recordings took gradients of
+  std::vector<WeakTensor> leaves_;         ///< closed-over tensors that earlier recordings took gradients of
+  std::vector<at::Generator> generators_;  ///< that earlier recordings handed to operators
 };
 
 }  // namespace sinter::frontend

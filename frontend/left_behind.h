@@ -5,37 +5,47 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "compiler/ir/graph.h"
 #include "compiler/support/errors.h"
+#include "frontend/capture.h"
 #include "frontend/modes.h"
 
 namespace sinter::frontend {
 
-/// What a program may change for everybody without an operator: LibTorch's modes and the default generators of the CPU
-/// and of the CUDA devices in use. Looked at before and after a recorded call.
+/// Where generators stand before a recorded call: a seed that the callable sets leaves no operator behind, so replays
+/// would draw on.
+class WatchedGenerators {
+ public:
+  explicit WatchedGenerators(std::span<const at::Generator> generators);
+
+  /// The break of a recorded program that seeded one of them.
+  [[nodiscard]] std::optional<GraphBreak> seeded_by(const Trace& trace) const;
+
+ private:
+  struct Watched {
+    at::Generator generator;
+    uint64_t seed;
+    at::Tensor state;
+  };
+  [[nodiscard]] static Watched look_at(at::Generator generator);
+
+  std::vector<Watched> generators_;
+};
+
+/// What a program may change for everybody without an operator: LibTorch's modes and its default generators, those of
+/// CUDA devices in use included. Looked at before and after a recorded call.
 class Surroundings {
  public:
   Surroundings();
 
-  /// The break of a program, recorded as this graph, that left something changed.
-  [[nodiscard]] std::optional<GraphBreak> changed(const ir::Graph& graph) const;
+  /// The break of a recorded program that left something changed.
+  [[nodiscard]] std::optional<GraphBreak> changed_by(const Trace& trace) const;
 
  private:
-  struct Generator {
-    at::Generator generator;
-    uint64_t seed;
-    at::Tensor state;
-
-    /// Where it stands now.
-    [[nodiscard]] static Generator of(at::Generator generator);
-    /// True when it was seeded since; `drawn`: numbers were drawn from it.
-    [[nodiscard]] bool was_seeded(bool drawn) const;
-  };
-
   Modes modes_;
-  std::vector<Generator> generators_;
+  WatchedGenerators generators_;
 };
 
 }  // namespace sinter::frontend

@@ -38,7 +38,7 @@ std::vector<EagerReason> eager_reasons() {
        {"grad_mode_switched_on_and_off", "a_frozen_weight_that_is_unfrozen", "a_result_made_to_require_gradients",
         "a_result_differentiated_outside", "the_gradient_of_an_input"}},
       {"a mode or generator that the callable itself leaves changed",
-       {"grad_mode_left_changed_by_the_callable", "the_seed_set_inside"}},
+       {"grad_mode_left_changed_by_the_callable", "the_seed_set_inside", "a_generator_of_its_own_seeded_inside"}},
       {"an argument or result that cannot be described",
        {"a_foreign_argument", "sparse_inputs", "meta_inputs", "a_view_of_a_negative_or_conjugate"}},
       {"tensors the graph cannot hold",

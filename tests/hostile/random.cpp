@@ -70,6 +70,15 @@ void a_generator_of_its_own(Session& s) {
   s.show("generator", generator.get_state());
 }
 
+void a_generator_of_its_own_seeded_inside(Session& s) {
+  auto generator = at::globalContext().defaultGenerator(s.device()).clone();
+  auto f = s.compile([&generator](const Tensor& x) {
+    generator.set_current_seed(3);
+    return x + at::randn({4}, generator, x.options());
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({4}));
+}
+
 void a_generator_replaced(Session& s) {
   auto first = at::detail::createCPUGenerator(5);
   auto second = at::detail::createCPUGenerator(6);
@@ -107,6 +116,7 @@ const Program programs[] = {
     {"the_seed_set_between_calls", the_seed_set_between_calls, replays()},
     {"the_seed_set_inside", the_seed_set_inside, runs_eagerly({BreakCode::unsupported_op}, 2)},
     {"a_generator_of_its_own", a_generator_of_its_own, replays()},
+    {"a_generator_of_its_own_seeded_inside", a_generator_of_its_own_seeded_inside, {{BreakCode::unstable}, 1, 0}},
     {"a_generator_replaced", a_generator_replaced, {{BreakCode::unstable}, 1, 3}},
     {"noise_whose_result_nobody_uses", noise_whose_result_nobody_uses, replays()},
     {"two_draws_that_look_alike", two_draws_that_look_alike, replays()},
