@@ -27,6 +27,14 @@ dev_sanitize() {
   ctest --preset sanitize -j 2
 }
 
+# The library and what the hostile suite does with it, under the address sanitizer; LibTorch itself is not instrumented.
+dev_sanitize_suite() {
+  dev_setup
+  configure sanitize-suite
+  cmake --build --preset sanitize-suite --target sinter_hostile_tests
+  SINTER_CACHE=off build/sanitize-suite/bin/sinter_hostile_tests --gtest_filter='Cpu/*' --gtest_brief=1
+}
+
 # What several threads share, under the thread sanitizer.
 dev_threads() {
   dev_setup
