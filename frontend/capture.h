@@ -49,6 +49,9 @@ struct Trace {
   ir::Graph graph;
   /// By output: the input or state that is the very tensor returned, in whatever version; not valid for other outputs.
   std::vector<ir::ValueId> returned_as_is;
+  /// By output: the first output that is the very same tensor, which may be itself. Outputs of one value that are other
+  /// tensors are views of each other.
+  std::vector<uint32_t> first_twin;
   std::vector<StateSlot> states;
   std::vector<ContentSlot> contents;
   std::vector<OptimizerStep> steps;       ///< parameters that optimizers of LibTorch wrote to

@@ -58,8 +58,16 @@ class Comparison {
     if (a.size() != b.size()) return fmt::format("results: {}, then {}", a.size(), b.size());
     for (size_t i = 0; i < a.size(); ++i) {
       if (!same_value(a[i], b[i])) return fmt::format("result {}: another value is returned", i);
+      if (!same_identity(i)) return fmt::format("result {}: another tensor object over the same memory is returned", i);
     }
     return std::nullopt;
+  }
+
+  bool same_identity(size_t output) const {
+    const ir::ValueId a = first_.returned_as_is[output];
+    const ir::ValueId b = second_.returned_as_is[output];
+    return first_.first_twin[output] == second_.first_twin[output] && a.valid() == b.valid() &&
+           (!a.valid() || same_value(a, b));
   }
 
   Difference nodes(const ir::Node& a, const ir::Node& b) {

@@ -4,8 +4,6 @@
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/clone.h>
 
-#include <optional>
-
 #include "compiler/ir/memory.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
@@ -26,17 +24,6 @@ bool is_owned_by_others(const Plan& plan, BufferId buffer, uint32_t own) {
 at::Tensor view(const at::Tensor& base, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
   at::Tensor seen = at::as_strided(base, sizes, strides, base.storage_offset() + offset);
   return seen.requires_grad() ? seen.detach() : seen;
-}
-
-/// An earlier result that is the same tensor, or nothing.
-std::optional<size_t> twin_of(const Trace& trace, size_t output) {
-  for (size_t i = 0; i < output; ++i) {
-    if (trace.graph.outputs[i] == trace.graph.outputs[output] &&
-        trace.returned_as_is[i] == trace.returned_as_is[output]) {
-      return i;
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -79,7 +66,7 @@ OutputRules::OutputRules(const Trace& captured, const Plan& plan, uint32_t own) 
 }
 
 OutputRules::Rule OutputRules::rule_for(const Trace& captured, const Plan& plan, size_t output, uint32_t own) {
-  if (const auto twin = twin_of(captured, output)) return {.how = How::same, .index = static_cast<uint32_t>(*twin)};
+  if (const uint32_t twin = captured.first_twin[output]; twin != output) return {.how = How::same, .index = twin};
   auto rule = rule_for(captured, output);
   if (rule.how != How::buffer) return rule;
   rule.index = plan.outputs[output].index;

@@ -115,7 +115,6 @@ void Recorder::finish_outputs(std::span<const at::Tensor> outputs) {
 }
 
 void Recorder::finish_identities(std::span<const at::Tensor> outputs) {
-  if (!recording_) return;
   for (const at::Tensor& output : outputs) {
     ir::ValueId same;
     for (uint32_t i = 0; i < inputs_.size() && !same.valid(); ++i) {
@@ -127,6 +126,8 @@ void Recorder::finish_identities(std::span<const at::Tensor> outputs) {
       if (is_state && leaf.tensor._unsafe_get_target() == output.unsafeGetTensorImpl()) same = leaf.value;
     }
     trace_.returned_as_is.push_back(same);
+    const auto twin = std::ranges::find_if(outputs, [&](const at::Tensor& other) { return other.is_same(output); });
+    trace_.first_twin.push_back(static_cast<uint32_t>(twin - outputs.begin()));
   }
 }
 

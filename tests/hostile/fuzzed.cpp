@@ -97,7 +97,24 @@ void an_index_out_of_range_that_nobody_reads(Session& s) {
   }
 }
 
+void two_views_of_state_of_the_same_type(Session& s) {
+  Tensor state = s.randn({2, 1});
+  s.watch("state", &state);
+  auto f = s.compile([&] {
+    const Tensor row = state.narrow(0, 1, 1);
+    return std::vector<Tensor>{row.transpose(1, 1).cumsum_(1), row, row};
+  });
+  for (int call = 0; call < 4; ++call) f();
+}
+
+void two_views_of_an_input_of_the_same_type(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return std::vector<Tensor>{x.view({-1}), x.view({-1}), x}; });
+  for (int call = 0; call < 4; ++call) f(s.randn({3}));
+}
+
 const Program programs[] = {
+    {"two_views_of_state_of_the_same_type", two_views_of_state_of_the_same_type, replays()},
+    {"two_views_of_an_input_of_the_same_type", two_views_of_an_input_of_the_same_type, replays()},
     {"one_view_of_an_input_twice", one_view_of_an_input_twice, replays()},
     {"a_result_and_a_view_of_it_of_the_same_type", a_result_and_a_view_of_it_of_the_same_type, replays()},
     {"equal_results_that_share_no_memory", equal_results_that_share_no_memory, replays()},
