@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/ir/memory.h"
 #include "compiler/passes/aten.h"
@@ -106,6 +107,7 @@ class Functionalizer {
   std::vector<bool> foreign_;     ///< by old value: an alias that a view cannot describe
   std::unordered_map<ValueId, Foreign> made_;
   std::unordered_map<ValueId, std::pair<ValueId, ValueId>> views_;  ///< old alias -> storage's value, view of it
+  std::unordered_set<ValueId> expanded_;  ///< new results of calls that stand for primitives: of the written type
 };
 
 bool Functionalizer::is_foreign_look(const Node& node, ValueId result) const {
@@ -276,7 +278,9 @@ std::optional<ValueId> Functionalizer::pure_value(const Node& node, ValueId targ
   }
   const Type type = fresh_type(old_.type(target));
   if (!can_expand(old_, pure, args, type)) return std::nullopt;
-  return rewrite_.add(Call{pure, {}, {}, false, false}, read_args(args), type, node.scope);
+  const ValueId made = rewrite_.add(Call{pure, {}, {}, false, false}, read_args(args), type, node.scope);
+  expanded_.insert(made);
+  return made;
 }
 
 std::optional<ValueId> Functionalizer::pure_cast(const Node& node, ValueId target, const Arg& source) {
@@ -339,13 +343,15 @@ void Functionalizer::write_unreturned(const std::map<ValueId, ValueId>& copies, 
 }
 
 /// A tensor with the target's contents that nothing else reads. The node that makes it is marked impure: it is neither
-/// merged with its like nor turned into a kernel, so the write that follows is seen by nobody else.
+/// merged with its like nor turned into a kernel, so the write that follows is seen by nobody else. A pure form is not
+/// marked: as a call it would give the dtype and strides of its operands, not those of the tensor it was written to.
 ValueId Functionalizer::own_copy(ValueId target, ScopeId scope) {
   Graph& next = rewrite_.next();
   const ValueId source = read(target);
   Node& producer = next.node(next.value(source).producer);
   if (Call* call = producer.as<Call>(); call != nullptr && source == current_[root(target).index]) {
-    const bool fresh = producer.results.size() == 1 && !next.value(source).alias && use_counts(next)[source.index] == 0;
+    const bool fresh = producer.results.size() == 1 && !next.value(source).alias && !expanded_.contains(source) &&
+                       use_counts(next)[source.index] == 0;
     if (fresh) {
       call->impure = true;
       return source;

@@ -112,9 +112,25 @@ void two_views_of_an_input_of_the_same_type(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({3}));
 }
 
+void a_library_writes_to_what_a_wider_product_was_written_to(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x.to(at::kHalf).mul_(x).cumsum_(0); });
+  for (int call = 0; call < 4; ++call) f(s.randn({4, 3}));
+}
+
+void a_library_writes_to_a_transposed_output_argument(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    Tensor out = at::zeros({3, 4}, x.options()).t();
+    return at::mul_out(out, x, x).cumsum_(0);
+  });
+  for (int call = 0; call < 4; ++call) f(s.randn({4, 3}));
+}
+
 const Program programs[] = {
     {"two_views_of_state_of_the_same_type", two_views_of_state_of_the_same_type, replays()},
     {"two_views_of_an_input_of_the_same_type", two_views_of_an_input_of_the_same_type, replays()},
+    {"a_library_writes_to_what_a_wider_product_was_written_to", a_library_writes_to_what_a_wider_product_was_written_to,
+     replays()},
+    {"a_library_writes_to_a_transposed_output_argument", a_library_writes_to_a_transposed_output_argument, replays()},
     {"one_view_of_an_input_twice", one_view_of_an_input_twice, replays()},
     {"a_result_and_a_view_of_it_of_the_same_type", a_result_and_a_view_of_it_of_the_same_type, replays()},
     {"equal_results_that_share_no_memory", equal_results_that_share_no_memory, replays()},
