@@ -13,6 +13,7 @@
 #include "frontend/compare.h"
 #include "frontend/compile_times.h"
 #include "frontend/convert.h"
+#include "frontend/generator_states.h"
 #include "frontend/left_behind.h"
 #include "frontend/meeting.h"
 #include "frontend/tensor_memory.h"
@@ -327,6 +328,7 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
   }
   if (like == nullptr || !executable->adopt(*like->replayable().executable)) executable->prepare(*frame);
   const bool random = std::any_of(plan->calls.begin(), plan->calls.end(), [](const auto& call) { return call.random; });
+  auto generators = generators_of(captured.trace);
   entry.install(std::make_unique<Replayable>(Replayable{.trace = std::move(captured.trace),
                                                         .plan = plan,
                                                         .host = std::move(host),
@@ -334,7 +336,8 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
                                                         .outputs = std::move(outputs),
                                                         .structure = std::move(captured.structure),
                                                         .random = random,
-                                                        .optimizers = std::move(captured.optimizers)}));
+                                                        .optimizers = std::move(captured.optimizers),
+                                                        .generators = std::move(generators)}));
 }
 
 std::optional<std::string> Builder::difference_of(Entry& entry, const Captured& again,

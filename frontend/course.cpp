@@ -1,14 +1,12 @@
 #include "frontend/course.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Context.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "compiler/ir/print.h"
 #include "compiler/passes/pipeline.h"
 #include "frontend/convert.h"
+#include "frontend/generator_states.h"
 #include "frontend/host_call.h"
 #include "frontend/tensor_memory.h"
 
@@ -46,37 +44,6 @@ bool uses_number(const ir::Graph& graph, const OptimizerLink& optimizers) {
 bool writes(const ir::Graph& graph) {
   return std::any_of(graph.order().begin(), graph.order().end(),
                      [&](ir::NodeId id) { return graph.node(id).as<ir::Write>() != nullptr; });
-}
-
-at::Generator default_generator(c10::Device device) {
-  if (device.is_cpu()) return at::detail::getDefaultCPUGenerator();
-  return at::globalContext().defaultGenerator(device);
-}
-
-/// The generators that calls up to the last read draw from: their own, else those of their results' devices.
-std::vector<at::Generator> generators_before_last_read(const Trace& trace) {
-  std::vector<at::Generator> found;
-  const auto add = [&](at::Generator generator) {
-    const auto same = [&](const at::Generator& other) { return other == generator; };
-    if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(generator));
-  };
-  for (const ir::NodeId id : trace.graph.order()) {
-    if (id == trace.reads.back().node) break;
-    const ir::Node& node = trace.graph.node(id);
-    const auto* call = node.as<ir::Call>();
-    if (call == nullptr || !call->random) continue;
-    bool own = false;
-    for (const ir::Arg& arg : node.args) {
-      const auto* opaque = std::get_if<ir::Opaque>(&arg.data);
-      if (opaque == nullptr || !trace.opaques.at(opaque->index).isGenerator()) continue;
-      own = true;
-      add(trace.opaques[opaque->index].toGenerator());
-    }
-    for (size_t i = 0; i < node.results.size() && !own; ++i) {
-      add(default_generator(device_of(trace.graph.type(node.results[i]).device)));
-    }
-  }
-  return found;
 }
 
 Guards guards_over(std::span<const StateSlot> states, std::span<const at::Tensor> results, const Modes& modes) {
@@ -141,7 +108,7 @@ Course::Course(Trace recorded, std::string result_structure, std::shared_ptr<Opt
       structure(std::move(result_structure)),
       inputs(inputs_of(trace, arguments)),
       guards(arguments, modes, {}),
-      generators(generators_before_last_read(trace)) {
+      generators(generators_of(trace)) {
   guards.add_states(trace.states, results);
   guards.add_gradients(trace.gradients);
   guards.add_optimizers(optimizers);

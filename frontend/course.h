@@ -44,7 +44,7 @@ struct Course {
   std::vector<Guards> state_guards;        ///< by segment: of the state it uses
   std::vector<bool> uses_numbers;          ///< by segment: of optimizers
   std::optional<GraphBreak> shares_state;  ///< it writes, and an argument lies in the memory of state
-  std::vector<at::Generator> generators;   ///< drawn from before the last read
+  std::vector<at::Generator> generators;   ///< that it draws from
   std::atomic<int64_t> calls{1};           ///< that read what it read, recordings included
 
   /// True when the program may do something else by now: state is gone or was replaced.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "frontend/convert.h"
+#include "frontend/generator_states.h"
 
 namespace sinter::frontend {
 
@@ -57,15 +58,19 @@ bool Entry::replay(const detail::Flat& arguments, detail::Replay& replay) {
   const FrameLease frame(frames_, *work.host);
   const c10::OptionalDeviceGuard device(device_to_set(*work.plan));
   if (!frame->bind_arguments(inputs.tensors, work.trace.states, work.trace.contents)) return false;
+  GeneratorStates generators(work.generators);
   try {
     work.executable->run(*frame);
   } catch (const InternalError& error) {
     if (frame->writing()) throw HalfWritten(error);
+    generators.rewind();
     throw;
   } catch (const std::exception&) {
-    // Nothing was written yet: eager throws the same, with the writes it makes before.
-    if (!work.plan->written.empty() && !frame->writing()) return false;
-    throw;
+    // Nothing was written yet: eager throws the same, with what it writes and draws before.
+    const bool has_effects = !work.plan->written.empty() || !work.generators.empty();
+    if (!has_effects || frame->writing()) throw;
+    generators.rewind();
+    return false;
   }
   note_writes(*work.plan, inputs.tensors, work.trace.states);
   work.outputs.collect(*frame, inputs, work.trace.states, replay);

@@ -27,6 +27,7 @@ struct Replayable {
   std::string structure;  ///< of the result
   bool random = false;    ///< draws from a generator, so two runs differ
   std::shared_ptr<const OptimizerLink> optimizers;
+  std::vector<at::Generator> generators;  ///< that the plan draws from
 };
 
 /// Calls of an entry. Entries of one program for several sizes share one.
@@ -71,8 +72,8 @@ class Entry {
   void change_record(const std::function<void(EntryReport&)>& change);
 
   /// Runs the plan. False when the call must run eagerly after all: state has died meanwhile, or an operator threw
-  /// before anything was written. Throws InternalError when the plan no longer fits and nothing was written,
-  /// HalfWritten when inputs or state were.
+  /// before anything was written; generators then stand where they stood. So they do when it throws InternalError: the
+  /// plan no longer fits and nothing was written. Throws HalfWritten when inputs or state were.
   [[nodiscard]] bool replay(const detail::Flat& arguments, detail::Replay& replay);
 
   /// For whoever builds the entry, before it is shared; the runtime keeps adding to the record under the mutex.

@@ -3,30 +3,29 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
-#include <mutex>
-#include <utility>
+#include <cstdint>
 #include <vector>
+
+#include "frontend/capture.h"
 
 namespace sinter::frontend {
 
-/// Where generators stand, so that they can be put back there.
+/// The generators that the recorded calls draw from: those they were given, else those of their results' devices.
+[[nodiscard]] std::vector<at::Generator> generators_of(const Trace& trace);
+
+/// Where generators stand, so that a call which begins again draws the same numbers.
 class GeneratorStates {
  public:
-  explicit GeneratorStates(const std::vector<at::Generator>& generators) {
-    for (at::Generator generator : generators) {
-      const std::lock_guard lock(generator.mutex());
-      saved_.emplace_back(generator, generator.get_state());
-    }
-  }
-  void rewind() {
-    for (auto& [generator, state] : saved_) {
-      const std::lock_guard lock(generator.mutex());
-      generator.set_state(state);
-    }
-  }
+  explicit GeneratorStates(const std::vector<at::Generator>& generators);
+  void rewind();
 
  private:
-  std::vector<std::pair<at::Generator, at::Tensor>> saved_;
+  struct Saved {
+    at::Generator generator;
+    at::Tensor state;     ///< of a generator of the CPU
+    uint64_t offset = 0;  ///< of one of CUDA
+  };
+  std::vector<Saved> saved_;
 };
 
 }  // namespace sinter::frontend

@@ -125,12 +125,41 @@ void a_library_writes_to_a_transposed_output_argument(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({4, 3}));
 }
 
+/// A GPU refuses such a probability by ending the process.
+void a_probability_that_is_refused_after_draws(Session& s) {
+  auto f = s.compile([&](const Tensor& x) {
+    x.mul_(2);
+    const Tensor chance = s.on_cuda() ? x.sigmoid() : x;
+    return at::bernoulli(chance);
+  });
+  for (const double last : {0.25, 0.5, 0.125, 0.25, 0.75, 0.5}) {
+    const Tensor x = at::full({8}, 0.25, s.options());
+    x[6].fill_(last);
+    f(x);
+  }
+}
+
+void a_probability_that_is_refused_after_a_read(Session& s) {
+  auto f = s.compile([&](const Tensor& x) {
+    x.mul_(2);
+    const Tensor chance = s.on_cuda() ? x.sigmoid() : x;
+    return (x[0] > 1).item<bool>() ? x + 1 : at::bernoulli(chance);
+  });
+  for (const double last : {0.25, 0.5, 0.125, 0.25, 0.75, 0.5}) {
+    const Tensor x = at::full({8}, 0.25, s.options());
+    x[6].fill_(last);
+    f(x);
+  }
+}
+
 const Program programs[] = {
     {"two_views_of_state_of_the_same_type", two_views_of_state_of_the_same_type, replays()},
     {"two_views_of_an_input_of_the_same_type", two_views_of_an_input_of_the_same_type, replays()},
     {"a_library_writes_to_what_a_wider_product_was_written_to", a_library_writes_to_what_a_wider_product_was_written_to,
      replays()},
     {"a_library_writes_to_a_transposed_output_argument", a_library_writes_to_a_transposed_output_argument, replays()},
+    {"a_probability_that_is_refused_after_draws", a_probability_that_is_refused_after_draws, replays()},
+    {"a_probability_that_is_refused_after_a_read", a_probability_that_is_refused_after_a_read, replays()},
     {"one_view_of_an_input_twice", one_view_of_an_input_twice, replays()},
     {"a_result_and_a_view_of_it_of_the_same_type", a_result_and_a_view_of_it_of_the_same_type, replays()},
     {"equal_results_that_share_no_memory", equal_results_that_share_no_memory, replays()},
