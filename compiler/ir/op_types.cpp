@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "compiler/ir/reference.h"
 
@@ -114,6 +115,16 @@ std::optional<PromotionArg> promotion_arg(const Graph& graph, const Arg& arg) {
   return std::nullopt;
 }
 
+namespace {
+
+/// ATen's kernels for the CPU that do not round numbers among half operands.
+bool takes_numbers_at_f32(OpId op) {
+  constexpr std::array<std::string_view, 3> names = {"mul", "div", "lerp"};
+  return std::find(names.begin(), names.end(), row(op).name) != names.end();
+}
+
+}  // namespace
+
 std::optional<OpDTypes> op_dtypes(const Graph& graph, OpId op, std::span<const Arg> args, DType default_dtype) {
   const OpRow& entry = row(op);
   std::vector<PromotionArg> operands;
@@ -123,8 +134,8 @@ std::optional<OpDTypes> op_dtypes(const Graph& graph, OpId op, std::span<const A
   auto dtypes = op_dtypes(entry.rule, operands, default_dtype);
   if (!dtypes || !is_half(dtypes->operands)) return dtypes;
   const bool with_remainder = entry.rule == TypeRule::same && entry.domain == Domain::nonzero_second;
-  const bool compares = entry.rule == TypeRule::compare && graph.device.kind == Device::Kind::cpu;
-  dtypes->round_numbers = with_remainder || compares;
+  const bool on_cpu = graph.device.kind == Device::Kind::cpu;
+  dtypes->round_numbers = with_remainder || (on_cpu && !takes_numbers_at_f32(op));
   return dtypes;
 }
 

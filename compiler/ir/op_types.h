@@ -31,8 +31,8 @@ struct PromotionArg {
 struct OpDTypes {
   DType operands = DType::f32;  ///< what the operands are promoted to; may be half
   DType result = DType::f32;
-  /// Numbers among half operands are rounded to half first: on the CPU ATen compares that way, and everywhere it
-  /// divides with a remainder that way. Elsewhere it takes them at f32.
+  /// Numbers among half operands are rounded to half first: on the CPU ATen does so but where it multiplies, divides or
+  /// weighs with them, and everywhere where it divides with a remainder. Elsewhere it takes them at f32.
   bool round_numbers = false;
   [[nodiscard]] DType computation() const { return computation_dtype(operands); }
 };

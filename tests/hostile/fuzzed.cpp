@@ -152,12 +152,20 @@ void a_probability_that_is_refused_after_a_read(Session& s) {
   }
 }
 
+void a_number_added_to_halves(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    return std::vector<Tensor>{at::floor(x + 0.37), at::floor(at::sub(x, -0.37)), at::floor(x * -1 - 0.37)};
+  });
+  for (int call = 0; call < 4; ++call) f(at::full({3}, -0.37, s.options(at::kHalf)));
+}
+
 const Program programs[] = {
     {"two_views_of_state_of_the_same_type", two_views_of_state_of_the_same_type, replays()},
     {"two_views_of_an_input_of_the_same_type", two_views_of_an_input_of_the_same_type, replays()},
     {"a_library_writes_to_what_a_wider_product_was_written_to", a_library_writes_to_what_a_wider_product_was_written_to,
      replays()},
     {"a_library_writes_to_a_transposed_output_argument", a_library_writes_to_a_transposed_output_argument, replays()},
+    {"a_number_added_to_halves", a_number_added_to_halves, replays()},
     {"a_probability_that_is_refused_after_draws", a_probability_that_is_refused_after_draws, replays()},
     {"a_probability_that_is_refused_after_a_read", a_probability_that_is_refused_after_a_read, replays()},
     {"one_view_of_an_input_twice", one_view_of_an_input_twice, replays()},

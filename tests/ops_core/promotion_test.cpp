@@ -126,15 +126,18 @@ TEST(Promotion, only_the_operands_of_a_call_count) {
   EXPECT_EQ(op_dtypes(graph, op_named("clamp"), bounds)->operands, f16);
 }
 
-TEST(Promotion, numbers_beside_halves_are_rounded_by_comparisons_on_the_cpu_and_by_remainders) {
+TEST(Promotion, numbers_beside_halves_are_rounded_by_remainders_and_on_the_cpu_unless_multiplied_or_divided_by) {
   Graph graph;
   const std::vector<Arg> args = {value(graph.add1(Input{0}, {}, contiguous(f16, {4}, {}))), Arg{0.1}};
   EXPECT_TRUE(op_dtypes(graph, op_named("eq"), args)->round_numbers);
+  EXPECT_TRUE(op_dtypes(graph, op_named("aten_add"), args)->round_numbers);
+  EXPECT_TRUE(op_dtypes(graph, op_named("atan2"), args)->round_numbers);
   EXPECT_TRUE(op_dtypes(graph, op_named("remainder"), args)->round_numbers);
   EXPECT_FALSE(op_dtypes(graph, op_named("mul"), args)->round_numbers);
   EXPECT_FALSE(op_dtypes(graph, op_named("div"), args)->round_numbers);
   graph.device = {Device::Kind::cuda, 0};
   EXPECT_FALSE(op_dtypes(graph, op_named("eq"), args)->round_numbers);
+  EXPECT_FALSE(op_dtypes(graph, op_named("aten_add"), args)->round_numbers);
   EXPECT_TRUE(op_dtypes(graph, op_named("remainder"), args)->round_numbers);
 }
 
