@@ -184,13 +184,11 @@ void run(const Instruction& instruction, World& world, double scale, Values& val
   if (instruction.row->kind == Kind::branch) return run_branch(instruction, world, scale, values);
   std::vector<Tensor> operands;
   for (const Name name : instruction.operands) operands.push_back(values.at(name));
-  if (instruction.row->kind == Kind::module) {
-    values[instruction.result] = world.modules[instruction.module].forward(operands[0]);
-    return;
-  }
   auto numbers = instruction.numbers;
   std::replace(numbers.begin(), numbers.end(), kScale, scale);
-  values[instruction.result] = instruction.row->run(operands, numbers);
+  Tensor result = instruction.row->run(operands, numbers);
+  if (instruction.row->kind == Kind::module) result = world.modules[instruction.module].forward(result);
+  values[instruction.result] = result;
 }
 
 void run(const Program& program, Session& session, const Drawing& drawing) {

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 
 #include "execute.h"
 
@@ -52,6 +53,11 @@ bool overlaps_itself(const Tensor& tensor) {
     if (tensor.size(dim) > 1 && tensor.stride(dim) == 0) return true;
   }
   return false;
+}
+
+/// Whether a row keeps an index within the first tensor.
+bool is_bounded_index(const Row& row) {
+  return row.on == On::cuda && std::string_view(row.pattern).find('k') != std::string_view::npos;
 }
 
 /// Whether the first tensor lies in the memory of another.
@@ -104,7 +110,9 @@ bool comparable(const Tensor& tensor) {
 
 class Generator {
  public:
-  Generator(uint64_t seed, at::Device device) : dice_(seed), session_(device, /*compiled=*/false) {
+  /// Tries instructions out on the CPU, whatever the program is for: there, one that is refused throws.
+  Generator(uint64_t seed, at::Device device)
+      : dice_(seed), session_(at::kCPU, /*compiled=*/false), on_(device.is_cuda() ? On::cuda : On::cpu) {
     program_.seed = seed;
   }
 
@@ -255,7 +263,7 @@ class Generator {
   bool add_row(Block& block, Kind kind) {
     std::vector<const Row*> rows_of_kind;
     for (const Row& row : rows()) {
-      if (row.kind == kind) rows_of_kind.push_back(&row);
+      if (row.kind == kind && (row.on == On::any || row.on == on_)) rows_of_kind.push_back(&row);
     }
     Instruction made;
     made.row = dice_.among(rows_of_kind);
@@ -271,7 +279,24 @@ class Generator {
       operands.push_back(values_.at(*name));
     }
     if (made.row->pattern[0] == 'o' && shares_memory(operands)) return false;
+    if (is_bounded_index(*made.row) && !surely_has_elements(made.operands.front())) return false;
     return try_out(block, std::move(made));
+  }
+
+  /// Whether a value has elements in every call: only then can an index be kept in its range.
+  bool surely_has_elements(Name name) const { return values_.at(name).numel() > 0 && sized_by_data_.count(name) == 0; }
+
+  /// Whether the sizes of what an instruction gives may depend on the data of the call.
+  bool is_sized_by_data(const Instruction& instruction) const {
+    return instruction.row->kind == Kind::read || instruction.row->kind == Kind::branch ||
+           std::any_of(instruction.operands.begin(), instruction.operands.end(),
+                       [&](Name name) { return sized_by_data_.count(name) != 0; });
+  }
+
+  void append(Block& block, Instruction made) {
+    if (is_sized_by_data(made)) sized_by_data_.insert(made.result);
+    names_.push_back(made.result);
+    block.body.push_back(std::move(made));
   }
 
   /// Runs an instruction and adds it where it works. What an instruction that is refused has written stays written:
@@ -291,8 +316,7 @@ class Generator {
       values_.erase(made.result);
       return false;
     }
-    names_.push_back(made.result);
-    block.body.push_back(std::move(made));
+    append(block, std::move(made));
     return true;
   }
 
@@ -325,10 +349,11 @@ class Generator {
   bool add_module(Block& block) {
     const Name input = recent();
     Instruction made;
-    made.row = &module_row();
     made.operands = {input};
     const auto spec = module_for(values_.at(input));
     if (!spec || program_.modules.size() >= 3) return false;
+    const bool bounded = spec->kind == ModuleKind::embedding && on_ == On::cuda;
+    made.row = bounded ? &bounded_module_row() : &module_row();
     made.module = static_cast<int>(program_.modules.size());
     auto module = make_module(*spec);
     session_.fill(module.ptr());
@@ -364,8 +389,7 @@ class Generator {
     }
     made.result = next_name();
     values_[made.result] = results[0];
-    names_.push_back(made.result);
-    block.body.push_back(std::move(made));
+    append(block, std::move(made));
     return true;
   }
 
@@ -409,10 +433,12 @@ class Generator {
 
   Dice dice_;
   hostile::Session session_;
+  On on_;
   Program program_;
   World world_;
   Values values_;
   std::vector<Name> names_;  ///< that instructions may use, in the order in which they were made
+  std::set<Name> sized_by_data_;
   Name last_name_ = 0;
   bool reads_ = false;    ///< on the host
   bool draws_ = false;    ///< random numbers

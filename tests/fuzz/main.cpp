@@ -1,4 +1,5 @@
 // sinter_fuzz: runs random programs eager and compiled, in several processes, and reports what differs.
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -8,6 +9,8 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
+#include <list>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
@@ -29,95 +32,123 @@ struct Settings {
   bool shrinks = true;
 };
 
-/// What the processes tell each other: the seed that each of them is at.
-struct Progress {
-  volatile uint64_t seed[256];
+/// A program that ended its process.
+struct Crash {
+  uint64_t seed = 0;
+  std::string how;
 };
+
+at::Device device_of(const Settings& settings) {
+  const at::Device device(settings.device);
+  return device.is_cuda() && !device.has_index() ? at::Device(at::kCUDA, 0) : device;
+}
+
+/// Throws where an assertion has failed on a GPU: nothing runs there from then on, eager nor compiled.
+void require_alive(at::Device device) {
+  if (device.is_cuda()) (void)at::ones({1}, device).item<float>();
+}
 
 /// Every jobs-th seed from `from` on.
 Summary run_share(const Settings& settings, uint64_t from, volatile uint64_t& at_seed) {
   at::set_num_threads(1);
+  const at::Device device = device_of(settings);
   Summary summary;
   const uint64_t end = settings.seed + static_cast<uint64_t>(settings.programs);
   for (uint64_t seed = from; seed < end; seed += static_cast<uint64_t>(settings.jobs)) {
     at_seed = seed;
-    run_seed(seed, at::Device(settings.device), summary, settings.shrinks);
+    run_seed(seed, device, summary, settings.shrinks);
+    require_alive(device);
   }
   return summary;
 }
 
-pid_t start(const Settings& settings, uint64_t from, volatile uint64_t& at_seed, const std::string& file) {
-  const pid_t child = fork();
-  if (child != 0) return child;
-  std::ofstream(file) << run_share(settings, from, at_seed).json();
-  std::cout.flush();
-  _exit(0);
+Summary print_crash(const Settings& settings, const Crash& crash) {
+  Summary summary;
+  const auto program = to_cpp(sinter::test::fuzz::generate(crash.seed, device_of(settings)));
+  summary.failures.push_back({crash.seed, crash.how, program});
+  return summary;
 }
 
-/// One share, in a process of its own; where a program crashes it, another goes on with the next.
+/// One share, in a process of its own; where a program crashes it, another one prints the program, and a third goes on
+/// with the next. The process that starts them calls nothing of LibTorch, which could initialise CUDA: its children
+/// could not use the device then.
 class Worker {
  public:
-  Worker(const Settings& settings, int index, volatile uint64_t& at_seed, std::string folder)
-      : settings_(settings), index_(index), at_seed_(at_seed), folder_(std::move(folder)) {
-    go(settings.seed + static_cast<uint64_t>(index));
+  Worker(const Settings& settings, int index, volatile uint64_t& at_seed, const std::string& folder)
+      : settings_(settings),
+        at_seed_(at_seed),
+        file_(folder + "/" + std::to_string(index) + ".json"),
+        from_(settings.seed + static_cast<uint64_t>(index)) {
+    start();
   }
 
   [[nodiscard]] pid_t child() const { return child_; }
   /// True when the share is done.
   bool ended(int status, Summary& summary) {
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-      std::stringstream text;
-      text << std::ifstream(file_).rdbuf();
-      unlink(file_.c_str());
-      summary.add(Summary::from_json(text.str()));
-      return true;
+    const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (well) summary.add(result());
+    if (well && !crash_) return true;
+    if (crash_) {
+      if (!well) summary.failures.push_back({crash_->seed, crash_->how + "; it cannot be printed", ""});
+      crash_.reset();
+    } else {
+      const auto how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : "an exception";
+      crash_ = {at_seed_, "ended by " + how + "; what its process found before is not counted"};
+      from_ = crash_->seed + static_cast<uint64_t>(settings_.jobs);
     }
-    const uint64_t seed = at_seed_;
-    const auto how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : "an exception";
-    const auto program = sinter::test::fuzz::to_cpp(sinter::test::fuzz::generate(seed, at::kCPU));
-    summary.failures.push_back({seed, "ended by " + how + "; what its process found before is not counted", program});
-    if (seed + static_cast<uint64_t>(settings_.jobs) >= settings_.seed + static_cast<uint64_t>(settings_.programs))
-      return true;
-    go(seed + static_cast<uint64_t>(settings_.jobs));
+    if (!crash_ && from_ >= settings_.seed + static_cast<uint64_t>(settings_.programs)) return true;
+    start();
     return false;
   }
 
  private:
-  void go(uint64_t from) {
-    file_ = folder_ + "/" + std::to_string(index_) + ".json";
-    child_ = start(settings_, from, at_seed_, file_);
+  [[nodiscard]] Summary result() const {
+    std::stringstream text;
+    text << std::ifstream(file_).rdbuf();
+    unlink(file_.c_str());
+    return Summary::from_json(text.str());
+  }
+
+  void start() {
+    if (!crash_) at_seed_ = from_;
+    child_ = fork();
+    if (child_ != 0) return;
+    try {
+      std::ofstream(file_) << (crash_ ? print_crash(settings_, *crash_) : run_share(settings_, from_, at_seed_)).json();
+    } catch (const std::exception& error) {
+      std::cerr << "seed " << at_seed_ << ": " << error.what() << std::endl;
+      _exit(1);
+    }
+    std::cout.flush();
+    _exit(0);
   }
 
   const Settings& settings_;
-  int index_;
-  volatile uint64_t& at_seed_;
-  std::string folder_;
+  volatile uint64_t& at_seed_;  ///< where the process is
   std::string file_;
+  uint64_t from_ = 0;
+  std::optional<Crash> crash_;  ///< to be printed
   pid_t child_ = 0;
 };
 
 Summary run_all(const Settings& settings) {
-  auto* progress = static_cast<Progress*>(
-      mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  const auto jobs = static_cast<size_t>(settings.jobs);
+  auto* seeds = static_cast<volatile uint64_t*>(
+      mmap(nullptr, sizeof(uint64_t) * jobs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (seeds == MAP_FAILED) throw std::runtime_error("no memory that processes share");
   std::string folder = "/tmp/sinter-fuzz-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder under /tmp can be made");
   Summary summary;
   summary.device = settings.device;
   summary.first_seed = settings.seed;
   const auto start = std::chrono::steady_clock::now();
-  std::vector<Worker> workers;
-  for (int i = 0; i < settings.jobs; ++i) workers.emplace_back(settings, i, progress->seed[i], folder);
+  std::list<Worker> workers;
+  for (int i = 0; i < settings.jobs; ++i) workers.emplace_back(settings, i, seeds[i], folder);
   while (!workers.empty()) {
     int status = 0;
     const pid_t child = waitpid(-1, &status, 0);
     const auto worker = std::find_if(workers.begin(), workers.end(), [&](const auto& w) { return w.child() == child; });
-    if (worker != workers.end() && worker->ended(status, summary)) {
-      std::vector<Worker> rest;
-      for (auto& other : workers) {
-        if (other.child() != child) rest.push_back(other);
-      }
-      workers.swap(rest);
-    }
+    if (worker != workers.end() && worker->ended(status, summary)) workers.erase(worker);
   }
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   rmdir(folder.c_str());
@@ -139,8 +170,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (settings.print) {
     for (int64_t i = 0; i < settings.programs; ++i) {
-      std::cout << to_cpp(
-          sinter::test::fuzz::generate(settings.seed + static_cast<uint64_t>(i), at::Device(settings.device)));
+      std::cout << to_cpp(sinter::test::fuzz::generate(settings.seed + static_cast<uint64_t>(i), device_of(settings)));
     }
     return 0;
   }

@@ -152,8 +152,7 @@ class Printer {
     if (instruction.row->kind == Kind::branch) return print_branch(instruction);
     const auto& result = name(instruction.result);
     if (instruction.row->kind == Kind::module) {
-      return line(
-          fmt::format("Tensor {} = m{}->forward({});", result, instruction.module, name(instruction.operands[0])));
+      return line(fmt::format("Tensor {} = m{}->forward({});", result, instruction.module, expression(instruction)));
     }
     line(fmt::format("Tensor {} = {};", result, expression(instruction)));
   }

@@ -134,10 +134,14 @@ const Row all_rows[] = {
     {Kind::library, "f", EXPRESSION(at::tril(t[0]))},
     {Kind::library, "fd", EXPRESSION(std::get<0>(at::sort(t[0], n[0])))},
     {Kind::library, "fd", EXPRESSION(std::get<0>(at::topk(t[0], 2, n[0])))},
-    {Kind::library, "fk", EXPRESSION(at::embedding(t[0], t[1]))},
-    {Kind::library, "xkd", EXPRESSION(at::index_select(t[0], n[0], t[1]))},
-    {Kind::library, "xk", EXPRESSION(at::index(t[0], {t[1]}))},
-    {Kind::library, "fkd", EXPRESSION(at::gather(t[0], n[0], t[1]))},
+    {Kind::library, "fk", EXPRESSION(at::embedding(t[0], t[1])), On::cpu},
+    {Kind::library, "fk", EXPRESSION(at::embedding(t[0], at::remainder(t[1], t[0].size(0)))), On::cuda},
+    {Kind::library, "xkd", EXPRESSION(at::index_select(t[0], n[0], t[1])), On::cpu},
+    {Kind::library, "xkd", EXPRESSION(at::index_select(t[0], n[0], at::remainder(t[1], t[0].size(n[0])))), On::cuda},
+    {Kind::library, "xk", EXPRESSION(at::index(t[0], {t[1]})), On::cpu},
+    {Kind::library, "xk", EXPRESSION(at::index(t[0], {at::remainder(t[1], t[0].size(0))})), On::cuda},
+    {Kind::library, "fkd", EXPRESSION(at::gather(t[0], n[0], t[1])), On::cpu},
+    {Kind::library, "fkd", EXPRESSION(at::gather(t[0], n[0], at::remainder(t[1], t[0].size(n[0])))), On::cuda},
     {Kind::library, "x", EXPRESSION(at::constant_pad_nd(t[0], {1, 2}, 0.5))},
     {Kind::library, "x", EXPRESSION(t[0].repeat({2, 1}))},
     {Kind::library, "x", EXPRESSION(t[0].clone())},
@@ -161,10 +165,15 @@ const Row all_rows[] = {
     {Kind::write, "wfdil", EXPRESSION(t[0].narrow(n[0], n[1], n[2]).copy_(t[1]))},
     {Kind::write, "wdd", EXPRESSION(t[0].transpose(n[0], n[1]).cumsum_(n[0]))},
     {Kind::write, "wbr", EXPRESSION(t[0].masked_fill_(t[1], n[0]))},
-    {Kind::write, "wkf", EXPRESSION(t[0].index_put_({t[1]}, t[2]))},
-    {Kind::write, "wkf", EXPRESSION(t[0].index_put_({t[1]}, t[2], true))},
-    {Kind::write, "wkfd", EXPRESSION(t[0].index_add_(n[0], t[1], t[2]))},
-    {Kind::write, "wkd", EXPRESSION(t[0].index_fill_(n[0], t[1], 0.5))},
+    {Kind::write, "wkf", EXPRESSION(t[0].index_put_({t[1]}, t[2])), On::cpu},
+    // Where an index stands twice, which of two numbers is written last is open on a GPU: there is one.
+    {Kind::write, "wkf", EXPRESSION(t[0].index_put_({at::remainder(t[1], t[0].size(0))}, at::amax(t[2]))), On::cuda},
+    {Kind::write, "wkf", EXPRESSION(t[0].index_put_({t[1]}, t[2], true)), On::cpu},
+    {Kind::write, "wkf", EXPRESSION(t[0].index_put_({at::remainder(t[1], t[0].size(0))}, t[2], true)), On::cuda},
+    {Kind::write, "wkfd", EXPRESSION(t[0].index_add_(n[0], t[1], t[2])), On::cpu},
+    {Kind::write, "wkfd", EXPRESSION(t[0].index_add_(n[0], at::remainder(t[1], t[0].size(n[0])), t[2])), On::cuda},
+    {Kind::write, "wkd", EXPRESSION(t[0].index_fill_(n[0], t[1], 0.5)), On::cpu},
+    {Kind::write, "wkd", EXPRESSION(t[0].index_fill_(n[0], at::remainder(t[1], t[0].size(n[0])), 0.5)), On::cuda},
     {Kind::write, "wSS", EXPRESSION(at::add_out(t[0], t[1], t[2]))},
     {Kind::write, "wSS", EXPRESSION(at::mul_out(t[0], t[1], t[2]))},
     {Kind::write, "wS", EXPRESSION(at::sin_out(t[0], t[1]))},
@@ -177,15 +186,14 @@ const Row all_rows[] = {
     {Kind::random, "f", EXPRESSION(at::rand_like(t[0]))},
     {Kind::random, "f", EXPRESSION(at::randn_like(t[0]) * 0.5)},
     {Kind::random, "f", EXPRESSION(at::dropout(t[0], 0.5, true))},
-    {Kind::random, "f", EXPRESSION(at::bernoulli(at::sigmoid(t[0])))},
+    {Kind::random, "f", EXPRESSION(at::bernoulli(at::sigmoid(t[0]))), On::cpu},
+    {Kind::random, "f", EXPRESSION(at::bernoulli(at::nan_to_num(at::sigmoid(t[0])))), On::cuda},
 
     {Kind::read, "f", EXPRESSION(t[0] * at::mean(t[0]).item<double>())},
     {Kind::read, "fr", EXPRESSION(at::masked_select(t[0], t[0] > n[0]))},
     {Kind::read, "fr", EXPRESSION(at::nonzero(t[0] > n[0]))},
     {Kind::read, "ff", EXPRESSION(at::equal(t[0], t[1]) ? t[0] + 1 : t[0] - 1)},
 };
-
-#undef EXPRESSION
 
 Tensor not_an_expression(Tensors, Numbers) { return {}; }
 
@@ -194,7 +202,12 @@ Tensor not_an_expression(Tensors, Numbers) { return {}; }
 std::span<const Row> rows() { return all_rows; }
 
 const Row& module_row() {
-  static const Row row{Kind::module, "x", "", not_an_expression};
+  static const Row row{Kind::module, "x", EXPRESSION(t[0])};
+  return row;
+}
+
+const Row& bounded_module_row() {
+  static const Row row{Kind::module, "k", EXPRESSION(at::remainder(t[0], 5)), On::cuda};
   return row;
 }
 
@@ -202,5 +215,7 @@ const Row& branch_row() {
   static const Row row{Kind::branch, "fr", "", not_an_expression};
   return row;
 }
+
+#undef EXPRESSION
 
 }  // namespace sinter::test::fuzz

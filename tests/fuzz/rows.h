@@ -10,6 +10,10 @@ namespace sinter::test::fuzz {
 
 enum class Kind { pointwise, cast, reduction, view, library, write, random, read, module, branch };
 
+/// Where an operator is drawn. A GPU refuses an index or a probability out of range by ending the process, so that
+/// there another row stands in the place of one that takes them as they come.
+enum class On { any, cpu, cuda };
+
 /// An operator. `text` is the C++ expression that `run` evaluates, with t[0], t[1], ... for its tensors and n[0], ...
 /// for its numbers.
 struct Row {
@@ -21,12 +25,18 @@ struct Row {
   const char* pattern;
   const char* text;
   at::Tensor (*run)(std::span<at::Tensor> t, std::span<const double> n);
+  On on = On::any;
 };
 
+/// Those for the CPU and those for CUDA stand in one order.
 [[nodiscard]] std::span<const Row> rows();
 
-/// The row for calls of modules, and that for branches on a value: run by the interpreter itself.
+/// Rows for calls of modules: they give what the module is called with. The second one keeps indices within an
+/// embedding.
 [[nodiscard]] const Row& module_row();
+[[nodiscard]] const Row& bounded_module_row();
+
+/// The row for branches on a value: run by the interpreter itself.
 [[nodiscard]] const Row& branch_row();
 
 /// True for letters of patterns that stand for tensors.
