@@ -13,6 +13,9 @@
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
+#include <string>
+
+#include "widened.h"
 
 namespace sinter::test::fuzz {
 namespace {
@@ -43,6 +46,22 @@ Tensor argument(Source source, const std::vector<Tensor>& earlier, const Call& c
   return base;
 }
 
+/// The floating dtype that a row converts to, where it names one and does nothing else.
+std::optional<at::ScalarType> dtype_of_cast(const Row& row) {
+  const std::string_view text = row.text;
+  for (const auto dtype : {at::kHalf, at::kBFloat16, at::kFloat, at::kDouble}) {
+    if (text == "t[0].to(at::k" + std::string(c10::toString(dtype)) + ")") return dtype;
+  }
+  return std::nullopt;
+}
+
+/// Modules compute in their own dtype.
+Tensor forward(World& world, int module, const Tensor& input) {
+  auto& callee = world.modules[module];
+  if (!world.wide || !input.is_floating_point()) return callee.forward(input);
+  return callee.forward(input.to(at::kFloat)).to(at::kDouble);
+}
+
 void run(const Block& block, World& world, double scale, Values& values) {
   for (const auto& instruction : block.body) run(instruction, world, scale, values);
 }
@@ -57,7 +76,12 @@ void run_branch(const Instruction& instruction, World& world, double scale, Valu
 std::vector<Tensor> call(const Program& program, World& world, const std::vector<Tensor>& inputs, double scale) {
   Values values = world.state;
   for (size_t i = 0; i < inputs.size(); ++i) values[program.inputs[i].name] = inputs[i];
+  Widened widened;
+  if (world.wide) {
+    for (auto& [name, value] : values) value = widened.of(value);
+  }
   run(program.body, world, scale, values);
+  widened.put_back();
   std::vector<Tensor> outputs;
   for (const Name name : program.outputs) outputs.push_back(values.at(name));
   if (world.optimizer == nullptr) return outputs;
@@ -74,12 +98,12 @@ void replace_weight(torch::nn::AnyModule& module, Session& session) {
   }
 }
 
-void happen(Event event, const Program& program, World& world, Session& session) {
+void happen(Event event, const Program& program, World& world, Session& session, const Drawing& drawing) {
   const c10::NoGradGuard no_grad;
   for (const auto& source : program.state) {
     Tensor& state = world.state.at(source.name);
     if (event == Event::update_state && state.is_floating_point()) state.mul_(0.5).add_(0.25);
-    if (event == Event::replace_state) state = draw(source, 0, session);
+    if (event == Event::replace_state) push(state = draw(source, 0, session), drawing);
   }
   for (auto& module : world.modules) {
     if (event == Event::train) module.ptr()->train();
@@ -186,14 +210,16 @@ void run(const Instruction& instruction, World& world, double scale, Values& val
   for (const Name name : instruction.operands) operands.push_back(values.at(name));
   auto numbers = instruction.numbers;
   std::replace(numbers.begin(), numbers.end(), kScale, scale);
-  Tensor result = instruction.row->run(operands, numbers);
-  if (instruction.row->kind == Kind::module) result = world.modules[instruction.module].forward(result);
+  const auto cast = world.wide ? dtype_of_cast(*instruction.row) : std::nullopt;
+  Tensor result = cast ? operands[0].to(wider(*cast)) : instruction.row->run(operands, numbers);
+  if (instruction.row->kind == Kind::module) result = forward(world, instruction.module, result);
   values[instruction.result] = result;
 }
 
 void run(const Program& program, Session& session, const Drawing& drawing) {
   const at::AutoGradMode grad(program.mode == Mode::grad || program.mode == Mode::step);
   World world;
+  world.wide = drawing.wide;
   make_world(program, world, session, drawing);
   Options options{.numerics = drawing.numerics, .name = "fuzz"};
   for (size_t i = 0; i < world.modules.size(); ++i) {
@@ -203,7 +229,7 @@ void run(const Program& program, Session& session, const Drawing& drawing) {
       [&](const std::vector<Tensor>& inputs, double scale) { return call(program, world, inputs, scale); }, options);
   std::vector<Tensor> inputs;
   for (const Call& next : program.calls) {
-    happen(next.before, program, world, session);
+    happen(next.before, program, world, session, drawing);
     if (inputs.empty() || !program.keeps_inputs) {
       inputs.clear();
       for (const auto& source : program.inputs) {

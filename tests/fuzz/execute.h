@@ -20,6 +20,7 @@ struct World {
   std::map<Name, at::Tensor> state;
   std::vector<torch::nn::AnyModule> modules;
   std::shared_ptr<torch::optim::Optimizer> optimizer;
+  bool wide = false;  ///< as in Drawing
 };
 
 /// How a program is run: the data it is given, and what a compiled one may leave out.
@@ -27,6 +28,9 @@ struct Drawing {
   double apart = 0;   ///< arguments and state are multiplied by numbers that lie this far from one
   uint64_t seed = 0;  ///< of those
   Numerics numerics = Numerics::fast;
+  /// The operators of a call compute in the next wider floating dtype, which results come in too; arguments and state
+  /// are rounded when it ends. So does a kernel that keeps in registers what eager stores.
+  bool wide = false;
 };
 
 using Values = std::map<Name, at::Tensor>;

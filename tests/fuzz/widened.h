@@ -1,0 +1,26 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+
+namespace sinter::test::fuzz {
+
+/// The floating dtype with more digits than this one, where there is one; else the dtype itself.
+[[nodiscard]] at::ScalarType wider(at::ScalarType dtype);
+
+/// Floating tensors in the next wider dtype. What shares memory does so there too.
+class Widened {
+ public:
+  [[nodiscard]] at::Tensor of(const at::Tensor& tensor);
+  /// Writes what was written there, rounded.
+  void put_back() const;
+
+ private:
+  struct Memory {
+    at::Tensor narrow, wide;  ///< all elements of a storage
+  };
+  std::map<const c10::StorageImpl*, Memory> memories_;
+};
+
+}  // namespace sinter::test::fuzz
