@@ -151,11 +151,9 @@ void Builder::remember(const Trace& trace) {
     };
     if (!slot.input && std::none_of(leaves_.begin(), leaves_.end(), is_it)) leaves_.push_back(slot.leaf);
   }
-  for (const c10::IValue& opaque : trace.opaques) {
-    if (!opaque.isGenerator()) continue;
-    const at::Generator generator = opaque.toGenerator();
+  for (at::Generator& generator : generators_of(trace)) {
     const bool known = std::find(generators_.begin(), generators_.end(), generator) != generators_.end();
-    if (!known) generators_.push_back(generator);
+    if (!known) generators_.push_back(std::move(generator));
   }
 }
 

@@ -42,7 +42,8 @@ std::vector<at::Generator> generators_of(const Trace& trace) {
     const auto* call = node.as<ir::Call>();
     if (call == nullptr || !call->random || add_given(found, node, trace)) continue;
     for (const ir::ValueId result : node.results) {
-      add(found, default_generator(device_of(trace.graph.type(result).device)));
+      const ir::Type& type = trace.graph.type(result);
+      if (type.numel() > 0) add(found, default_generator(device_of(type.device)));
     }
   }
   return found;

@@ -7,38 +7,13 @@
 #include <cstring>
 #include <mutex>
 
-#include "frontend/convert.h"
+#include "frontend/generator_states.h"
 
 namespace sinter::frontend {
 namespace {
 
 bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return a.nbytes() == b.nbytes() && std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
-}
-
-/// True when the program drew from the default generator of a device.
-bool draws_on(const ir::Graph& graph, const ir::Device& device) {
-  return std::any_of(graph.order().begin(), graph.order().end(), [&](ir::NodeId id) {
-    const ir::Node& node = graph.node(id);
-    const auto* call = node.as<ir::Call>();
-    const auto lies_there = [&](ir::ValueId value) {
-      const ir::Type& type = graph.type(value);
-      return type.device == device && type.numel() > 0;
-    };
-    if (call == nullptr || !call->random) return false;
-    const bool own_generator = std::any_of(node.args.begin(), node.args.end(), [](const ir::Arg& arg) {
-      return std::holds_alternative<ir::Opaque>(arg.data);
-    });
-    return !own_generator && std::any_of(node.results.begin(), node.results.end(), lies_there);
-  });
-}
-
-bool draws_from(const Trace& trace, const at::Generator& generator) {
-  const bool handed_on = std::any_of(trace.opaques.begin(), trace.opaques.end(), [&generator](const auto& opaque) {
-    return opaque.isGenerator() && opaque.toGenerator() == generator;
-  });
-  const bool is_default = generator == at::globalContext().defaultGenerator(generator.device());
-  return handed_on || (is_default && draws_on(trace.graph, device_of(generator.device())));
 }
 
 std::vector<at::Generator> default_generators() {
@@ -64,9 +39,11 @@ WatchedGenerators::Watched WatchedGenerators::look_at(at::Generator generator) {
 
 /// One that was given the seed it had stands, after the same draws, where the call before had left it.
 std::optional<GraphBreak> WatchedGenerators::seeded_by(const Trace& trace) const {
-  const bool seeded = std::any_of(generators_.begin(), generators_.end(), [&trace](const Watched& before) {
+  const std::vector<at::Generator> drawn = generators_of(trace);
+  const bool seeded = std::any_of(generators_.begin(), generators_.end(), [&drawn](const Watched& before) {
     const Watched now = look_at(before.generator);
-    return now.seed != before.seed || (same_bytes(now.state, before.state) && draws_from(trace, before.generator));
+    const bool draws = std::find(drawn.begin(), drawn.end(), before.generator) != drawn.end();
+    return now.seed != before.seed || (draws && same_bytes(now.state, before.state));
   });
   if (!seeded) return std::nullopt;
   return GraphBreak{BreakCode::unsupported_op,
