@@ -118,7 +118,9 @@ OpFacts look_up(const c10::OperatorHandle& op) {
   if (!schema.overload_name().empty()) facts.name += "." + schema.overload_name();
   for (uint32_t i = 0; i < schema.arguments().size(); ++i) {
     if (writes(schema.arguments()[i])) facts.mutates.push_back(i);
-    if (schema.arguments()[i].name() == "dropout_p") facts.dropout = i;
+    const std::string& name = schema.arguments()[i].name();
+    if (name == "dropout_p" || name == "dropout") facts.dropout = i;
+    if (name == "train" || name == "training") facts.train = i;
   }
   if (!facts.mutates.empty()) facts.functional = functional_form(schema);
   const bool takes_tensor = std::any_of(schema.arguments().begin(), schema.arguments().end(),
@@ -148,9 +150,13 @@ const OpFacts& OpFactsCache::of(const c10::OperatorHandle& op) {
 }
 
 bool draws(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
-  if (!facts.random || !facts.dropout) return facts.random;
-  const c10::IValue& probability = arguments[*facts.dropout];
-  return !probability.isDouble() || probability.toDouble() != 0;
+  const auto holds_at = [&arguments](std::optional<uint32_t> position, const auto& test) {
+    return position && test(arguments[*position]);
+  };
+  const bool keeps_all =
+      holds_at(facts.dropout, [](const c10::IValue& p) { return p.isDouble() && p.toDouble() == 0; }) ||
+      holds_at(facts.train, [](const c10::IValue& train) { return train.isBool() && !train.toBool(); });
+  return facts.random && !keeps_all;
 }
 
 std::vector<uint32_t> unsaid_writes(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {

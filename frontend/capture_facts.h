@@ -18,6 +18,7 @@ struct OpFacts {
   bool composite = false;           ///< has a kernel that calls other operators
   bool random = false;              ///< draws from a generator
   std::optional<uint32_t> dropout;  ///< position of the probability at zero of which a random one draws nothing
+  std::optional<uint32_t> train;    ///< position of the flag without which a random one draws nothing
   bool impure = false;              ///< has effects the schema does not tell
   bool view_in_place = false;       ///< changes sizes and strides of its argument, not its data (t_, squeeze_)
   bool reads_host = false;          ///< brings data of a tensor to the host
@@ -37,7 +38,8 @@ class OpFactsCache {
   std::unordered_map<const c10::FunctionSchema*, OpFacts> facts_;
 };
 
-/// True when this very call draws from a generator: attention without dropout does not.
+/// True when this very call draws from a generator: attention without dropout and recurrent layers of cuDNN outside
+/// training do not.
 [[nodiscard]] bool draws(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
 
 /// Arguments that a call writes although its schema does not say so: running statistics of batch norm in training.

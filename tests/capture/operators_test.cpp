@@ -197,6 +197,14 @@ TEST(Facts, attention_is_random_with_dropout_only) {
   EXPECT_TRUE(shows(attention(0.5), " random"));
 }
 
+TEST(Facts, dropout_is_random_in_training_only) {
+  const auto dropout = [](bool train) {
+    return trace_of([train](const at::Tensor& x) { return std::get<0>(at::native_dropout(x, 0.5, train)); }, matrix());
+  };
+  EXPECT_FALSE(shows(dropout(false), " random"));
+  EXPECT_TRUE(shows(dropout(true), " random"));
+}
+
 TEST(Facts, a_generator_is_kept_beside_the_graph) {
   auto generator = at::detail::createCPUGenerator(7);
   const Trace trace = trace_of([&](const at::Tensor& x) { return x + torch::rand({6}, generator); }, matrix());
