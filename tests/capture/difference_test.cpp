@@ -77,9 +77,10 @@ TEST(Difference, sees_more_operators_and_other_results) {
 }
 
 TEST(Difference, sees_another_tensor_object_over_the_same_memory) {
-  const auto run = [] {
-    return trace_of([] {
-      const at::Tensor y = small().sin();
+  const at::Tensor x = small();
+  const auto run = [&x] {
+    return trace_of([&x] {
+      const at::Tensor y = x.sin();
       return std::vector{y, y};
     });
   };
