@@ -121,6 +121,8 @@ struct OpRow {
   TypeRule rule;
   std::variant<Native, Decomposition> lowering;
   Domain domain;
+  /// ATen's kernel for the CPU takes a number among half operands at f32; most round it to the half first.
+  bool wide_numbers = false;
 
   [[nodiscard]] constexpr bool is_native() const { return std::holds_alternative<Native>(lowering); }
   [[nodiscard]] constexpr const Native& native() const { return std::get<Native>(lowering); }

@@ -84,4 +84,10 @@ consteval OpRow derived(std::string_view name, AtenNames aten, uint8_t arity, Ty
   return {name, aten, arity, rule, Decomposition{expression}, domain};
 }
 
+/// A row whose ATen kernel for the CPU takes a number among half operands at f32.
+consteval OpRow with_wide_numbers(OpRow row) {
+  row.wide_numbers = true;
+  return row;
+}
+
 }  // namespace sinter::ir::table

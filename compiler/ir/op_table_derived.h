@@ -19,8 +19,9 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("rsqrt", {"aten::rsqrt"}, 1, float_like, "1 / sqrt({0})", positive),
     derived("addcmul", {"aten::addcmul"}, 3, same, "boolean: refuse; {0} + {3} * {1} * {2}", all_reals),
     derived("addcdiv", {"aten::addcdiv"}, 3, floating, "{0} + {3} * {1} / {2}", positive),
-    derived("lerp", {"aten::lerp"}, 3, floating,
-            "where(abs({2}) < 0.5, {0} + {2} * ({1} - {0}), {1} - ({1} - {0}) * (1 - {2}))", all_reals),
+    with_wide_numbers(derived("lerp", {"aten::lerp"}, 3, floating,
+                              "where(abs({2}) < 0.5, {0} + {2} * ({1} - {0}), {1} - ({1} - {0}) * (1 - {2}))",
+                              all_reals)),
     derived("deg2rad", {"aten::deg2rad"}, 1, float_like, "{0} * 0.017453292519943295", all_reals),
     derived("rad2deg", {"aten::rad2deg"}, 1, float_like, "{0} * 57.29577951308232", all_reals),
 

@@ -115,16 +115,6 @@ std::optional<PromotionArg> promotion_arg(const Graph& graph, const Arg& arg) {
   return std::nullopt;
 }
 
-namespace {
-
-/// ATen's kernels for the CPU that do not round numbers among half operands.
-bool takes_numbers_at_f32(OpId op) {
-  constexpr std::array<std::string_view, 3> names = {"mul", "div", "lerp"};
-  return std::find(names.begin(), names.end(), row(op).name) != names.end();
-}
-
-}  // namespace
-
 std::optional<OpDTypes> op_dtypes(const Graph& graph, OpId op, std::span<const Arg> args, DType default_dtype) {
   const OpRow& entry = row(op);
   std::vector<PromotionArg> operands;
@@ -135,7 +125,7 @@ std::optional<OpDTypes> op_dtypes(const Graph& graph, OpId op, std::span<const A
   if (!dtypes || !is_half(dtypes->operands)) return dtypes;
   const bool with_remainder = entry.rule == TypeRule::same && entry.domain == Domain::nonzero_second;
   const bool on_cpu = graph.device.kind == Device::Kind::cpu;
-  dtypes->round_numbers = with_remainder || (on_cpu && !takes_numbers_at_f32(op));
+  dtypes->round_numbers = with_remainder || (on_cpu && !entry.wide_numbers);
   return dtypes;
 }
 
