@@ -153,7 +153,7 @@ void Builder::remember(const Trace& trace) {
   }
   for (at::Generator& generator : generators_of(trace)) {
     const bool known = std::find(generators_.begin(), generators_.end(), generator) != generators_.end();
-    if (!known) generators_.push_back(std::move(generator));
+    if (!known && !is_default(generator)) generators_.push_back(std::move(generator));
   }
 }
 

@@ -77,7 +77,7 @@ class Builder {
   std::string function_;
   std::string failed_at_;
   std::vector<WeakTensor> leaves_;         ///< closed-over tensors that earlier recordings took gradients of
-  std::vector<at::Generator> generators_;  ///< that earlier recordings drew from
+  std::vector<at::Generator> generators_;  ///< of the program's own that earlier recordings drew from
 };
 
 }  // namespace sinter::frontend

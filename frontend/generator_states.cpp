@@ -35,6 +35,8 @@ bool add_given(std::vector<at::Generator>& known, const ir::Node& node, const Tr
 
 }  // namespace
 
+bool is_default(const at::Generator& generator) { return generator == default_generator(generator.device()); }
+
 std::vector<at::Generator> generators_of(const Trace& trace) {
   std::vector<at::Generator> found;
   for (const ir::NodeId id : trace.graph.order()) {
@@ -49,28 +51,40 @@ std::vector<at::Generator> generators_of(const Trace& trace) {
   return found;
 }
 
-// A generator of CUDA tells its whole state only while its stream is not being recorded, its offset always.
 GeneratorStates::GeneratorStates(const std::vector<at::Generator>& generators) {
-  for (at::Generator generator : generators) {
-    const std::lock_guard lock(generator.mutex());
-    Saved saved{.generator = generator, .state = {}, .offset = 0};
-    if (generator.device().is_cuda()) {
-      saved.offset = generator.get<at::CUDAGeneratorImpl>()->philox_offset_per_thread();
-    } else {
-      saved.state = generator.get_state();
-    }
-    saved_.push_back(std::move(saved));
+  for (const at::Generator& generator : generators) saved_.push_back(save(generator));
+}
+
+// A generator of CUDA tells its whole state only while its stream is not being recorded, its offset always. One of the
+// CPU would make a tensor of it.
+GeneratorStates::Saved GeneratorStates::save(at::Generator generator) {
+  const std::lock_guard lock(generator.mutex());
+  c10::GeneratorImpl* impl = generator.unsafeGetGeneratorImpl();
+  if (auto* cpu = dynamic_cast<at::CPUGeneratorImpl*>(impl)) {
+    return {std::move(generator),
+            CpuState{cpu->engine(), cpu->next_float_normal_sample(), cpu->next_double_normal_sample()}};
   }
+  if (auto* cuda = dynamic_cast<at::CUDAGeneratorImpl*>(impl)) {
+    return {std::move(generator), CudaOffset{cuda->philox_offset_per_thread()}};
+  }
+  return {generator, generator.get_state()};
 }
 
 void GeneratorStates::rewind() {
-  for (auto& [generator, state, offset] : saved_) {
-    const std::lock_guard lock(generator.mutex());
-    if (state.defined()) {
-      generator.set_state(state);
-    } else {
-      generator.get<at::CUDAGeneratorImpl>()->set_philox_offset_per_thread(offset);
-    }
+  for (Saved& saved : saved_) rewind(saved);
+}
+
+void GeneratorStates::rewind(Saved& saved) {
+  const std::lock_guard lock(saved.generator.mutex());
+  if (const auto* state = std::get_if<CpuState>(&saved.state)) {
+    auto& cpu = *saved.generator.get<at::CPUGeneratorImpl>();
+    cpu.set_engine(state->engine);
+    cpu.set_next_float_normal_sample(state->next_float);
+    cpu.set_next_double_normal_sample(state->next_double);
+  } else if (const auto* offset = std::get_if<CudaOffset>(&saved.state)) {
+    saved.generator.get<at::CUDAGeneratorImpl>()->set_philox_offset_per_thread(*offset);
+  } else {
+    saved.generator.set_state(std::get<WholeState>(saved.state));
   }
 }
 

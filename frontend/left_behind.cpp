@@ -39,6 +39,7 @@ WatchedGenerators::Watched WatchedGenerators::look_at(at::Generator generator) {
 
 /// One that was given the seed it had stands, after the same draws, where the call before had left it.
 std::optional<GraphBreak> WatchedGenerators::seeded_by(const Trace& trace) const {
+  if (generators_.empty()) return std::nullopt;
   const std::vector<at::Generator> drawn = generators_of(trace);
   const bool seeded = std::any_of(generators_.begin(), generators_.end(), [&drawn](const Watched& before) {
     const Watched now = look_at(before.generator);
