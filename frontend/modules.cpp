@@ -1,5 +1,6 @@
 #include "frontend/modules.h"
 
+#include <torch/nn/cloneable.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -7,8 +8,34 @@
 #include "compiler/support/planted.h"
 #include "frontend/tensor_memory.h"
 
+/// Module tells its train flag through a virtual function only; its friends may look at it.
+template <>
+class torch::nn::Cloneable<sinter::frontend::TrainFlags> {
+ public:
+  static const bool* train_flag(const torch::nn::Module& module) { return &module.is_training_; }
+};
+
 namespace sinter::frontend {
 namespace {
+
+/// True when `is_training` gives the member of Module, so that no class has put a function of its own in its place. The
+/// function that a virtual call would reach is told by an extension of GCC ("bound member functions").
+bool tells_its_member(const torch::nn::Module& module) {
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#pragma GCC diagnostic ignored "-Wpmf-conversions"
+  using IsTraining = bool (*)(const torch::nn::Module*);
+  const auto function_of = [](const torch::nn::Module& m) {
+    return (IsTraining)(m.*(&torch::nn::Module::is_training));
+  };
+#pragma GCC diagnostic pop
+  static const torch::nn::Module plain;
+  return function_of(module) == function_of(plain);
+#else
+  return false;
+#endif
+}
 
 std::string join(const std::string& prefix, const std::string& name) {
   if (prefix.empty() || name.empty()) return prefix + name;
@@ -49,7 +76,8 @@ TrainFlags::TrainFlags(const std::vector<NamedModule>& modules) {
   for (const auto& [name, root] : modules) {
     for (const auto& item : root->named_modules()) {
       const auto& module = item.value();
-      flags_.push_back({module, module.get(), module->is_training()});
+      const bool* member = tells_its_member(*module) ? torch::nn::Cloneable<TrainFlags>::train_flag(*module) : nullptr;
+      flags_.push_back({module, member, module->is_training()});
       names_.push_back(join(name, item.key()));
     }
   }
@@ -57,9 +85,15 @@ TrainFlags::TrainFlags(const std::vector<NamedModule>& modules) {
 
 bool TrainFlags::hold() const {
   if (planted(Bug::train_flags_not_guarded)) return true;
-  return std::all_of(flags_.begin(), flags_.end(), [](const Flag& flag) {
-    return !flag.module.expired() && flag.address->is_training() == flag.training;
+  return std::ranges::all_of(flags_, [](const Flag& flag) {
+    if (flag.module.expired()) return false;
+    return flag.member != nullptr ? *flag.member == flag.training : flag.holds_as_told();
   });
+}
+
+bool TrainFlags::Flag::holds_as_told() const {
+  const auto locked = module.lock();
+  return locked != nullptr && locked->is_training() == training;
 }
 
 bool TrainFlags::lost() const {

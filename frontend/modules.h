@@ -39,8 +39,10 @@ class TrainFlags {
   /// What a check reads; names lie elsewhere.
   struct Flag {
     std::weak_ptr<torch::nn::Module> module;
-    torch::nn::Module* address;  ///< valid while `module` has not expired
+    const bool* member;  ///< valid while `module` has not expired; null where only `is_training` tells
     bool training;
+
+    [[nodiscard]] bool holds_as_told() const;
   };
   std::vector<Flag> flags_;
   std::vector<std::string> names_;  ///< by flag

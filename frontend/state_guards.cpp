@@ -1,5 +1,7 @@
 #include "frontend/state_guards.h"
 
+#include <torch/csrc/autograd/variable.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -14,22 +16,8 @@ const c10::TensorImpl& impl(const at::Tensor& tensor) { return *tensor.unsafeGet
 
 const void* pointer_to(const c10::TensorImpl& tensor) { return reinterpret_cast<const void*>(address_of(tensor)); }
 
-/// Address of a storage's first byte, also of one that is copied on its next write.
-uintptr_t base_of(const c10::StorageImpl& storage) {
-  return reinterpret_cast<uintptr_t>(const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks().get());
-}
-
 uint32_t count_of(const c10::TensorImpl& tensor) {
   return c10::raw::intrusive_ptr::use_count(const_cast<c10::TensorImpl*>(&tensor));
-}
-
-/// How many tensors ahead of its check one is fetched: its object spans three lines, scattered over the heap.
-constexpr size_t kAhead = 8;
-
-void prefetch(const c10::TensorImpl* tensor) {
-  constexpr size_t line = 64;
-  const auto* bytes = reinterpret_cast<const char*>(tensor);
-  for (size_t at = 0; at < sizeof(c10::TensorImpl); at += line) __builtin_prefetch(bytes + at);
 }
 
 /// References to a state tensor that stay when the results of the recorded call are gone.
@@ -50,94 +38,101 @@ uint32_t lasting_references(const at::Tensor& state, std::span<const at::Tensor>
   return static_cast<uint32_t>(std::max<int64_t>(references, 1));
 }
 
-/// Equal at all places below `rank`; `there` is as long.
-template <size_t rank>
-bool equal(const std::array<uint32_t, 4>& here, const int64_t* there) {
-  for (size_t i = 0; i < rank; ++i) {
-    if (static_cast<int64_t>(here[i]) != there[i]) return false;
-  }
-  return true;
+/// Address of a storage's first byte, also of one that is copied on its next write.
+const void* first_byte(const c10::StorageImpl& storage) {
+  return const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks().get();
 }
 
-bool fits_words(c10::IntArrayRef numbers) {
-  return std::all_of(numbers.begin(), numbers.end(), [](int64_t number) {
-    return number >= 0 && number <= static_cast<int64_t>(std::numeric_limits<uint32_t>::max());
-  });
+/// How many tensors ahead of its check one is fetched: its object spans three lines, scattered over the heap.
+constexpr size_t kAhead = 4;
+
+void prefetch(const c10::TensorImpl& tensor) {
+  const auto* bytes = reinterpret_cast<const char*>(&tensor);
+  constexpr size_t counts = 8, line = 64;
+  for (size_t at = counts; at < sizeof(c10::TensorImpl); at += line) __builtin_prefetch(bytes + at);
 }
 
 }  // namespace
 
 void StateGuards::add(std::span<const StateSlot> slots, std::span<const at::Tensor> results) {
+  KnownWords known;
   for (const auto& slot : slots) {
     const auto strong = lock(slot.tensor);
     if (!strong.defined()) continue;
     const auto& tensor = impl(strong);
     states_.push_back({slot.name, slot.tensor, lasting_references(strong, results), pointer_to(tensor),
                        tensor.requires_grad(), LayoutGuard(tensor), slot.read_by_host});
-    const auto& state = states_.back();
-    if (fits_record(state)) {
-      records_[state.layout.sizes.size()].push_back(record_of(state));
-    } else {
-      others_.push_back(static_cast<uint32_t>(states_.size() - 1));
-    }
+    add_record(states_.size() - 1, known);
   }
+  std::ranges::sort(records_, {}, &Record::tensor);
 }
 
 bool StateGuards::fits_record(const State& state) {
   const auto& tensor = *state.tensor._unsafe_get_target();
-  const bool own_sizes = !tensor.has_symbolic_sizes_strides() && tensor.sizes().data() == tensor.sizes_default().data();
-  return own_sizes && state.address != nullptr && !state.read_by_host.defined() &&
-         state.layout.sizes.size() <= max_rank && state.references <= std::numeric_limits<uint16_t>::max() &&
-         fits_words(state.layout.sizes) && fits_words(state.layout.strides);
+  const auto* autograd = static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
+  if (autograd != TensorWords::autograd_meta(tensor)) return false;
+  // A view requires gradients when its base does, a tensor with a history when that has one.
+  const bool is_leaf = autograd == nullptr || !(autograd->is_view_ || autograd->grad_fn_);
+  return is_leaf && TensorWords::describe(tensor) && !state.read_by_host.defined() &&
+         state.references <= std::numeric_limits<uint16_t>::max();
 }
 
-StateGuards::Record StateGuards::record_of(const State& state) {
-  Record record{.tensor = state.tensor._unsafe_get_target(),
-                .address = reinterpret_cast<uintptr_t>(state.address),
-                .keys = state.layout.keys,
-                .references = static_cast<uint16_t>(state.references),
-                .dtype = c10::scalarTypeToTypeMeta(state.layout.dtype),
-                .device = state.layout.device,
-                .itemsize = static_cast<uint8_t>(c10::elementSize(state.layout.dtype)),
-                .requires_grad = state.requires_grad,
-                .sizes = {},
-                .strides = {}};
-  std::copy(state.layout.sizes.begin(), state.layout.sizes.end(), record.sizes.begin());
-  std::copy(state.layout.strides.begin(), state.layout.strides.end(), record.strides.begin());
-  return record;
+void StateGuards::add_record(size_t index, KnownWords& known) {
+  const State& state = states_[index];
+  constexpr size_t most_words = std::numeric_limits<uint16_t>::max();
+  if (!fits_record(state) || words_.size() == most_words) return others_.push_back(index);
+  const auto& tensor = *state.tensor._unsafe_get_target();
+  const auto [words, is_new] = known.emplace(TensorWords::of(tensor), words_.size());
+  if (is_new) words_.push_back({words->first});
+  records_.push_back({.tensor = &tensor,
+                      .base = first_byte(*storage_of(tensor)),
+                      .autograd = static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta()),
+                      .references = static_cast<uint16_t>(state.references),
+                      .words = static_cast<uint16_t>(words->second),
+                      .state = static_cast<uint32_t>(index),
+                      .requires_grad = state.requires_grad});
 }
 
 /// Of the tensor nothing but its count may be read before it is known to live, and its storage only when its keys say
-/// that it has one. What LibTorch reads through virtual functions where subclasses want it so comes last: the compiler
-/// keeps nothing in registers across such a call.
-template <size_t rank, bool differentiates>
-bool StateGuards::hold(std::span<const Record> records) {
-  for (size_t i = 0; i < records.size(); ++i) {
-    if (i + kAhead < records.size()) prefetch(records[i + kAhead].tensor);
-    const Record& record = records[i];
-    const auto& now = *record.tensor;
-    if (count_of(now) < record.references || now.key_set().raw_repr() != record.keys) return false;
-    const auto& storage = *now.unsafe_storage().unsafeGetStorageImpl();
-    const auto offset = static_cast<uintptr_t>(now.storage_offset_default()) * record.itemsize;
-    if (base_of(storage) + offset != record.address || now.dtype() != record.dtype) return false;
-    if (now.sizes_default().size() != rank || !equal<rank>(record.sizes, now.sizes_default().data())) return false;
-    if (!equal<rank>(record.strides, now.strides_default().data()) && !planted(Bug::strides_not_guarded)) return false;
-    if (now.device() != record.device) return false;
-    if (differentiates && now.requires_grad() != record.requires_grad) return false;
-  }
-  return true;
+/// that it has one.
+template <bool differentiates, StateGuards::Equal equal>
+bool StateGuards::is_unchanged(const Record& record, const Words& words) {
+  const auto& now = *record.tensor;
+  if (count_of(now) < record.references || !equal(now, words.copy)) return false;
+  if (first_byte(*storage_of(now)) != record.base) return false;
+  if (!differentiates) return true;
+  const auto* autograd = record.autograd;
+  if (TensorWords::autograd_meta(now) != autograd) return false;
+  if (record.requires_grad) return autograd->requires_grad_;
+  return autograd == nullptr || !(autograd->requires_grad_ || autograd->grad_fn_);
 }
+
+template <bool differentiates, StateGuards::Equal equal>
+bool StateGuards::hold_all() const {
+  const Words* const words = words_.data();
+  const Record* const end = records_.data() + records_.size();
+  for (const Record* record = records_.data(); record != end; ++record) {
+    prefetch(*std::min(record + kAhead, end - 1)->tensor);
+    if (is_unchanged<differentiates, equal>(*record, words[record->words])) continue;
+    if (!states_[record->state].holds(differentiates)) return false;
+  }
+  return std::ranges::all_of(others_, [this](size_t index) { return states_[index].holds(differentiates); });
+}
+
+#ifdef __x86_64__
+bool StateGuards::hold_avx2(bool differentiates) const {
+  constexpr Equal equal = &TensorWords::equal_avx2;
+  return differentiates ? hold_all<true, equal>() : hold_all<false, equal>();
+}
+#endif
 
 bool StateGuards::hold(bool differentiates) const {
   if (planted(Bug::stale_weight)) return true;
-  const auto hold_ranks = [this]<bool gradients, size_t... ranks>(std::bool_constant<gradients>,
-                                                                  std::index_sequence<ranks...>) {
-    return (hold<ranks, gradients>(records_[ranks]) && ...);
-  };
-  constexpr std::make_index_sequence<max_rank + 1> ranks;
-  if (!(differentiates ? hold_ranks(std::true_type(), ranks) : hold_ranks(std::false_type(), ranks))) return false;
-  return std::all_of(others_.begin(), others_.end(),
-                     [&](uint32_t index) { return states_[index].holds(differentiates); });
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2") != 0) return hold_avx2(differentiates);
+#endif
+  constexpr Equal equal = &TensorWords::equal;
+  return differentiates ? hold_all<true, equal>() : hold_all<false, equal>();
 }
 
 bool StateGuards::lost() const {

@@ -2,8 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +12,11 @@
 #include "frontend/capture.h"
 #include "frontend/layout_guard.h"
 #include "frontend/tensor_memory.h"
+#include "frontend/tensor_words.h"
+
+namespace torch::autograd {
+struct AutogradMeta;
+}
 
 namespace sinter::frontend {
 
@@ -19,9 +24,10 @@ namespace sinter::frontend {
 /// alive and held by as many as then, lie in the same memory and have the same layout, and hold the same numbers where
 /// the host read them. Thread-safe once built.
 ///
-/// A call checks hundreds of them, so what a check compares lies in one cache line a tensor, in the order of checking.
-/// Names and whatever only messages need lie elsewhere. The tensors themselves are held weakly, which keeps the memory
-/// of each TensorImpl, so its count can be read without making it a strong reference.
+/// A call checks hundreds of them, and what that costs is how many lines of the cache it touches. So it compares each
+/// tensor's members as they lie in memory with a copy, and asks the tensor itself only where they differ. Names and
+/// whatever only messages need lie elsewhere. The tensors are held weakly, which keeps the memory of each TensorImpl,
+/// so its count can be read without making it a strong reference.
 class StateGuards {
  public:
   /// `results` are the tensors the program returned: references they hold do not count, as they go away with them.
@@ -58,30 +64,37 @@ class StateGuards {
     [[nodiscard]] bool holds_as_read(const c10::TensorImpl& now) const;
     void misses(bool differentiates, std::vector<GuardMiss>& out) const;
   };
-  static constexpr size_t max_rank = 4;  ///< of records: as much as a cache line has room for
-
-  /// All that the check of one ordinary tensor compares.
-  struct alignas(64) Record {
+  /// What the check of one ordinary tensor compares with.
+  struct Record {
     const c10::TensorImpl* tensor;  ///< its memory is kept by `states_`
-    uintptr_t address;              ///< of the first element; never 0
-    uint64_t keys;
+    const void* base;               ///< its storage's first byte
+    const torch::autograd::AutogradMeta* autograd;
     uint16_t references;
-    caffe2::TypeMeta dtype;
-    c10::Device device;
-    uint8_t itemsize;
-    bool requires_grad;
-    std::array<uint32_t, max_rank> sizes, strides;
+    uint16_t words;       ///< position in `words_`
+    uint32_t state : 31;  ///< position in `states_`
+    uint32_t requires_grad : 1;
   };
-  static_assert(sizeof(Record) == 64);
+  static_assert(sizeof(Record) == 32);
+  struct alignas(64) Words {
+    TensorWords::Copy copy;
+  };
+  using KnownWords = std::map<TensorWords::Copy, size_t>;  ///< positions in `words_`
 
   [[nodiscard]] static bool fits_record(const State& state);
-  [[nodiscard]] static Record record_of(const State& state);
-  template <size_t rank, bool differentiates>
-  [[nodiscard]] static bool hold(std::span<const Record> records);
+  void add_record(size_t index, KnownWords& known);
+  using Equal = bool (*)(const c10::TensorImpl& tensor, const TensorWords::Copy& copy);
+  template <bool differentiates, Equal equal>
+  [[nodiscard, gnu::always_inline]] static inline bool is_unchanged(const Record& record, const Words& words);
+  template <bool differentiates, Equal equal>
+  [[nodiscard, gnu::always_inline]] inline bool hold_all() const;
+#ifdef __x86_64__
+  [[nodiscard, gnu::target("avx2")]] bool hold_avx2(bool differentiates) const;
+#endif
 
   std::vector<State> states_;
-  std::array<std::vector<Record>, max_rank + 1> records_;  ///< by rank
-  std::vector<uint32_t> others_;                           ///< positions in `states_` that no record stands for
+  std::vector<Record> records_;  ///< by address of the tensor: neighbours share lines of the cache
+  std::vector<Words> words_;     ///< each once: most tensors of a module are like others
+  std::vector<size_t> others_;   ///< positions in `states_` that no record stands for
 };
 
 }  // namespace sinter::frontend

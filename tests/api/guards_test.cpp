@@ -125,6 +125,28 @@ TEST_F(Guards, the_train_flag_of_every_submodule_is_watched) {
   EXPECT_EQ(because(fast.report()).front(), "module conv");
 }
 
+/// Says itself whether it trains.
+struct Moody : torch::nn::Module {
+  bool trains = false;
+
+  [[nodiscard]] bool is_training() const noexcept override { return trains; }
+  Tensor forward(const Tensor& x) { return is_training() ? x * 2 : x + 1; }
+};
+
+TEST_F(Guards, a_module_that_says_itself_whether_it_trains_is_asked) {
+  const auto model = std::make_shared<Moody>();
+  auto fast = compile(model, {.verify = Verify::off});
+  const auto x = at::randn({4});
+  for (int call = 0; call < 3; ++call) ASSERT_TRUE(same(fast(x), x + 1));
+  ASSERT_GT(replays(fast.report()), 0);
+  model->trains = true;
+  ASSERT_TRUE(same(fast(x), x * 2));
+  EXPECT_EQ(because(fast.report()).front(), "module");
+  model->train();  // what Module keeps does not count
+  for (int call = 0; call < 3; ++call) ASSERT_TRUE(same(fast(x), x * 2));
+  EXPECT_EQ(fast.report().entries.size(), 2);
+}
+
 TEST_F(Guards, two_inputs_that_start_to_share_memory_are_another_case) {
   auto fast = compile([](const at::Tensor& a, const at::Tensor& b) { return a + b; });
   const auto a = at::randn({8});

@@ -160,6 +160,48 @@ TEST_F(MoreStateGuards, a_scalar_and_an_empty_tensor_are_watched) {
   }
 }
 
+TEST_F(MoreStateGuards, a_tensor_that_is_what_it_was_again_replays) {
+  auto weight = at::randn({4, 4});
+  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, {.verify = Verify::off});
+  const auto x = at::randn({1});
+  for (int call = 0; call < 3; ++call) ASSERT_TRUE(same(fast(x), x * weight));
+  const auto before = replays(fast.report());
+  weight.unsqueeze_(2).squeeze_(2);  // leaves what it wrote behind the sizes that it has
+  ASSERT_TRUE(same(fast(x), x * weight));
+  EXPECT_EQ(replays(fast.report()), before + 1);
+  weight.t_();
+  ASSERT_TRUE(same(fast(x), x * weight));
+  EXPECT_EQ(missed(fast.report()).front(), "state closure.0: stride[0]");
+}
+
+TEST_F(MoreStateGuards, a_gradient_that_nobody_asked_for_does_not_matter_in_grad_mode) {
+  auto weight = at::randn({4});
+  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, {.verify = Verify::off});
+  const auto x = at::randn({4});
+  const at::AutoGradMode grad(true);
+  for (int call = 0; call < 3; ++call) ASSERT_FALSE(fast(x).requires_grad());
+  const auto before = replays(fast.report());
+  weight.mutable_grad() = at::ones({4});  // makes what LibTorch keeps for autograd
+  ASSERT_TRUE(same(fast(x), x * weight));
+  EXPECT_EQ(replays(fast.report()), before + 1);
+  weight.requires_grad_();
+  EXPECT_TRUE(fast(x).requires_grad());
+}
+
+TEST_F(MoreStateGuards, a_tensor_that_gets_a_history_is_noticed_in_grad_mode) {
+  auto weight = at::randn({4});
+  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, {.verify = Verify::off});
+  const auto x = at::randn({4});
+  const auto other = at::randn({4}).requires_grad_();
+  const at::AutoGradMode grad(true);
+  weight.mutable_grad();
+  for (int call = 0; call < 3; ++call) ASSERT_FALSE(fast(x).requires_grad());
+  weight.mul_(other);
+  const auto y = fast(x);
+  EXPECT_TRUE(y.requires_grad());
+  EXPECT_TRUE(same(y, x * weight));
+}
+
 TEST_F(MoreStateGuards, one_of_many_that_changes_is_named) {
   std::vector<Tensor> weights;
   for (int64_t i = 0; i < 40; ++i)
