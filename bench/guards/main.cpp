@@ -11,6 +11,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -33,6 +34,7 @@ using sinter::frontend::Modes;
 constexpr int kSamples = 101;
 constexpr double kSampleNanoseconds = 2e5;  // long enough for the clock, too short to lose the core often
 constexpr int kLayers = 200;                // a weight and a bias each
+constexpr std::array kMoreLayers{500, 1000};
 constexpr size_t kEvictingBytes = size_t{96} << 20;
 
 double now() {
@@ -137,12 +139,12 @@ class Checked {
 
 /// Layers whose parameters lie scattered over the heap, as in a program that has run for a while: made in random order,
 /// with other allocations between them.
-torch::nn::Sequential scattered_layers(const at::Device& device) {
+torch::nn::Sequential scattered_layers(int count, const at::Device& device) {
   std::mt19937 random(7);
-  std::vector<int> order(kLayers);
+  std::vector<int> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), random);
-  std::vector<torch::nn::Linear> made(kLayers, torch::nn::Linear(nullptr));
+  std::vector<torch::nn::Linear> made(order.size(), torch::nn::Linear(nullptr));
   std::vector<std::vector<char>> between;
   for (const int layer : order) {
     made[static_cast<size_t>(layer)] = torch::nn::Linear(8, 8);
@@ -195,18 +197,31 @@ ordered_json whole_calls(const at::Tensor& x, torch::nn::Sequential layers) {
   return out;
 }
 
+/// The time of a check, caches warm, by number of parameters.
+ordered_json by_count(const at::Tensor& x) {
+  ordered_json out;
+  for (const int count : kMoreLayers) {
+    const auto layers = scattered_layers(count, x.device());
+    const Checked many(x, {{"", layers.ptr()}});
+    out[std::to_string(2 * count)] = spread(warm_samples({{"many", std::cref(many)}}, nothing)[0]);
+  }
+  return out;
+}
+
 ordered_json measure(const at::Device& device) {
   const auto x = at::randn({4096}, at::TensorOptions(device));
-  const auto layers = scattered_layers(device);
+  const auto layers = scattered_layers(kLayers, device);
   ordered_json out{
       {"environment", sinter::bench::environment(device)}, {"parameters", 2 * kLayers}, {"samples", kSamples}};
   {
     const c10::NoGradGuard no_grad;
     out["modes"] = warm({{"read", [] { (void)Modes::current(); }}});
     out["inference"] = by_parameter(Checked(x, {}), Checked(x, {{"", layers.ptr()}}));
+    out["inference"]["by_parameters"] = by_count(x);
     out["calls"] = whole_calls(x, layers);
   }
   out["grad_mode"] = by_parameter(Checked(x, {}), Checked(x, {{"", layers.ptr()}}));
+  out["grad_mode"]["by_parameters"] = by_count(x);
   return out;
 }
 
