@@ -43,6 +43,15 @@ const void* first_byte(const c10::StorageImpl& storage) {
   return const_cast<c10::StorageImpl&>(storage)._mutable_data_ptr_no_checks().get();
 }
 
+using torch::autograd::AutogradMeta;
+
+const AutogradMeta* autograd_of(const c10::TensorImpl& tensor) {
+  return static_cast<const AutogradMeta*>(TensorWords::autograd_meta(tensor));
+}
+
+/// True where more than a flag of its own may make a tensor require gradients: a history, or the base of a view.
+bool asks_others(const AutogradMeta& autograd) { return autograd.is_view_ || autograd.grad_fn_ != nullptr; }
+
 /// How many tensors ahead of its check one is fetched: its object spans three lines, scattered over the heap.
 constexpr size_t kAhead = 4;
 
@@ -69,11 +78,9 @@ void StateGuards::add(std::span<const StateSlot> slots, std::span<const at::Tens
 
 bool StateGuards::fits_record(const State& state) {
   const auto& tensor = *state.tensor._unsafe_get_target();
-  const auto* autograd = static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
-  if (autograd != TensorWords::autograd_meta(tensor)) return false;
-  // A view requires gradients when its base does, a tensor with a history when that has one.
-  const bool is_leaf = autograd == nullptr || !(autograd->is_view_ || autograd->grad_fn_);
-  return is_leaf && TensorWords::describe(tensor) && !state.read_by_host.defined() &&
+  const auto* autograd = autograd_of(tensor);
+  if (autograd != tensor.autograd_meta() || (autograd != nullptr && asks_others(*autograd))) return false;
+  return TensorWords::describe(tensor) && !state.read_by_host.defined() &&
          state.references <= std::numeric_limits<uint16_t>::max();
 }
 
@@ -86,7 +93,6 @@ void StateGuards::add_record(size_t index, KnownWords& known) {
   if (is_new) words_.push_back({words->first});
   records_.push_back({.tensor = &tensor,
                       .base = first_byte(*storage_of(tensor)),
-                      .autograd = static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta()),
                       .references = static_cast<uint16_t>(state.references),
                       .words = static_cast<uint16_t>(words->second),
                       .state = static_cast<uint32_t>(index),
@@ -101,10 +107,9 @@ bool StateGuards::is_unchanged(const Record& record, const Words& words) {
   if (count_of(now) < record.references || !equal(now, words.copy)) return false;
   if (first_byte(*storage_of(now)) != record.base) return false;
   if (!differentiates) return true;
-  const auto* autograd = record.autograd;
-  if (TensorWords::autograd_meta(now) != autograd) return false;
-  if (record.requires_grad) return autograd->requires_grad_;
-  return autograd == nullptr || !(autograd->requires_grad_ || autograd->grad_fn_);
+  const auto* autograd = autograd_of(now);
+  if (record.requires_grad) return autograd != nullptr && autograd->requires_grad_;
+  return autograd == nullptr || !(autograd->requires_grad_ || asks_others(*autograd));
 }
 
 template <bool differentiates, StateGuards::Equal equal>

@@ -14,10 +14,6 @@
 #include "frontend/tensor_memory.h"
 #include "frontend/tensor_words.h"
 
-namespace torch::autograd {
-struct AutogradMeta;
-}
-
 namespace sinter::frontend {
 
 /// Guards on the tensors a program reads besides its arguments: parameters, buffers, what a closure holds. Each must be
@@ -68,13 +64,12 @@ class StateGuards {
   struct Record {
     const c10::TensorImpl* tensor;  ///< its memory is kept by `states_`
     const void* base;               ///< its storage's first byte
-    const torch::autograd::AutogradMeta* autograd;
     uint16_t references;
     uint16_t words;       ///< position in `words_`
     uint32_t state : 31;  ///< position in `states_`
     uint32_t requires_grad : 1;
   };
-  static_assert(sizeof(Record) == 32);
+  static_assert(sizeof(Record) == 24);
   struct alignas(64) Words {
     TensorWords::Copy copy;
   };
