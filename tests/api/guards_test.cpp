@@ -130,7 +130,7 @@ struct Moody : torch::nn::Module {
   bool trains = false;
 
   [[nodiscard]] bool is_training() const noexcept override { return trains; }
-  Tensor forward(const Tensor& x) { return is_training() ? x * 2 : x + 1; }
+  at::Tensor forward(const at::Tensor& x) { return is_training() ? x * 2 : x + 1; }
 };
 
 TEST_F(Guards, a_module_that_says_itself_whether_it_trains_is_asked) {
