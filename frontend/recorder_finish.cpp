@@ -190,8 +190,7 @@ void Recorder::finish_kept(std::span<const at::Tensor> outputs) {
 /// it finds.
 void Recorder::finish_kept_inputs(std::span<const at::Tensor> outputs) {
   // The graph behind a result with a history holds tensors in ways that cannot be counted.
-  const auto has_history = [](const at::Tensor& output) { return output.grad_fn() != nullptr; };
-  if (!recording_ || std::any_of(outputs.begin(), outputs.end(), has_history)) return;
+  if (!recording_ || std::ranges::any_of(outputs, has_history)) return;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const at::Tensor tensor = lock(inputs_[i].tensor);
     if (!tensor.defined() || !stays_held(tensor, inputs_[i].holders, inputs_[i].storage_holders, outputs)) continue;

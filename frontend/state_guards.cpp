@@ -23,9 +23,7 @@ uint32_t count_of(const c10::TensorImpl& tensor) {
 /// References to a state tensor that stay when the results of the recorded call are gone.
 uint32_t lasting_references(const at::Tensor& state, std::span<const at::Tensor> results) {
   // The graph behind a result with a history holds state in ways that cannot be counted.
-  const bool history =
-      std::any_of(results.begin(), results.end(), [](const at::Tensor& t) { return t.grad_fn() != nullptr; });
-  if (history) return 1;
+  if (std::ranges::any_of(results, has_history)) return 1;
   int64_t references = static_cast<int64_t>(state.use_count()) - 1;
   for (const auto& result : results) {
     // A result that is the state itself is held here and by the caller, a view of it holds its base once.

@@ -70,6 +70,21 @@ TEST_F(Breaks, grad_mode_without_anything_that_requires_gradients_compiles) {
   EXPECT_TRUE(unbroken(fast.report()));
 }
 
+/// LibTorch refuses to make anew the history of one of several views whose base was written.
+TEST_F(Breaks, a_result_whose_history_cannot_be_made_is_returned_as_eager_returns_it) {
+  const at::AutoGradMode grad(true);
+  const auto program = [](const at::Tensor& x) {
+    const auto y = x * 2;
+    const auto first = y.unbind(0)[0];
+    y.mul_(3);
+    return first;
+  };
+  const auto x = at::randn({2, 3}).requires_grad_();
+  ASSERT_THROW((void)program(x).grad_fn(), c10::Error);
+  auto fast = compile(program);
+  for (int call = 0; call < 4; ++call) EXPECT_TRUE(same(fast(x), program(x)));
+}
+
 TEST_F(Breaks, batch_norm_in_training_updates_its_statistics_once_a_call) {
   ConvBnRelu model;
   model->train();
