@@ -52,4 +52,9 @@ bool may_throw(std::string_view op, const ir::Device& device) {
   return mentions(base, checks_matrices) || (device.kind == ir::Device::Kind::cpu && mentions(base, checks_elements));
 }
 
+bool may_refuse(const ir::Graph& graph, const ir::Node& node) {
+  const auto* call = node.as<ir::Call>();
+  return call != nullptr && may_throw(call->op, graph.device);
+}
+
 }  // namespace sinter::passes

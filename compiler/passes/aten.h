@@ -22,6 +22,9 @@ namespace sinter::passes {
 /// types: on a GPU an index is checked by the device, which throws nothing.
 [[nodiscard]] bool may_throw(std::string_view op, const ir::Device& device);
 
+/// True for calls that may: eager throws then, whether anybody reads the result or not, so they run where they stand.
+[[nodiscard]] bool may_refuse(const ir::Graph& graph, const ir::Node& node);
+
 /// A value with other elements in a part of it: args are base, source, sizes, strides and offset of the part, which
 /// counts from the base's first element (ATen's own op counts from the start of the storage; it is never called).
 inline constexpr std::string_view scatter = "aten::as_strided_scatter";

@@ -11,12 +11,6 @@ namespace {
 
 using namespace ir;
 
-/// True for calls that refuse some data: eager throws then, whether anybody reads the result or not.
-bool may_refuse(const Graph& graph, const Node& node) {
-  const auto* call = node.as<Call>();
-  return call != nullptr && may_throw(call->op, graph.device);
-}
-
 int64_t drop_dead(Graph& graph) {
   std::vector<uint32_t> uses = use_counts(graph);
   std::vector<NodeId> kept;

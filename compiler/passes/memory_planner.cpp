@@ -103,7 +103,7 @@ void MemoryPlanner::collect_last_uses(const std::vector<NodeId>& nodes, bool onc
   last_throw_ = {};
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = graph_.node(nodes[i]);
-    if (const auto* call = node.as<Call>(); call != nullptr && may_throw(call->op, graph_.device)) {
+    if (may_refuse(graph_, node)) {
       last_throw_ = nodes[i];
       last_throw_at_ = i;
     }

@@ -63,9 +63,10 @@ bool MemoryPlanner::can_settle(ValueId value) const {
 }
 
 /// True when a call that may refuse its data comes later: eager would leave the version of that moment behind. A call
-/// that writes on a copy made for it leaves behind what it wrote, as in eager.
+/// that writes on a copy made for it leaves behind what it wrote, as in eager, where nothing else is written.
 bool MemoryPlanner::may_throw_after(ValueId value) const {
   if (!last_throw_.valid() || last_throw_at_ <= position_) return false;
+  if (writes_.size() > 1) return true;
   bool writes_it = false;
   for (const Arg& arg : graph_.node(last_throw_).args) {
     for_each_value(arg, [&](ValueId used) { writes_it = writes_it || used == value; });

@@ -212,6 +212,38 @@ TEST_P(Writes, an_operator_that_throws_leaves_what_eager_leaves) {
   EXPECT_TRUE(same(x, full(3, 23.0))) << x;
 }
 
+TEST_P(Writes, an_operator_that_writes_and_throws_leaves_what_was_written_before_it) {
+  if (GetParam().device != at::kCPU) GTEST_SKIP() << "on a GPU the device checks indices, and throws nothing";
+  const auto sum = full(3, 0);
+  const auto program = [sum](const at::Tensor& x, const at::Tensor& index) {
+    x.fill_(-1);
+    sum.index_add_(0, index, at::ones({1}));
+    return x * 2;
+  };
+  auto fast = compile(program, options());
+  const auto index = at::zeros({1}, at::kLong);
+  for (int call = 0; call < 3; ++call) fast(full(2, 5), index);
+  index.fill_(7);
+  const auto x = full(2, 5);
+  EXPECT_THROW(fast(x, index), c10::Error);
+  EXPECT_TRUE(same(x, full(2, -1.0))) << x;
+}
+
+TEST_P(Writes, an_operator_that_throws_after_a_host_read_does_so_whoever_needs_its_result) {
+  if (GetParam().device != at::kCPU) GTEST_SKIP() << "on a GPU the device checks indices, and throws nothing";
+  const auto program = [](const at::Tensor& x, const at::Tensor& index) {
+    if (at::sum(x).item<double>() < 0) return x * 3;
+    (void)at::index_select(x, 0, index);
+    return x * 2;
+  };
+  auto fast = compile(program, options());
+  const auto index = at::zeros({1}, at::kLong);
+  for (int call = 0; call < 4; ++call) fast(full(2, 5), index);
+  ASSERT_GT(replays(fast.report()), 0);
+  index.fill_(7);
+  EXPECT_THROW(fast(full(2, 5), index), c10::Error);
+}
+
 INSTANTIATE_TEST_SUITE_P(Where, Writes,
                          ::testing::Values(Where{"cpu", at::kCPU, Mode::Default},
                                            Where{"gpu", at::kCUDA, Mode::Default},
