@@ -20,7 +20,7 @@ namespace {
 
 /// True when `is_training` gives the member of Module, so that no class has put a function of its own in its place. The
 /// function that a virtual call would reach is told by an extension of GCC ("bound member functions").
-bool tells_its_member(const torch::nn::Module& module) {
+bool tells_its_member([[maybe_unused]] const torch::nn::Module& module) {
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
