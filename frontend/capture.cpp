@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "frontend/autocast_cache.h"
+#include "frontend/composites.h"
 #include "frontend/host_call.h"
 #include "frontend/left_behind.h"
 #include "frontend/recorder.h"
@@ -52,21 +53,26 @@ void record_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
     return run_below(op, below, stack);
   }
   if (recorder->opens(op, below)) return op.redispatchBoxed(below, stack);
-  std::optional<Recorder::Pending> pending;
-  guarded(*recorder, op,
-          [&] { pending = recorder->before(op, torch::jit::last(*stack, op.schema().arguments().size())); });
-  try {
-    run_below(op, below, stack);
-  } catch (...) {
-    if (pending) recorder->note_failure(*pending);
-    throw;
-  }
-  if (!pending) return;
-  guarded(*recorder, op,
-          [&] { recorder->after(std::move(*pending), torch::jit::last(*stack, op.schema().returns().size())); });
+  run_recorded(*recorder, op, below, stack);
 }
 
 }  // namespace
+
+void run_recorded(Recorder& recorder, const c10::OperatorHandle& op, c10::DispatchKeySet below,
+                  torch::jit::Stack* stack) {
+  std::optional<Recorder::Pending> pending;
+  guarded(recorder, op,
+          [&] { pending = recorder.before(op, torch::jit::last(*stack, op.schema().arguments().size())); });
+  try {
+    run_below(op, below.remove(kCaptureKey), stack);
+  } catch (...) {
+    if (pending) recorder.note_failure(*pending);
+    throw;
+  }
+  if (!pending) return;
+  guarded(recorder, op,
+          [&] { recorder.after(std::move(*pending), torch::jit::last(*stack, op.schema().returns().size())); });
+}
 
 TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&record_call>()); }
 
@@ -89,6 +95,7 @@ Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span
   try {
     const c10::DebugInfoGuard carry(kRecorderSlot, recorder);
     const c10::impl::IncludeDispatchKeyGuard include(kCaptureKey);
+    const CatchComposites composites;
     results = program();
   } catch (...) {
     if (failed_at) *failed_at = recorder->failed_at();

@@ -45,6 +45,9 @@ constexpr std::array<string_view, 5> kCollectives{"c10d", "_c10d_functional", "_
 constexpr std::array<string_view, 4> kUninitialised{"aten::empty", "aten::empty_strided", "aten::empty_like",
                                                     "aten::new_empty"};
 
+/// Operators whose results' sizes depend on data, untagged.
+constexpr std::array<string_view, 1> kUntaggedSizes{"aten::_pack_padded_sequence"};
+
 template <size_t N>
 bool holds(const std::array<string_view, N>& names, string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -133,7 +136,7 @@ OpFacts look_up(const c10::OperatorHandle& op) {
   facts.view_in_place = op.hasTag(at::Tag::inplace_view);
   facts.metadata_only = holds(kMetadataOnly, schema.name());
   facts.reads_host = !facts.metadata_only && (op.hasTag(at::Tag::data_dependent_output) || facts.gives_numbers);
-  facts.sizes_from_data = op.hasTag(at::Tag::dynamic_output_shape);
+  facts.sizes_from_data = op.hasTag(at::Tag::dynamic_output_shape) || holds(kUntaggedSizes, schema.name());
   facts.uninitialised = holds(kUninitialised, schema.name());
   facts.makes_cpu_memory =
       facts.mutates.empty() &&

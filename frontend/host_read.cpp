@@ -36,12 +36,17 @@ class Cursor {
   std::string_view rest_;
 };
 
+std::string shown_numbers(Cursor& cursor, int64_t count) {
+  std::string text = "[";
+  for (int64_t i = 0; i < count; ++i) text += (i == 0 ? "" : ",") + std::to_string(cursor.next<int64_t>());
+  return text + "]";
+}
+
 std::string shown_sizes(Cursor& cursor) {
   const auto rank = cursor.next<int64_t>();
-  std::string text = "[";
-  for (int64_t i = 0; i < rank; ++i) text += (i == 0 ? "" : ",") + std::to_string(cursor.next<int64_t>());
-  for (int64_t i = 0; i < rank; ++i) cursor.next<int64_t>();
-  return text + "]";
+  std::string text = shown_numbers(cursor, rank);
+  for (int64_t i = 0; i < rank; ++i) cursor.next<int64_t>();  // strides
+  return text;
 }
 
 }  // namespace
@@ -55,6 +60,9 @@ std::optional<Outcome> Outcome::of(std::span<const c10::IValue> results) {
       append(outcome.bytes_, 'i', result.toInt());
     } else if (result.isDouble()) {
       append(outcome.bytes_, 'd', result.toDouble());
+    } else if (result.isIntList()) {
+      append(outcome.bytes_, 'n', static_cast<int64_t>(result.toListRef().size()));
+      for (const c10::IValue& number : result.toListRef()) append(outcome.bytes_, 'i', number.toInt());
     } else if (result.isTensor() && result.toTensor().defined()) {
       const at::Tensor& tensor = result.toTensor();
       append(outcome.bytes_, 't', tensor.dim());
@@ -80,6 +88,9 @@ std::string Outcome::text() const {
         break;
       case 'd':
         text += ir::to_string(ir::Arg{cursor.next<double>()});
+        break;
+      case 'n':
+        text += shown_numbers(cursor, cursor.next<int64_t>());
         break;
       default:
         text += shown_sizes(cursor);

@@ -10,11 +10,12 @@
 
 namespace sinter::frontend {
 
-/// What the host saw of a tensor while a program ran: the value of a number, or the sizes of tensors whose sizes depend
-/// on data. Programs that read the same go the same way. Numbers are the same to the bit.
+/// What the host saw of a tensor while a program ran: the value of a number, those of all integers it holds, or the
+/// sizes of tensors whose sizes depend on data. Programs that read the same go the same way. Numbers are the same to
+/// the bit.
 class Outcome {
  public:
-  /// Of the results of a call; nothing where they are neither tensors nor bools, integers or floats.
+  /// Of the results of a call; nothing where they are neither tensors nor bools, integers (also a list) or floats.
   [[nodiscard]] static std::optional<Outcome> of(std::span<const c10::IValue> results);
 
   bool operator==(const Outcome& other) const { return bytes_ == other.bytes_; }
@@ -26,7 +27,8 @@ class Outcome {
   void copy_number(char* to) const;
 
  private:
-  std::string bytes_;  ///< of each result: 'b', 'i' or 'd' and eight bytes; 't', its rank, sizes and strides
+  std::string bytes_;  ///< of each result: 'b', 'i' or 'd' and eight bytes; 't', its rank, sizes and strides; 'n',
+                       ///< their count, integers
 };
 
 /// One look of the host at data, in a trace.

@@ -31,11 +31,6 @@ constexpr std::array steps{
     Known{"torch::optim::Adagrad::step", "_ZN5torch5optim7Adagrad4stepESt8functionIFN2at6TensorEvEE"},
     Known{"torch::optim::RMSprop::step", "_ZN5torch5optim7RMSprop4stepESt8functionIFN2at6TensorEvEE"}};
 
-/// Composite operators that may fill their result themselves instead of calling other operators.
-constexpr std::array direct{
-    Known{"aten::max_pool1d", "_ZN2at4_ops10max_pool1d4callERKNS_6TensorEN3c108ArrayRefIlEES7_S7_S7_b"},
-    Known{"aten::max_pool1d", "_ZN2at6native10max_pool1dERKNS_6TensorEN3c108ArrayRefIlEES6_S6_S6_b"}};
-
 std::vector<Range> ranges_of(std::span<const Known> functions) {
   std::vector<Range> ranges;
   for (const Known& function : functions) {
@@ -65,11 +60,6 @@ std::optional<std::string> innermost(const Frames& frames, std::span<const Range
 
 std::optional<std::string> optimizer_step(const Frames& frames) {
   static const std::vector<Range> ranges = ranges_of(steps);
-  return innermost(frames, ranges);
-}
-
-std::optional<std::string> direct_operator(const Frames& frames) {
-  static const std::vector<Range> ranges = ranges_of(direct);
   return innermost(frames, ranges);
 }
 

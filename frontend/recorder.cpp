@@ -146,7 +146,6 @@ std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op,
   } else {
     pending.frames = scopes_.take();
   }
-  if (facts.uninitialised) refuse_direct_operator(pending);
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < arguments.size() && recording_; ++i) {
     const bool written = std::find(facts.mutates.begin(), facts.mutates.end(), i) != facts.mutates.end();
@@ -168,18 +167,6 @@ std::optional<Recorder::Pending> Recorder::before(const c10::OperatorHandle& op,
   note_writes(arguments, pending);
   if (!recording_) return std::nullopt;
   return pending;
-}
-
-/// What such an operator computes would be taken for content that the program made.
-void Recorder::refuse_direct_operator(const Pending& pending) {
-  const auto found = direct_operator(pending.stated ? scopes_.take() : pending.frames);
-  if (!found) return;
-  fail({BreakCode::unsupported_op,
-        *found,
-        {},
-        "computes its result without an operator that can be recorded, on the CPU and without gradients",
-        "use max_pool2d on unsqueeze(-2)"},
-       pending.frames, pending.module);
 }
 
 ir::Arg Recorder::encode(const at::Tensor& tensor, bool overwritten, Pending& pending) {

@@ -122,7 +122,6 @@ class Recorder : public c10::DebugInfoBase {
   // recorder.cpp: calls
   void fail(GraphBreak reason, const Frames& frames, const std::string& module);
   [[nodiscard]] GraphBreak located(GraphBreak reason, const Frames& frames, const std::string& module);
-  void refuse_direct_operator(const Pending& pending);
   ir::Arg encode(const at::Tensor& tensor, bool overwritten, Pending& pending);
   bool reseats(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
   [[nodiscard]] static bool copies_to_host(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
@@ -236,6 +235,10 @@ class Recorder : public c10::DebugInfoBase {
 
 /// That of the calling thread, or of the thread whose LibTorch state it carries; null where nothing is recorded.
 [[nodiscard]] Recorder* current_recorder();
+
+/// Runs a call, whose kernel is found by the keys `below`, and records it. What it calls in turn is not recorded.
+void run_recorded(Recorder& recorder, const c10::OperatorHandle& op, c10::DispatchKeySet below,
+                  torch::jit::Stack* stack);
 
 /// The break of a callable that catches what a host function throws.
 [[nodiscard]] GraphBreak host_threw();

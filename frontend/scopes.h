@@ -42,10 +42,6 @@ class Scopes {
 /// "torch::optim::SGD::step" where the stack passes through that function of an optimizer of LibTorch. Thread-safe.
 [[nodiscard]] std::optional<std::string> optimizer_step(const Frames& frames);
 
-/// "aten::max_pool1d" where the stack passes through an operator of LibTorch that calls `empty` and fills the result
-/// itself, without another operator. Thread-safe.
-[[nodiscard]] std::optional<std::string> direct_operator(const Frames& frames);
-
 /// "Net::forward" of "(anonymous namespace)::Net::forward(at::Tensor const&)": no parameters, template arguments or
 /// leading namespaces.
 [[nodiscard]] std::string short_function_name(const std::string& demangled);

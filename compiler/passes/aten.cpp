@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+
+#include "compiler/ir/op_types.h"
 
 namespace sinter::passes {
 namespace {
@@ -13,15 +16,37 @@ bool contains(const std::array<std::string_view, n>& names, std::string_view nam
 
 constexpr std::array<std::string_view, 2> meaning_changing = {"aten::_conj", "aten::_neg_view"};
 
-constexpr std::array<std::string_view, 5> checks_matrices = {"linalg", "cholesky", "inverse", "solve", "_assert"};
-constexpr std::array<std::string_view, 11> checks_elements = {"index",       "gather",    "scatter", "embedding",
-                                                              "take",        "nll_loss",  "one_hot", "bincount",
-                                                              "multinomial", "bernoulli", "ctc_loss"};
+/// Words in the names of ops that look at the data they are given, on every device, and refuse some of it.
+constexpr std::array<std::string_view, 12> checks_data = {
+    "linalg",         "cholesky",     "inverse",  "solve",    "_assert",   "histc",
+    "segment_reduce", "searchsorted", "ctc_loss", "::normal", "lu_unpack", "pack_padded_sequence"};
+/// The same of ops that do so on the CPU: elsewhere the device checks, and throws nothing.
+constexpr std::array<std::string_view, 8> checks_indices = {"index", "gather", "scatter", "embedding",
+                                                            "take",  "::put",  "one_hot", "max_unpool"};
+constexpr std::array<std::string_view, 9> checks_values = {"nll_loss", "margin_loss", "binary_cross_entropy",
+                                                           "bincount", "histogram",   "fake_quantize_per_channel",
+                                                           "poisson",  "multinomial", "bernoulli"};
 
 template <size_t n>
 bool mentions(std::string_view name, const std::array<std::string_view, n>& words) {
   return std::any_of(words.begin(), words.end(),
                      [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
+}
+
+bool refuses_by_name(std::string_view op, ir::Device::Kind device) {
+  if (!op.starts_with("aten::")) return true;
+  const std::string_view base = base_name(op);
+  if (base == scatter) return false;
+  if (mentions(base, checks_data)) return true;
+  return device == ir::Device::Kind::cpu && (mentions(base, checks_indices) || mentions(base, checks_values));
+}
+
+bool refuses_a_divisor(const ir::Graph& graph, const ir::Call& call, std::span<const ir::Arg> args,
+                       ir::Device::Kind device) {
+  const auto op = ir::find_aten(call.mutates.empty() ? call.op : pure_form(call));
+  if (!op || ir::row(*op).domain != ir::Domain::nonzero_second) return false;
+  const auto dtypes = ir::op_dtypes(graph, *op, args);
+  return dtypes && ir::may_throw(*op, args, dtypes->operands, device);
 }
 
 }  // namespace
@@ -45,16 +70,12 @@ std::string pure_form(const ir::Call& call) {
 
 bool changes_meaning(std::string_view op) { return contains(meaning_changing, base_name(op)); }
 
-bool may_throw(std::string_view op, const ir::Device& device) {
-  if (!op.starts_with("aten::")) return true;
-  const std::string_view base = base_name(op);
-  if (base == scatter) return false;
-  return mentions(base, checks_matrices) || (device.kind == ir::Device::Kind::cpu && mentions(base, checks_elements));
-}
-
 bool may_refuse(const ir::Graph& graph, const ir::Node& node) {
   const auto* call = node.as<ir::Call>();
-  return call != nullptr && may_throw(call->op, graph.device);
+  if (call == nullptr) return false;
+  const ir::Device::Kind device =
+      node.results.empty() ? graph.device.kind : graph.type(node.results.front()).device.kind;
+  return refuses_by_name(call->op, device) || refuses_a_divisor(graph, *call, node.args, device);
 }
 
 }  // namespace sinter::passes

@@ -18,11 +18,9 @@ namespace sinter::passes {
 /// True for aliasing ops whose result reads the same memory as other numbers (`_conj`, `_neg_view`).
 [[nodiscard]] bool changes_meaning(std::string_view op);
 
-/// True for ops that may refuse the data they are given (an index out of range, a singular matrix), other than by their
-/// types: on a GPU an index is checked by the device, which throws nothing.
-[[nodiscard]] bool may_throw(std::string_view op, const ir::Device& device);
-
-/// True for calls that may: eager throws then, whether anybody reads the result or not, so they run where they stand.
+/// True for calls that may refuse the data they are given (an index out of range, a singular matrix, a divisor of
+/// zero), other than by its types: eager throws then, whether anybody reads the result or not, so they run where they
+/// stand.
 [[nodiscard]] bool may_refuse(const ir::Graph& graph, const ir::Node& node);
 
 /// A value with other elements in a part of it: args are base, source, sizes, strides and offset of the part, which

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/passes/aten.h"
 #include "compiler/passes/bodies.h"
 #include "compiler/passes/effects.h"
 
@@ -18,7 +17,7 @@ int64_t drop_dead(Graph& graph) {
     const Node& node = graph.node(*id);
     const bool used =
         std::any_of(node.results.begin(), node.results.end(), [&](ValueId result) { return uses[result.index] > 0; });
-    if (used || node.as<Input>() || has_effect(node) || may_refuse(graph, node)) {
+    if (used || node.as<Input>() || must_run(graph, node)) {
       kept.push_back(*id);
       continue;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/ir/graph.h"
+#include "compiler/passes/aten.h"
 
 namespace sinter::passes {
 
@@ -10,6 +11,12 @@ namespace sinter::passes {
   if (node.as<ir::Write>() != nullptr) return true;
   const auto* call = node.as<ir::Call>();
   return call != nullptr && (call->random || call->impure || call->read || node.results.empty());
+}
+
+/// True for nodes that must run between the host reads they were captured between, whether their results are read or
+/// not.
+[[nodiscard]] inline bool must_run(const ir::Graph& graph, const ir::Node& node) {
+  return has_effect(node) || may_refuse(graph, node);
 }
 
 }  // namespace sinter::passes

@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "compiler/passes/aten.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/rewriter.h"
 #include "compiler/support/errors.h"
@@ -67,7 +66,7 @@ class Placement {
   /// Places what must run between the reads it stands between, with what it needs. True for a read.
   bool pin(NodeId id, uint32_t segment) {
     const Node& node = graph_.node(id);
-    if (!has_effect(node) && !may_refuse(graph_, node)) return false;
+    if (!must_run(graph_, node)) return false;
     segment_[id.index] = segment;
     for_each_operand(node, [&](ValueId value) { demand(value, segment); });
     return is_read(node);

@@ -31,7 +31,6 @@ std::vector<EagerReason> eager_reasons() {
       {"writes a tensor whose elements share memory",
        {"an_expanded_input_that_is_filled", "windows_that_overlap_written_in_place"}},
       {"writes a tensor while it reads a part of it", {"a_column_updated_by_an_element_of_itself"}},
-      {"calls an operator that computes its result without others", {"a_pooling_that_no_operator_computes"}},
       {"leaves an argument with other sizes", {"an_input_transposed_in_place"}},
       {"changes the storage of a tensor", {"a_temporary_that_is_resized", "an_output_argument_that_is_resized"}},
       {"returns a tensor that requires gradients",

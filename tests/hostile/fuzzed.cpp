@@ -125,6 +125,22 @@ void a_library_writes_to_a_transposed_output_argument(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({4, 3}));
 }
 
+void a_division_by_zero_that_nobody_reads(Session& s) {
+  const Tensor sum = s.randn({3});
+  s.watch("sum", &sum);
+  auto f = s.compile([&sum](const Tensor& x, const Tensor& divisor) {
+    sum.add_(1);
+    const Tensor row = x.mul_(2);
+    (void)at::floor_divide(at::full_like(divisor, 7), divisor);
+    sum.add_(10);
+    return row + 1;
+  });
+  const int64_t refused = s.on_cuda() ? 2 : 0;  // a GPU divides by zero, and answers what it will
+  for (const int64_t divisor : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{1}, refused, int64_t{2}}) {
+    f(s.randn({3}), at::full({2}, divisor, s.options().dtype(at::kLong)));
+  }
+}
+
 /// A GPU refuses such a probability by ending the process.
 void a_probability_that_is_refused_after_draws(Session& s) {
   auto f = s.compile([&](const Tensor& x) {
@@ -183,8 +199,8 @@ const Program programs[] = {
     {"a_number_that_one_course_takes_and_another_does_not", a_number_that_one_course_takes_and_another_does_not,
      replays(1, 4)},
     {"an_index_out_of_range_that_nobody_reads", an_index_out_of_range_that_nobody_reads, replays()},
-    {"a_pooling_that_no_operator_computes", a_pooling_that_no_operator_computes,
-     runs_eagerly({BreakCode::unsupported_op})},
+    {"a_division_by_zero_that_nobody_reads", a_division_by_zero_that_nobody_reads, replays()},
+    {"a_pooling_that_no_operator_computes", a_pooling_that_no_operator_computes, replays()},
 };
 
 }  // namespace

@@ -133,6 +133,38 @@ void a_size_that_follows_the_input(Session& s) {
   }
 }
 
+void packed_sequences_of_other_lengths(Session& s) {
+  namespace rnn = torch::nn::utils::rnn;
+  auto layer = s.adopt(torch::nn::LSTM(torch::nn::LSTMOptions(3, 4).bidirectional(true)));
+  layer->flatten_parameters();
+  auto f = s.compile([&layer](const Tensor& x, const Tensor& lengths) {
+    const auto [y, state] = layer->forward_with_packed_input(rnn::pack_padded_sequence(x, lengths));
+    return std::vector<Tensor>{std::get<0>(rnn::pad_packed_sequence(y)), std::get<0>(state)};
+  });
+  const Tensor lengths = at::tensor({3, 3, 1, 1, 3, 2, 2, 1, 3, 2, 1, 1}, at::kLong).view({3, 4});
+  for (int call = 0; call < 18; ++call) f(s.randn({3, 4, 3}), lengths[call % 3].clone());
+}
+
+void a_split_at_indices_of_a_tensor(Session& s) {
+  auto f = s.compile([](const Tensor& x, const Tensor& indices) {
+    Tensor sum = at::zeros({}, x.options());
+    for (const Tensor& part : at::tensor_split(x, indices, 0)) sum = part.sum() - sum;
+    return sum;
+  });
+  const Tensor indices = at::tensor({2, 5, 3, 6, 1, 4}, at::kLong).view({3, 2});
+  for (int call = 0; call < 12; ++call) f(s.randn({8}), indices[call % 3].clone());
+}
+
+void a_loss_by_lengths_in_tensors(Session& s) {
+  auto f = s.compile([](const Tensor& x, const Tensor& inputs, const Tensor& targets) {
+    const Tensor labels = at::tensor({1, 2, 3, 1}, at::kLong).view({2, 2});
+    return at::ctc_loss(at::log_softmax(x, 2), labels.to(x.device()), inputs, targets, 0, at::Reduction::Sum);
+  });
+  const Tensor inputs = at::tensor({6, 6, 5, 6}, at::kLong).view({2, 2});
+  const Tensor targets = at::tensor({2, 2, 2, 1}, at::kLong).view({2, 2});
+  for (int call = 0; call < 8; ++call) f(s.randn({6, 2, 5}), inputs[call % 2].clone(), targets[call % 2].clone());
+}
+
 const Program programs[] = {
     {"a_branch_on_item", a_branch_on_item, replays(1, 5)},
     {"a_number_read_and_used", a_number_read_and_used, replays()},
@@ -150,6 +182,9 @@ const Program programs[] = {
     {"an_input_over_memory_of_the_caller", an_input_over_memory_of_the_caller, replays()},
     {"a_tensor_printed", a_tensor_printed, replays()},
     {"a_size_that_follows_the_input", a_size_that_follows_the_input, replays(3)},
+    {"packed_sequences_of_other_lengths", packed_sequences_of_other_lengths, replays(1, 7)},
+    {"a_split_at_indices_of_a_tensor", a_split_at_indices_of_a_tensor, replays(1, 7)},
+    {"a_loss_by_lengths_in_tensors", a_loss_by_lengths_in_tensors, replays(1, 5)},
 };
 
 }  // namespace

@@ -17,7 +17,6 @@ Program on_the_gpu(Program program) {
       {"a_module_moved_to_another_device", replays(2)},
       {"a_captured_tensor_replaced_inside", runs_eagerly({BreakCode::unsupported_op})},
       {"a_thread_started_inside", runs_eagerly({BreakCode::unsupported_op})},
-      {"a_pooling_that_no_operator_computes", replays()},
       {"an_accessor_that_reads_an_input", runs_eagerly({BreakCode::host_read})},
       {"a_tensor_printed", runs_eagerly({BreakCode::host_read})},
   };
