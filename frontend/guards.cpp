@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/support/planted.h"
+#include "frontend/hooks.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
@@ -33,8 +34,9 @@ Guards::Guards(const detail::Flat& arguments, const Modes& modes, const std::vec
       train_flags_(modules) {
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
     const auto& tensor = impl(arguments.tensors[i]);
-    Input input{LayoutGuard(tensor), tensor.requires_grad(), alignment_of(*arguments.tensors[i]),
-                Sharing::of(arguments, i), tensor.unsafe_storage().getWeakStorageImpl()};
+    Input input{LayoutGuard(tensor),           tensor.requires_grad(),
+                Hooks::of(tensor).count() > 0, alignment_of(*arguments.tensors[i]),
+                Sharing::of(arguments, i),     tensor.unsafe_storage().getWeakStorageImpl()};
     bound_[i].store(storage_of(tensor), std::memory_order_relaxed);
     inputs_.push_back(std::move(input));
   }
@@ -103,8 +105,7 @@ bool Guards::fit_but_for_sizes(const detail::Flat& arguments, const Modes& modes
   if (std::string_view(arguments.structure.data(), arguments.structure.size()) != structure_) return false;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const auto& tensor = impl(arguments.tensors[i]);
-    if (!inputs_[i].layout.holds_but_for_sizes(tensor) || tensor.requires_grad() != inputs_[i].requires_grad)
-      return false;
+    if (!inputs_[i].layout.holds_but_for_sizes(tensor) || !differentiates_alike(inputs_[i], tensor)) return false;
     if (Sharing::of(arguments, i) != inputs_[i].sharing || lies_in_state(tensor)) return false;
   }
   return rest_holds(arguments);
@@ -120,9 +121,14 @@ bool Guards::input_holds(size_t index, const detail::Flat& arguments) const {
   const auto& input = inputs_[index];
   const auto& tensor = impl(arguments.tensors[index]);
   if (!input.layout.holds(tensor)) return false;
-  if (tensor.requires_grad() != input.requires_grad && !planted(Bug::gradients_not_guarded)) return false;
+  if (!differentiates_alike(input, tensor) && !planted(Bug::gradients_not_guarded)) return false;
   if ((address_of(tensor) & static_cast<uintptr_t>(input.alignment - 1)) != 0) return false;
   return Sharing::of(arguments, index) == input.sharing && !lies_in_state(tensor);
+}
+
+bool Guards::differentiates_alike(const Input& input, const c10::TensorImpl& tensor) const {
+  if (tensor.requires_grad() != input.requires_grad) return false;
+  return !input.requires_grad || !differentiates() || (Hooks::of(tensor).count() > 0) == input.has_hooks;
 }
 
 bool Guards::lies_in_state(const c10::TensorImpl& tensor) const {
@@ -179,6 +185,8 @@ void Guards::input_misses(size_t index, const detail::Flat& arguments, std::vect
   input.layout.misses(subject, impl(&tensor), out);
   if (tensor.requires_grad() != input.requires_grad) {
     out.push_back({subject + ": requires_grad", yes_no(input.requires_grad), yes_no(tensor.requires_grad())});
+  } else if (!differentiates_alike(input, impl(&tensor))) {
+    out.push_back({subject + ": hooks on its gradient", yes_no(input.has_hooks), yes_no(!input.has_hooks)});
   }
   if (!is_plain(tensor)) return;
   if (const auto now = alignment_of(tensor); now < input.alignment) {

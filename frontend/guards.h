@@ -95,6 +95,7 @@ class Guards {
   struct Input {
     LayoutGuard layout;
     bool requires_grad;
+    bool has_hooks;
     int64_t alignment;
     Sharing sharing;
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;  ///< keeps the address it is bound to from being used again
@@ -102,6 +103,7 @@ class Guards {
 
   [[nodiscard]] bool rest_holds(const detail::Flat& arguments) const;
   [[nodiscard]] bool input_holds(size_t index, const detail::Flat& arguments) const;
+  [[nodiscard]] bool differentiates_alike(const Input& input, const c10::TensorImpl& tensor) const;
   [[nodiscard]] bool lies_in_state(const c10::TensorImpl& tensor) const;
   /// True when what the program did may depend on which tensors require gradients.
   [[nodiscard]] bool differentiates() const { return modes_.grad_mode() || gradients_.any(); }

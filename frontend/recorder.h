@@ -169,6 +169,7 @@ class Recorder : public c10::DebugInfoBase {
   void note_leaves(std::span<const NamedTensor> names, std::span<const WeakTensor> leaves);
   void note_leaf(const at::Tensor& tensor, const std::string& name, std::optional<uint32_t> input,
                  const std::string& module = {});
+  void refuse_hooks(const at::Tensor& leaf, ir::ValueId value, const Pending& pending);
   void note_gradient_use(const at::Tensor& tensor, ir::ValueId value, const Pending& pending);
   [[nodiscard]] GradientLeaf* finder_of(const c10::TensorImpl* gradient);
   [[nodiscard]] std::vector<at::Tensor> with_assigned_gradients(std::span<const at::Tensor> results);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "frontend/hooks.h"
 #include "frontend/recorder.h"
 
 namespace sinter::frontend {
@@ -68,9 +69,20 @@ Recorder::GradientLeaf* Recorder::finder_of(const c10::TensorImpl* gradient) {
 /// would go on into what lies outside the call.
 void Recorder::note_gradient_use(const at::Tensor& tensor, ir::ValueId value, const Pending& pending) {
   differentiates_ = true;
-  if (tensor.is_leaf() || root_of(value) != value || !outlives_call(value)) return;
+  if (root_of(value) != value || !outlives_call(value)) return;
+  if (tensor.is_leaf()) return refuse_hooks(tensor, value, pending);
   GraphBreak reason = gradient_break(description(value) + " is the result of differentiable operators outside the call",
                                      "detach it, or compile what makes it too");
+  reason.op = pending.facts->name;
+  fail(std::move(reason), pending.frames, pending.module);
+}
+
+/// A hook is code of the program. On state it is there on every call, or a guard fails; an argument brings its own.
+void Recorder::refuse_hooks(const at::Tensor& leaf, ir::ValueId value, const Pending& pending) {
+  const bool is_argument = trace_.graph.producer(value).as<ir::Input>() != nullptr;
+  if (!is_argument || Hooks::of(*leaf.unsafeGetTensorImpl()).count() == 0) return;
+  GraphBreak reason = gradient_break("hooks on the gradient of " + description(value) + " are code of the caller",
+                                     "register them inside of the compiled callable");
   reason.op = pending.facts->name;
   fail(std::move(reason), pending.frames, pending.module);
 }

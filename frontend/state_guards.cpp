@@ -50,10 +50,15 @@ const AutogradMeta* autograd_of(const c10::TensorImpl& tensor) {
 /// True where more than a flag of its own may make a tensor require gradients: a history, or the base of a view.
 bool asks_others(const AutogradMeta& autograd) { return autograd.is_view_ || autograd.grad_fn_ != nullptr; }
 
+/// True when hooks were ever put on the gradient. Asks for the half of the pointer that lies in one line of the cache
+/// with the flag `requires_grad_`.
+bool had_hooks(const AutogradMeta& autograd) { return autograd.cpp_hooks_list_.use_count() != 0; }
+
 /// How many tensors ahead of its check one is fetched: its object spans three lines, scattered over the heap.
 constexpr size_t kAhead = 4;
 
-void prefetch(const c10::TensorImpl& tensor) {
+/// Inlined, or GCC takes a call that changes nothing for one that does nothing.
+[[gnu::always_inline]] inline void prefetch(const c10::TensorImpl& tensor) {
   const auto* bytes = reinterpret_cast<const char*>(&tensor);
   constexpr size_t counts = 8, line = 64;
   for (size_t at = counts; at < sizeof(c10::TensorImpl); at += line) __builtin_prefetch(bytes + at);
@@ -68,7 +73,7 @@ void StateGuards::add(std::span<const StateSlot> slots, std::span<const at::Tens
     if (!strong.defined()) continue;
     const auto& tensor = impl(strong);
     states_.push_back({slot.name, slot.tensor, lasting_references(strong, results), pointer_to(tensor),
-                       tensor.requires_grad(), LayoutGuard(tensor), slot.read_by_host});
+                       tensor.requires_grad(), Hooks::of(tensor), LayoutGuard(tensor), slot.read_by_host});
     add_record(states_.size() - 1, known);
   }
   std::ranges::sort(records_, {}, &Record::tensor);
@@ -77,7 +82,8 @@ void StateGuards::add(std::span<const StateSlot> slots, std::span<const at::Tens
 bool StateGuards::fits_record(const State& state) {
   const auto& tensor = *state.tensor._unsafe_get_target();
   const auto* autograd = autograd_of(tensor);
-  if (autograd != tensor.autograd_meta() || (autograd != nullptr && asks_others(*autograd))) return false;
+  if (autograd != tensor.autograd_meta() || (autograd != nullptr && (asks_others(*autograd) || had_hooks(*autograd))))
+    return false;
   return TensorWords::describe(tensor) && !state.read_by_host.defined() &&
          state.references <= std::numeric_limits<uint16_t>::max();
 }
@@ -106,7 +112,9 @@ bool StateGuards::is_unchanged(const Record& record, const Words& words) {
   if (first_byte(*storage_of(now)) != record.base) return false;
   if (!differentiates) return true;
   const auto* autograd = autograd_of(now);
-  if (record.requires_grad) return autograd != nullptr && autograd->requires_grad_;
+  if (record.requires_grad) {
+    return autograd != nullptr && autograd->requires_grad_ && !had_hooks(*autograd);
+  }
   return autograd == nullptr || !(autograd->requires_grad_ || asks_others(*autograd));
 }
 
@@ -175,7 +183,9 @@ bool StateGuards::State::is_there() const {
 bool StateGuards::State::holds(bool differentiates) const {
   if (!is_there()) return false;
   const auto& now = *tensor._unsafe_get_target();
-  return layout.holds(now) && (!differentiates || now.requires_grad() == requires_grad) && holds_as_read(now);
+  const bool differentiates_alike =
+      !differentiates || (now.requires_grad() == requires_grad && Hooks::of(now) == hooks);
+  return layout.holds(now) && differentiates_alike && holds_as_read(now);
 }
 
 bool StateGuards::State::holds_as_read(const c10::TensorImpl& now) const {
@@ -201,6 +211,10 @@ void StateGuards::State::misses(bool differentiates, std::vector<GuardMiss>& out
   }
   if (differentiates && now.requires_grad() != requires_grad) {
     out.push_back({subject + ": requires_grad", yes_no(requires_grad), yes_no(now.requires_grad())});
+  }
+  if (const Hooks hooks_now = Hooks::of(now); differentiates && hooks_now != hooks) {
+    const auto text = [](const Hooks& of) { return std::to_string(of.count()); };
+    out.push_back({subject + ": hooks on its gradient", text(hooks), text(hooks_now) + ", not all the same"});
   }
 }
 

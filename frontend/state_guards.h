@@ -10,6 +10,7 @@
 
 #include "compiler/support/report.h"
 #include "frontend/capture.h"
+#include "frontend/hooks.h"
 #include "frontend/layout_guard.h"
 #include "frontend/tensor_memory.h"
 #include "frontend/tensor_words.h"
@@ -29,7 +30,7 @@ class StateGuards {
   /// `results` are the tensors the program returned: references they hold do not count, as they go away with them.
   void add(std::span<const StateSlot> slots, std::span<const at::Tensor> results);
 
-  /// `differentiates`: which of them require gradients matters.
+  /// `differentiates`: which of them require gradients matters, and what hooks do with those.
   [[nodiscard]] bool hold(bool differentiates) const;
   /// True when they can never hold again: a tensor is gone or was replaced.
   [[nodiscard]] bool lost() const;
@@ -52,6 +53,7 @@ class StateGuards {
     uint32_t references;
     const void* address;
     bool requires_grad;
+    Hooks hooks;
     LayoutGuard layout;
     at::Tensor read_by_host;  ///< what it must hold; undefined: anything
 

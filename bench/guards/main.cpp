@@ -36,6 +36,7 @@ constexpr double kSampleNanoseconds = 2e5;  // long enough for the clock, too sh
 constexpr int kLayers = 200;                // a weight and a bias each
 constexpr std::array kMoreLayers{500, 1000};
 constexpr size_t kEvictingBytes = size_t{96} << 20;
+constexpr size_t kLine = 64;
 
 double now() {
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -208,11 +209,32 @@ ordered_json by_count(const at::Tensor& x) {
   return out;
 }
 
+/// The floor of a check of 2000 parameters: reading as many lines of the cache, scattered over as much memory, where
+/// each of them spans seven to eight. By line.
+ordered_json line_reads() {
+  constexpr size_t kLines = 15000, kSpread = 8;
+  std::vector<char> memory(kLines * kSpread * kLine);
+  std::vector<uint32_t> order(kLines * kSpread);
+  std::iota(order.begin(), order.end(), 0U);
+  std::shuffle(order.begin(), order.end(), std::mt19937(7));
+  order.resize(kLines);
+  volatile int sink = 0;
+  const auto read = [&] {
+    int sum = 0;
+    for (const uint32_t line : order) sum += memory[line * kLine];
+    sink = sum;
+  };
+  auto samples = warm_samples({{"read", read}}, nothing)[0];
+  for (double& sample : samples) sample /= static_cast<double>(kLines);
+  return spread(std::move(samples));
+}
+
 ordered_json measure(const at::Device& device) {
   const auto x = at::randn({4096}, at::TensorOptions(device));
   const auto layers = scattered_layers(kLayers, device);
   ordered_json out{
       {"environment", sinter::bench::environment(device)}, {"parameters", 2 * kLayers}, {"samples", kSamples}};
+  out["line_from_second_cache"] = line_reads();
   {
     const c10::NoGradGuard no_grad;
     out["modes"] = warm({{"read", [] { (void)Modes::current(); }}});
@@ -228,6 +250,10 @@ ordered_json measure(const at::Device& device) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 2 || (argc == 2 && *argv[1] == '-')) {
+    std::cerr << "usage: sinter_guards [FILE]\n";
+    return 2;
+  }
   at::set_num_threads(1);
   auto out = ordered_json::array();
   out.push_back(measure(at::kCPU));

@@ -28,6 +28,7 @@ std::vector<EagerReason> eager_reasons() {
       {"sees memory of an input or state in a way no operator made, or through another dtype",
        {"an_input_that_is_a_view_of_state", "an_input_through_another_dtype", "the_real_part_of_an_input",
         "a_write_through_data"}},
+      {"is given an argument with a hook on its gradient; other calls are compiled", {"a_hook_on_an_argument"}},
       {"writes a tensor whose elements share memory",
        {"an_expanded_input_that_is_filled", "windows_that_overlap_written_in_place"}},
       {"writes a tensor while it reads a part of it", {"a_column_updated_by_an_element_of_itself"}},

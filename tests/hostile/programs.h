@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
+#include <torch/autograd.h>
 #include <torch/nn.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>

@@ -167,6 +167,119 @@ void a_step_alternated_with_evaluation(Session& s) {
   }
 }
 
+/// Steps whose gradients a hook of the caller changes for some calls.
+void a_hook_that_comes_and_goes(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto layer = s.adopt(torch::nn::Linear(4, 1));
+  torch::optim::SGD optimizer(layer->parameters(), torch::optim::SGDOptions(0.05));
+  const auto body = [&](const Tensor& x, const Tensor& target) {
+    optimizer.zero_grad();
+    const Tensor loss = at::mse_loss(layer->forward(x), target);
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  };
+  auto f = s.compile(body, {.optimizers = {&optimizer}});
+  unsigned hook = 0;
+  for (int call = 0; call < 15; ++call) {
+    if (call == 5) hook = layer->weight.register_hook([](const Tensor& gradient) { return gradient * 2; });
+    if (call == 10) layer->weight.remove_hook(hook);
+    f(s.randn({8, 4}), s.randn({8, 1}));
+  }
+}
+
+void a_hook_while_gradients_are_asked_for(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto layer = s.adopt(torch::nn::Linear(4, 1));
+  auto f = s.compile([&](const Tensor& x) {
+    const Tensor loss = layer->forward(x).pow(2).sum();
+    return torch::autograd::grad({loss}, {layer->weight, layer->bias})[0];
+  });
+  for (int call = 0; call < 10; ++call) {
+    if (call == 5) layer->weight.register_hook([](const Tensor& gradient) { return gradient + 1; });
+    f(s.randn({8, 4}));
+  }
+}
+
+void a_hook_on_an_argument(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto f = s.compile([](const Tensor& x) {
+    at::tanh(x).sum().backward();
+    return x.grad() * 2;
+  });
+  for (int call = 0; call < 10; ++call) {
+    const Tensor x = s.randn({4}).requires_grad_();
+    if (call > 4 && call < 8) x.register_hook([](const Tensor& gradient) { return gradient * 3; });
+    f(x);
+    s.show("gradient", x.grad());
+  }
+}
+
+void a_gradient_penalty(Session& s) {
+  const at::AutoGradMode grad(true);
+  torch::nn::Sequential model(torch::nn::Linear(4, 8), torch::nn::Tanh(), torch::nn::Linear(8, 1));
+  s.adopt(model);
+  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.05));
+  const auto body = [&](const Tensor& x) {
+    optimizer.zero_grad();
+    const Tensor point = x.detach().clone().requires_grad_();
+    const Tensor y = model->forward(point).sum();
+    const Tensor slope = torch::autograd::grad({y}, {point}, {}, true, true)[0];
+    const Tensor loss = (slope.pow(2).sum(1).add(1e-6).sqrt() - 1).pow(2).mean();
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  };
+  auto f = s.compile(body, {.optimizers = {&optimizer}});
+  for (int call = 0; call < 8; ++call) f(s.randn({8, 4}));
+}
+
+/// y = x * factor, whose gradient is clamped.
+struct Scale : torch::autograd::Function<Scale> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, double factor) {
+    context->save_for_backward({x});
+    context->saved_data["factor"] = factor;
+    return x * factor;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const Tensor x = context->get_saved_variables()[0];
+    const double factor = context->saved_data["factor"].toDouble();
+    return {at::clamp(gradients[0] * factor, -0.1, 0.1) * at::sign(x), Tensor()};
+  }
+};
+
+void a_function_with_a_gradient_of_its_own(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto layer = s.adopt(torch::nn::Linear(4, 1));
+  torch::optim::SGD optimizer(layer->parameters(), torch::optim::SGDOptions(0.05));
+  const auto body = [&](const Tensor& x, double factor) {
+    optimizer.zero_grad();
+    const Tensor loss = Scale::apply(layer->forward(x), factor).sum();
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  };
+  auto f = s.compile(body, {.optimizers = {&optimizer}});
+  for (int call = 0; call < 12; ++call) f(s.randn({8, 4}), call % 2 == 0 ? 2.0 : 3.0);
+}
+
+void a_gradient_kept_of_an_intermediate(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto layer = s.adopt(torch::nn::Linear(4, 2));
+  auto f = s.compile([&](const Tensor& x) {
+    const Tensor hidden = layer->forward(x);
+    hidden.retain_grad();
+    hidden.register_hook([](const Tensor& gradient) { return gradient * 0.5; });
+    hidden.pow(2).sum().backward();
+    return hidden.grad() * 1;
+  });
+  for (int call = 0; call < 6; ++call) {
+    f(s.randn({3, 4}));
+    layer->zero_grad();
+  }
+}
+
 const std::vector<BreakCode> gradient{BreakCode::needs_gradient};
 /// The first step of an optimizer that keeps state makes it.
 const Expectation after_the_first_step{{BreakCode::state_mutation}, 2, 4};
@@ -185,6 +298,12 @@ const Program programs[] = {
     {"gradients_that_accumulate", gradients_that_accumulate, replays(2, 5)},
     {"gradients_taken_inside", gradients_taken_inside, replays()},
     {"a_step_alternated_with_evaluation", a_step_alternated_with_evaluation, replays(3, 6)},
+    {"a_hook_that_comes_and_goes", a_hook_that_comes_and_goes, replays(3, 4)},
+    {"a_hook_while_gradients_are_asked_for", a_hook_while_gradients_are_asked_for, replays(2, 3)},
+    {"a_hook_on_an_argument", a_hook_on_an_argument, {gradient, 2, 3}},
+    {"a_gradient_penalty", a_gradient_penalty, replays(2, 4)},
+    {"a_function_with_a_gradient_of_its_own", a_function_with_a_gradient_of_its_own, replays(3, 6)},
+    {"a_gradient_kept_of_an_intermediate", a_gradient_kept_of_an_intermediate, replays()},
 };
 
 }  // namespace
