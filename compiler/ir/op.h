@@ -123,6 +123,8 @@ struct OpRow {
   Domain domain;
   /// ATen's kernel for the CPU takes a number among half operands at f32; most round it to the half first.
   bool wide_numbers = false;
+  /// Where it rounds numbers, it rounds those beyond the operands too (alpha).
+  bool rounds_attributes = false;
 
   [[nodiscard]] constexpr bool is_native() const { return std::holds_alternative<Native>(lowering); }
   [[nodiscard]] constexpr const Native& native() const { return std::get<Native>(lowering); }

@@ -90,4 +90,10 @@ consteval OpRow with_wide_numbers(OpRow row) {
   return row;
 }
 
+/// A row whose ATen kernel for the CPU rounds numbers beyond its operands to half as well.
+consteval OpRow with_rounded_attributes(OpRow row) {
+  row.rounds_attributes = true;
+  return row;
+}
+
 }  // namespace sinter::ir::table

@@ -10,9 +10,9 @@ namespace sinter::ir::table {
 // clang-format off
 inline constexpr auto derived_rows = std::to_array<OpRow>({
     // Arithmetic.
-    derived("aten_add", {"aten::add"}, 2, same, "{0} + {1} * {2}", all_reals),
-    derived("aten_sub", {"aten::sub"}, 2, same, "{0} - {1} * {2}", all_reals),
-    derived("rsub", {"aten::rsub"}, 2, same, "{1} - {0} * {2}", all_reals),
+    with_rounded_attributes(derived("aten_add", {"aten::add"}, 2, same, "{0} + {1} * {2}", all_reals)),
+    with_rounded_attributes(derived("aten_sub", {"aten::sub"}, 2, same, "{0} - {1} * {2}", all_reals)),
+    with_rounded_attributes(derived("rsub", {"aten::rsub"}, 2, same, "{1} - {0} * {2}", all_reals)),
     derived("aten_abs", {"aten::abs"}, 1, same, "boolean: {0}; unsigned: {0}; abs({0})", all_reals),
     derived("square", {"aten::square"}, 1, same, "boolean: refuse; {0} * {0}", all_reals),
     derived("reciprocal", {"aten::reciprocal"}, 1, float_like, "1 / {0}", positive),

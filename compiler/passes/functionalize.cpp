@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/memory.h"
+#include "compiler/ir/reference.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/pointwise.h"
 #include "compiler/passes/rewriter.h"
@@ -261,6 +262,16 @@ void Functionalizer::mutate(NodeId id) {
   mutate_in_place(id, targets);
 }
 
+/// A product in place hands ATen the number as its first operand, where kernels for the CPU round it to the half.
+Arg rounded_factor(const Arg& factor, const Type& product) {
+  if (!is_half(product.dtype) || product.device.kind != Device::Kind::cpu) return factor;
+  if (const auto* number = std::get_if<double>(&factor.data)) return {ref::round_to(*number, product.dtype)};
+  if (const auto* number = std::get_if<int64_t>(&factor.data)) {
+    return {ref::round_to(static_cast<double>(*number), product.dtype)};
+  }
+  return factor;
+}
+
 /// The new value of the written tensor as a pure node, where there is one that surely has the wanted type.
 std::optional<ValueId> Functionalizer::pure_value(const Node& node, ValueId target) {
   const Call& call = *node.as<Call>();
@@ -277,6 +288,7 @@ std::optional<ValueId> Functionalizer::pure_value(const Node& node, ValueId targ
     if (in_place || call.mutates[0] != i) args.push_back(node.args[i]);
   }
   const Type type = fresh_type(old_.type(target));
+  if (base == "aten::mul_") args.at(1) = rounded_factor(args.at(1), type);
   if (!can_expand(old_, pure, args, type)) return std::nullopt;
   const ValueId made = rewrite_.add(Call{pure, {}, {}, false, false}, read_args(args), type, node.scope);
   expanded_.insert(made);

@@ -1,0 +1,70 @@
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <functional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "api_test.h"
+
+/// Arithmetic of halves with numbers on the CPU: under Numerics::eager to the bit what ATen computes, which rounds some
+/// numbers to the half first and takes others at f32. Of whole vectors: its scalar code, for the tail, rounds less.
+namespace sinter::test {
+namespace {
+
+using at::Tensor;
+
+struct Row {
+  const char* name;
+  std::function<Tensor(const Tensor&, const Tensor&)> program;  ///< of two halves
+};
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> rows = {
+      {"add_number", [](const Tensor& x, const Tensor&) { return x + 0.1; }},
+      {"mul_number", [](const Tensor& x, const Tensor&) { return x * 0.1; }},
+      {"div_number", [](const Tensor& x, const Tensor&) { return x / 0.3; }},
+      {"add_with_alpha", [](const Tensor& x, const Tensor& y) { return at::add(x, y, 0.1); }},
+      {"sub_with_alpha", [](const Tensor& x, const Tensor& y) { return at::sub(x, y, 0.1); }},
+      {"rsub_with_alpha", [](const Tensor& x, const Tensor& y) { return at::rsub(x, y, 0.1); }},
+      {"add_number_with_alpha", [](const Tensor& x, const Tensor&) { return at::add(x, 0.7, 0.1); }},
+      {"add_in_place", [](const Tensor& x, const Tensor&) { return x.clone().add_(0.1); }},
+      {"mul_in_place", [](const Tensor& x, const Tensor&) { return x.clone().mul_(0.1); }},
+      {"div_in_place", [](const Tensor& x, const Tensor&) { return x.clone().div_(0.3); }},
+      {"add_in_place_with_alpha", [](const Tensor& x, const Tensor& y) { return x.clone().add_(y, 0.1); }},
+      {"sub_in_place_with_alpha", [](const Tensor& x, const Tensor& y) { return x.clone().sub_(y, 0.1); }},
+      {"addcmul_with_value", [](const Tensor& x, const Tensor& y) { return at::addcmul(x, x, y, 0.1); }},
+      {"lerp_number", [](const Tensor& x, const Tensor& y) { return at::lerp(x, y, 0.1); }},
+      {"clamp_numbers", [](const Tensor& x, const Tensor&) { return at::clamp(x, -0.3, 0.7); }},
+      {"greater_than_number", [](const Tensor& x, const Tensor&) { return x > 0.1; }},
+  };
+  return rows;
+}
+
+class Halves : public Api, public ::testing::WithParamInterface<std::tuple<size_t, at::ScalarType>> {};
+
+TEST_P(Halves, are_those_of_eager_to_the_bit) {
+  const auto& [index, dtype] = GetParam();
+  const auto& row = rows()[index];
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(5);
+  auto fast = compile(row.program, {.numerics = Numerics::eager});
+  for (int call = 0; call < 3; ++call) {
+    const Tensor x = at::randn({2048}, generator, at::kFloat).to(dtype);
+    const Tensor y = at::randn({2048}, generator, at::kFloat).to(dtype);
+    const Tensor compiled = fast(x, y), eager = row.program(x, y);
+    EXPECT_TRUE(at::equal(compiled, eager)) << at::ne(compiled, eager).sum().item<int64_t>() << " of 2048 differ";
+  }
+  EXPECT_GT(replays(fast.report()), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Operators, Halves,
+                         ::testing::Combine(::testing::Range(size_t{0}, rows().size()),
+                                            ::testing::Values(at::kHalf, at::kBFloat16)),
+                         [](const auto& test) {
+                           const char* name = rows()[std::get<0>(test.param)].name;
+                           return std::string(name) + "_" + c10::toString(std::get<1>(test.param));
+                         });
+
+}  // namespace
+}  // namespace sinter::test
