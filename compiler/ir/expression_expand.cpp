@@ -231,7 +231,7 @@ std::optional<Arg> expand(OpId op, std::span<const Arg> args, OpDTypes dtypes, O
   for (const Arg& arg : args) items.push_back({arg});
   Expander expander(dtypes, builder);
   if (entry.rule == TypeRule::cast) return expander.finish(items[0], dtypes.result);
-  const size_t rounded = entry.rounds_attributes ? args.size() : entry.arity;
+  const size_t rounded = entry.rounds_attributes && dtypes.round_numbers ? args.size() : entry.arity;
   for (size_t i = 0; i < rounded; ++i) items[i].arg = round_operand(args[i], dtypes, builder);
   if (entry.is_native() && !std::ranges::all_of(args.subspan(entry.arity), &Arg::is_none)) return std::nullopt;
   const auto result = expander.call(op, items);

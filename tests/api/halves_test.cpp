@@ -34,6 +34,7 @@ const std::vector<Row>& rows() {
       {"div_in_place", [](const Tensor& x, const Tensor&) { return x.clone().div_(0.3); }},
       {"add_in_place_with_alpha", [](const Tensor& x, const Tensor& y) { return x.clone().add_(y, 0.1); }},
       {"sub_in_place_with_alpha", [](const Tensor& x, const Tensor& y) { return x.clone().sub_(y, 0.1); }},
+      {"add_scalar_tensor", [](const Tensor& x, const Tensor&) { return x + at::scalar_tensor(0.1, at::kFloat); }},
       {"addcmul_with_value", [](const Tensor& x, const Tensor& y) { return at::addcmul(x, x, y, 0.1); }},
       {"lerp_number", [](const Tensor& x, const Tensor& y) { return at::lerp(x, y, 0.1); }},
       {"clamp_numbers", [](const Tensor& x, const Tensor&) { return at::clamp(x, -0.3, 0.7); }},
