@@ -1,6 +1,7 @@
 #include "frontend/capture.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/library.h>
 
 #include <chrono>
@@ -96,6 +97,8 @@ Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span
     const c10::DebugInfoGuard carry(kRecorderSlot, recorder);
     const c10::impl::IncludeDispatchKeyGuard include(kCaptureKey);
     const CatchComposites composites;
+    // TorchScript that the program calls runs operator by operator: kernels it fuses itself no recording sees.
+    const torch::jit::GraphOptimizerEnabledGuard no_fused_scripts(false);
     results = program();
   } catch (...) {
     if (failed_at) *failed_at = recorder->failed_at();

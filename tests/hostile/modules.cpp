@@ -1,3 +1,5 @@
+#include <torch/script.h>
+
 #include "groups.h"
 #include "programs.h"
 
@@ -158,6 +160,19 @@ void a_buffer_replaced_in_its_module(Session& s) {
   for (int call = 0; call < 5; ++call) f(s.randn({3, 3}));
 }
 
+/// TorchScript that has run often enough to fuse what it computes.
+void a_script_called_inside(Session& s) {
+  torch::jit::Module script("script");
+  script.define(R"(
+def forward(self, x):
+    y = torch.tanh(x * 2 + 1)
+    return torch.sigmoid(y * x) - y
+)");
+  for (int call = 0; call < 4; ++call) script.forward({s.randn({8, 8})});
+  auto f = s.compile([&script](const Tensor& x) { return script.forward({x}).toTensor() + 1; });
+  for (int call = 0; call < 8; ++call) f(s.randn({8, 8}));
+}
+
 const Program programs[] = {
     {"embedding", embedding, replays()},
     {"embedding_with_a_norm_limit", embedding_with_a_norm_limit, replays()},
@@ -172,6 +187,7 @@ const Program programs[] = {
     {"pooling_and_shuffling", pooling_and_shuffling, replays()},
     {"a_module_list_and_a_module_used_twice", a_module_list_and_a_module_used_twice, replays()},
     {"tied_weights", tied_weights, replays()},
+    {"a_script_called_inside", a_script_called_inside, replays()},
     {"a_buffer_replaced_in_its_module", a_buffer_replaced_in_its_module, replays(2)},
 };
 
