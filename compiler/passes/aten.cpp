@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 
 #include "compiler/ir/op_types.h"
 
@@ -41,12 +40,13 @@ bool refuses_by_name(std::string_view op, ir::Device::Kind device) {
   return device == ir::Device::Kind::cpu && (mentions(base, checks_indices) || mentions(base, checks_values));
 }
 
-bool refuses_a_divisor(const ir::Graph& graph, const ir::Call& call, std::span<const ir::Arg> args,
-                       ir::Device::Kind device) {
+/// But for numbers alone (0-dim): traces compute sizes that way, by divisors that are no data.
+bool refuses_a_divisor(const ir::Graph& graph, const ir::Node& node, const ir::Call& call, ir::Device::Kind device) {
+  if (!node.results.empty() && graph.type(node.results.front()).rank() == 0) return false;
   const auto op = ir::find_aten(call.mutates.empty() ? call.op : pure_form(call));
   if (!op || ir::row(*op).domain != ir::Domain::nonzero_second) return false;
-  const auto dtypes = ir::op_dtypes(graph, *op, args);
-  return dtypes && ir::may_throw(*op, args, dtypes->operands, device);
+  const auto dtypes = ir::op_dtypes(graph, *op, node.args);
+  return dtypes && ir::may_throw(*op, node.args, dtypes->operands, device);
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ bool may_refuse(const ir::Graph& graph, const ir::Node& node) {
   if (call == nullptr) return false;
   const ir::Device::Kind device =
       node.results.empty() ? graph.device.kind : graph.type(node.results.front()).device.kind;
-  return refuses_by_name(call->op, device) || refuses_a_divisor(graph, *call, node.args, device);
+  return refuses_by_name(call->op, device) || refuses_a_divisor(graph, node, *call, device);
 }
 
 }  // namespace sinter::passes
