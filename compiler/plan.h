@@ -74,6 +74,7 @@ struct ExternCall {
   std::string module;
   std::string source;
   bool random = false;
+  bool impure = false;  ///< may do more on the host than launch kernels
 };
 
 /// Steps of a plan, in order.

@@ -9,7 +9,6 @@
 
 #include "compiler/compile.h"
 #include "compiler/support/planted.h"
-#include "frontend/baked_number.h"
 #include "frontend/compare.h"
 #include "frontend/compile_times.h"
 #include "frontend/convert.h"
@@ -213,7 +212,7 @@ void Builder::finish(Entry& entry, Captured captured, const detail::Flat& argume
     entry.guards().add_states(captured.trace.states, captured.results);
     entry.guards().add_gradients(captured.trace.gradients);
   }
-  if (captured.trace.graph.device.kind == ir::Device::Kind::cuda) entry.guards().add_device();
+  if (captured.trace.graph.device.kind == ir::Device::Kind::cuda) entry.guards().add_device(captured.trace.cuda_device);
   if (like == nullptr) record.guards = entry.guards().describe();
   if (reason || options_.verify == Verify::off) entry.guards().free_all();
   if (reason) return entry.turn_eager(std::move(*reason));
@@ -306,12 +305,10 @@ void Builder::compile(Entry& entry, Captured captured, const detail::Flat& argum
     if (const auto shared = entry.guards().keep_apart()) return entry.turn_eager(shared_state_break(*shared));
     record.guards = entry.guards().describe();
   }
-  if (auto reason = baked_number(*plan, *captured.optimizers, options_.mode)) {
-    return entry.turn_eager(std::move(*reason));
-  }
   OutputRules outputs(captured.trace, *plan);
   auto host = std::make_unique<TorchHost>(plan, captured.trace.opaques);
   const runtime::ExecutableOptions runtime_options{.graphs = options_.mode != Mode::Default,
+                                                   .changing_contents = captured.optimizers->contents(),
                                                    .runs_before_recording = like == nullptr ? 0 : 1,
                                                    .report_mutex = &entry.record_mutex(),
                                                    .ranges = runtime::nvtx_ranges()};

@@ -107,6 +107,7 @@ Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span
   Trace trace = recorder->finish(results);
   if (!trace.graph_break) trace.graph_break = before.changed_by(trace);
   if (!trace.graph_break) trace.graph_break = cache.break_of(trace);
+  trace.cuda_device = before.cuda_device();
   trace.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (outputs) *outputs = std::move(results);
   return trace;

@@ -59,6 +59,7 @@ struct Trace {
   std::vector<HostRead> reads;            ///< in order: the graph holds for what they gave, and for nothing else
   std::vector<c10::IValue> opaques;       ///< arguments the IR cannot describe, by ir::Opaque index
   std::optional<GraphBreak> graph_break;  ///< set: the graph is incomplete and must not be compiled
+  int cuda_device = -1;                   ///< current when the call began; -1: there is none
   double seconds = 0;
 };
 

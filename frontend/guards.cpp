@@ -82,8 +82,6 @@ std::optional<std::string> Guards::keep_apart() {
   return std::nullopt;
 }
 
-void Guards::add_device() { cuda_device_ = c10::cuda::current_device(); }
-
 Fit Guards::fit(const detail::Flat& arguments, const Modes& modes) const {
   // What tells entries for several sizes apart first: there may be many.
   const bool sized = !inputs_.empty() && !arguments.tensors.empty();

@@ -56,7 +56,7 @@ class Guards {
   /// Adds the optimizers whose steps are part of the program.
   void add_optimizers(std::shared_ptr<const OptimizerLink> optimizers) { optimizers_ = std::move(optimizers); }
   /// Adds the current CUDA device.
-  void add_device();
+  void add_device(int current) { cuda_device_ = current; }
 
   [[nodiscard]] Fit fit(const detail::Flat& arguments, const Modes& modes) const;
   /// True when nothing fails but sizes, strides and alignment of arguments; ranks are equal.

@@ -2,6 +2,8 @@
 
 #include <ATen/Context.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -23,6 +25,11 @@ std::vector<at::Generator> default_generators() {
     generators.push_back(at::globalContext().defaultGenerator({at::kCUDA, device}));
   }
   return generators;
+}
+
+GraphBreak left(const std::string& what) {
+  return {
+      BreakCode::unsupported_op, {}, {}, "leaves " + what, "change it outside the compiled callable, or put it back"};
 }
 
 }  // namespace
@@ -54,15 +61,32 @@ std::optional<GraphBreak> WatchedGenerators::seeded_by(const Trace& trace) const
                     "seed it outside the compiled callable"};
 }
 
-Surroundings::Surroundings() : modes_(Modes::current()), generators_(default_generators()) {}
+CudaPlace CudaPlace::current() {
+  CudaPlace place;
+  const c10::DeviceIndex devices = c10::cuda::device_count();
+  if (devices > 0) place.device = c10::cuda::current_device();
+  for (c10::DeviceIndex device = 0; device < devices; ++device) {
+    if (!c10::cuda::hasPrimaryContext(device)) continue;
+    place.streams.emplace_back(device, c10::cuda::getCurrentCUDAStream(device).id());
+  }
+  return place;
+}
+
+Surroundings::Surroundings()
+    : modes_(Modes::current()), place_(CudaPlace::current()), generators_(default_generators()) {}
 
 std::optional<GraphBreak> Surroundings::changed_by(const Trace& trace) const {
   if (const auto modes = modes_.differences(Modes::current()); !modes.empty()) {
-    return GraphBreak{BreakCode::unsupported_op,
-                      {},
-                      {},
-                      "leaves a mode changed: " + modes[0].guard + " was " + modes[0].was + ", is " + modes[0].is,
-                      "change it outside the compiled callable, or put it back"};
+    return left("a mode changed: " + modes[0].guard + " was " + modes[0].was + ", is " + modes[0].is);
+  }
+  const CudaPlace now = CudaPlace::current();
+  if (now.device != place_.device) {
+    return left(fmt::format("another CUDA device current: it was {}, is {}", place_.device, now.device));
+  }
+  for (const auto& [device, stream] : place_.streams) {
+    const auto found = std::find_if(now.streams.begin(), now.streams.end(),
+                                    [device = device](const auto& other) { return other.first == device; });
+    if (found->second != stream) return left(fmt::format("another stream current on CUDA device {}", device));
   }
   return generators_.seeded_by(trace);
 }

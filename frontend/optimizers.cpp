@@ -387,6 +387,12 @@ const OptimizerNumber* OptimizerLink::number_of_content(uint32_t content) const 
   return found == numbers_.end() ? nullptr : &*found;
 }
 
+std::vector<uint32_t> OptimizerLink::contents() const {
+  std::vector<uint32_t> contents;
+  for (const OptimizerNumber& number : numbers_) contents.push_back(number.content);
+  return contents;
+}
+
 void OptimizerLink::misses(std::vector<GuardMiss>& out) const {
   for (const uint32_t i : used_) {
     if (auto miss = difference(before_[i], OptimizerFacts::of(*before_[i].optimizer))) out.push_back(std::move(*miss));

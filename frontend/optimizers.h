@@ -98,6 +98,8 @@ class OptimizerLink {
   [[nodiscard]] bool is_number(const NumberPlace& place) const;
   /// The number that a content of the trace stands for; null for other contents.
   [[nodiscard]] const OptimizerNumber* number_of_content(uint32_t content) const;
+  /// The contents of the trace that stand for numbers.
+  [[nodiscard]] std::vector<uint32_t> contents() const;
   /// What the optimizers held before the recorded call.
   [[nodiscard]] std::span<const OptimizerFacts> before() const { return before_; }
   /// True when the guards of this one held before the call that the other one was recorded in.

@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "compiler/ir/print.h"
-#include "frontend/baked_number.h"
 #include "frontend/convert.h"
 #include "frontend/generator_states.h"
 #include "frontend/host_call.h"
@@ -311,7 +310,9 @@ class Paths::Grower {
                                          .state_alignment = alignments};
     return std::make_shared<CompiledSegment>(
         CompiledSegment::Source{&segment, given, &course.trace.opaques, std::move(key)}, compile_options,
-        options.mode != Mode::Default, static_cast<uint32_t>(arguments_.tensors.size()),
+        runtime::ExecutableOptions{.graphs = options.mode != Mode::Default,
+                                   .changing_contents = course.optimizers->contents()},
+        static_cast<uint32_t>(arguments_.tensors.size()),
         Bindings{arguments_.tensors, course.trace.states, course.trace.contents});
   }
 
@@ -412,10 +413,6 @@ Paths::Added Paths::add(std::shared_ptr<Course> course, std::span<const at::Tens
   if (courses.size() >= static_cast<size_t>(options_.max_paths)) return {};
   courses.push_back(std::move(course));
   auto grown = Grower(*this, tree.get(), arguments).grow(std::move(courses));
-  for (const Step& step : grown->steps) {
-    auto reason = baked_number(step.segment->plan(), *step.course->optimizers, options_.mode);
-    if (reason) return {.known = false, .difference = std::nullopt, .graph_break = std::move(reason)};
-  }
   tree_.store(std::move(grown), std::memory_order_release);
   return {};
 }

@@ -34,16 +34,17 @@ bool has_work(const Plan& plan) {
 
 }  // namespace
 
-CompiledSegment::CompiledSegment(const Source& source, CompileOptions compile_options, bool graphs, uint32_t inputs,
-                                 const Bindings& bindings)
+CompiledSegment::CompiledSegment(const Source& source, CompileOptions compile_options,
+                                 runtime::ExecutableOptions options, uint32_t inputs, const Bindings& bindings)
     : key_(source.key), reads_(source.segment->read ? source.segment->graph.outputs.size() : 0) {
   compile_options.stage = ir::Stage::functional;
   plan_ = std::make_shared<const Plan>(
       sinter::compile(passes::graph_giving(*source.segment, source.given), compile_options, record_));
   copied_ = without_own_memory(*plan_, reads_);
   host_ = std::make_unique<TorchHost>(plan_, *source.opaques);
-  const runtime::ExecutableOptions options{
-      .graphs = graphs && has_work(*plan_), .report_mutex = &mutex_, .ranges = runtime::nvtx_ranges()};
+  options.graphs = options.graphs && has_work(*plan_);
+  options.report_mutex = &mutex_;
+  options.ranges = runtime::nvtx_ranges();
   executable_ = runtime::Executable::build(plan_, *host_, options, record_);
   prepare(inputs, bindings);
 }

@@ -33,8 +33,8 @@ class CompiledSegment {
   };
   /// `inputs` is the number of the call's own tensor arguments; `bindings` holds them and state, for what is computed
   /// once. Throws InternalError when compiling fails.
-  CompiledSegment(const Source& source, CompileOptions compile_options, bool graphs, uint32_t inputs,
-                  const Bindings& bindings);
+  CompiledSegment(const Source& source, CompileOptions compile_options, runtime::ExecutableOptions options,
+                  uint32_t inputs, const Bindings& bindings);
 
   [[nodiscard]] const std::string& key() const { return key_; }
   [[nodiscard]] const Plan& plan() const { return *plan_; }

@@ -1,6 +1,8 @@
 #include "runtime/cuda_executable.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 
 #include "runtime/cuda_graph.h"
 #include "runtime/plan_executable.h"
@@ -17,7 +19,7 @@ class CudaExecutable final : public PlanExecutable {
         context_(Driver::get().context_of(plan().device.index)),
         kernels_(std::move(kernels)),
         parts_{plan(), host(), Driver::get(), kernels_},
-        layout_(options.graphs ? lay_out_graph(plan()) : GraphLayout{}),
+        layout_(options.graphs ? lay_out_graph(plan(), options.changing_contents) : GraphLayout{}),
         report_(report),
         report_mutex_(options.report_mutex),
         graphs_(options.graphs),
@@ -60,10 +62,19 @@ class CudaExecutable final : public PlanExecutable {
     return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
   }
 
+  /// What LibTorch draws for a tensor depends on whether that begins at a multiple of 16 bytes, as copies do that a
+  /// graph makes of inputs.
+  [[nodiscard]] bool draws_as_for_copies(const Frame& frame) const {
+    if (!layout_.draws) return true;
+    return std::all_of(layout_.copied_inputs.begin(), layout_.copied_inputs.end(),
+                       [&](BufferId input) { return reinterpret_cast<uintptr_t>(frame.data(input)) % 16 == 0; });
+  }
+
   /// Runs the call through the graph, recorded at the first one. False when the plan launches directly.
   bool replayed(Frame& frame) {
     const CUstream current = stream();
     if (is_recording(current) || (kept() == nullptr && !plan().once.empty())) return false;
+    if (!draws_as_for_copies(frame)) return false;
     std::lock_guard lock(mutex_);
     if (graph_ == nullptr && !record(frame, current)) return false;
     if (has_kept_outputs()) share_frozen(frame);

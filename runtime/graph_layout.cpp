@@ -14,7 +14,7 @@ using ir::Device;
 
 class LayoutMaker {
  public:
-  explicit LayoutMaker(const Plan& plan) : plan_(plan) {}
+  LayoutMaker(const Plan& plan, std::span<const uint32_t> changing) : plan_(plan), changing_(changing) {}
 
   GraphLayout run() {
     for (const Step& step : plan_.steps) {
@@ -38,6 +38,10 @@ class LayoutMaker {
     if (layout_.refusal.empty()) layout_.refusal = reason;
   }
 
+  [[nodiscard]] bool changes(const Buffer& b) const {
+    return b.kind == BufferKind::content && std::find(changing_.begin(), changing_.end(), b.index) != changing_.end();
+  }
+
   /// Memory of another device, or of a dtype of unknown width, can be neither re-pointed nor copied.
   [[nodiscard]] bool is_copyable(const Buffer& b) const {
     return b.type.device == plan_.device && ir::bytes_of(b.type.dtype) > 0;
@@ -45,12 +49,16 @@ class LayoutMaker {
 
   void visit(const ExternCall& call) {
     layout_.draws = layout_.draws || call.random;
+    if (call.impure) {
+      refuse(call.op + " may do more than launch kernels; define it with at::Tag::pt2_compliant_tag if it does not");
+    }
     for_each_argument(call, [&](BufferId id) {
       const Buffer& memory = buffer(root(id));
       const bool constant = memory.kind == BufferKind::content || memory.kind == BufferKind::frozen;
       if (memory.type.device != plan_.device && !constant) {
         refuse(fmt::format("{} reads a tensor on {}", call.op, ir::to_string(memory.type.device)));
       }
+      if (changes(memory)) refuse(call.op + " takes a number that is another one on every call");
       read_by_calls_.insert(root(id));
     });
     for (BufferId result : call.results) {
@@ -118,6 +126,7 @@ class LayoutMaker {
   }
 
   const Plan& plan_;
+  std::span<const uint32_t> changing_;
   GraphLayout layout_;
   std::set<BufferId> read_by_calls_;
   std::set<BufferId> touched_by_kernels_;
@@ -126,6 +135,8 @@ class LayoutMaker {
 
 }  // namespace
 
-GraphLayout lay_out_graph(const Plan& plan) { return LayoutMaker(plan).run(); }
+GraphLayout lay_out_graph(const Plan& plan, std::span<const uint32_t> changing) {
+  return LayoutMaker(plan, changing).run();
+}
 
 }  // namespace sinter::runtime

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct GraphLayout {
   std::vector<BufferId> scalar_binds;    ///< the same for host scalars that are views of inputs or state
 };
 
-[[nodiscard]] GraphLayout lay_out_graph(const Plan& plan);
+/// `changing` are the contents whose numbers are others on every call.
+[[nodiscard]] GraphLayout lay_out_graph(const Plan& plan, std::span<const uint32_t> changing = {});
 
 }  // namespace sinter::runtime

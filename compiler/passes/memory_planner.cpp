@@ -216,6 +216,8 @@ void MemoryPlanner::visit_call(NodeId id) {
   planned.op = call.op;
   planned.args = node.args;
   planned.random = call.random;
+  // ATen's own are marked so that they keep their order.
+  planned.impure = call.impure && !call.op.starts_with("aten::");
   if (node.scope.valid()) {
     planned.module = graph_.scope(node.scope).module;
     planned.source = graph_.scope(node.scope).source;

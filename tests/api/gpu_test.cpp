@@ -2,6 +2,7 @@
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+#include <torch/library.h>
 
 #include <functional>
 #include <optional>
@@ -11,6 +12,22 @@
 
 namespace sinter::test {
 namespace {
+
+int counted = 0;
+
+at::Tensor count_and_double(const at::Tensor& x) {
+  ++counted;
+  return x * 2;
+}
+
+at::Tensor twice(const at::Tensor& x) { return x * 2; }
+
+TORCH_LIBRARY(sinter_gpu_test, library) {
+  library.def("counted(Tensor x) -> Tensor");
+  library.impl("counted", c10::DispatchKey::CUDA, &count_and_double);
+  library.def("twice(Tensor x) -> Tensor", {at::Tag::pt2_compliant_tag});
+  library.impl("twice", c10::DispatchKey::CUDA, &twice);
+}
 
 class Gpu : public Api {
  protected:
@@ -116,6 +133,39 @@ TEST_F(Gpu, calls_run_on_the_callers_stream) {
   const auto y = fast(x * 2);
   side.synchronize();
   EXPECT_TRUE(same(y, erf_gelu(x * 2)));
+}
+
+TEST_F(Gpu, a_stream_that_the_callable_leaves_current_is_a_break) {
+  const auto before = c10::cuda::getCurrentCUDAStream();
+  const auto other = c10::cuda::getStreamFromPool();
+  auto fast = compile([&](const at::Tensor& x) {
+    c10::cuda::setCurrentCUDAStream(other);
+    return x * 2;
+  });
+  for (int call = 0; call < 4; ++call) {
+    c10::cuda::setCurrentCUDAStream(before);
+    fast(at::ones({8}, at::TensorOptions(at::kCUDA)));
+    EXPECT_EQ(c10::cuda::getCurrentCUDAStream(), other);
+  }
+  c10::cuda::setCurrentCUDAStream(before);
+  EXPECT_EQ(only_break(fast.report()).code, BreakCode::unsupported_op) << fast.report();
+}
+
+/// An operator of one's own runs on every call, unless it says that it does nothing but what its schema tells.
+TEST_F(Gpu, operators_are_recorded_where_they_are_declared_pure) {
+  const auto x = at::ones({8}, at::TensorOptions(at::kCUDA));
+  for (const bool pure : {false, true}) {
+    const auto op = c10::Dispatcher::singleton()
+                        .findSchemaOrThrow(pure ? "sinter_gpu_test::twice" : "sinter_gpu_test::counted", "")
+                        .typed<at::Tensor(const at::Tensor&)>();
+    auto fast = compile([&](const at::Tensor& y) { return op.call(y) + 1; }, {.mode = Mode::ReduceOverhead});
+    counted = 0;
+    for (int call = 0; call < 6; ++call) ASSERT_TRUE(same(fast(x * call), x * call * 2 + 1));
+    const auto entry = fast.report().entries.at(0);
+    EXPECT_EQ(entry.graphs, pure ? 1 : 0) << fast.report();
+    EXPECT_EQ(entry.notes.size(), pure ? 0 : 1) << fast.report();
+    EXPECT_EQ(counted, pure ? 0 : 6);
+  }
 }
 
 TEST_F(Gpu, threads_may_share_a_recorded_graph) {

@@ -20,8 +20,8 @@ constexpr double kMargin = 4;
 constexpr double kTolerance = 1e-4;
 constexpr double kKeptWide = 16;
 
-Observations run_eager(const Program& program, at::Device device, const Drawing& drawing = {}) {
-  Session session(device, /*compiled=*/false);
+Observations run_eager(const Program& program, const hostile::Place& place, const Drawing& drawing = {}) {
+  Session session(place, /*compiled=*/false);
   run(program, session, drawing);
   return session.finish();
 }
@@ -112,15 +112,16 @@ bool lies_between(const Observation& eager, const Observation& compiled, const O
 /// Whether the differences come from numbers that kernels keep wide: each is that of eager or what eager gives with
 /// operators in the next wider dtype; and where halves are about, with a rounding after every operator, as eager has
 /// it, there are none.
-bool is_kept_wide(const Program& program, at::Device device, const Observations& eager, const Observations& compiled) {
-  const auto wide = run_eager(program, device, {.wide = true});
+bool is_kept_wide(const Program& program, const hostile::Place& place, const Observations& eager,
+                  const Observations& compiled) {
+  const auto wide = run_eager(program, place, {.wide = true});
   if (eager.size() != compiled.size() || eager.size() != wide.size()) return false;
   const double rounding = rounding_of(program);
   for (size_t i = 0; i < eager.size(); ++i) {
     if (!lies_between(eager[i], compiled[i], wide[i], rounding)) return false;
   }
   if (rounding < 1e-3) return true;
-  Session session(device, /*compiled=*/true);
+  Session session(place, /*compiled=*/true);
   run(program, session, {.numerics = Numerics::eager});
   return !hostile::difference(eager, session.finish(), hostile::Numbers::rounded);
 }
@@ -142,9 +143,9 @@ void tell(const hostile::Outcome& outcome, Finding& finding) {
 
 }  // namespace
 
-Finding check(const Program& program, at::Device device) {
-  const auto eager = run_eager(program, device);
-  Session session(device, /*compiled=*/true);
+Finding check(const Program& program, const hostile::Place& place) {
+  const auto eager = run_eager(program, place);
+  Session session(place, /*compiled=*/true);
   run(program, session);
   const auto compiled = session.finish();
   Finding finding;
@@ -156,9 +157,9 @@ Finding check(const Program& program, at::Device device) {
   if (!text) return finding;
   std::vector<Observations> nearby;
   for (uint64_t i = 1; i <= kNearbyRuns; ++i) {
-    nearby.push_back(run_eager(program, device, {.apart = rounding_of(program), .seed = i}));
+    nearby.push_back(run_eager(program, place, {.apart = rounding_of(program), .seed = i}));
   }
-  const bool rounding = is_rounding(eager, compiled, nearby) || is_kept_wide(program, device, eager, compiled);
+  const bool rounding = is_rounding(eager, compiled, nearby) || is_kept_wide(program, place, eager, compiled);
   finding.verdict = rounding ? Verdict::rounding : Verdict::different;
   finding.difference = *text;
   return finding;

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <set>
 #include <string>
 
+#include "../hostile/harness.h"
 #include "program.h"
 
 namespace sinter::test::fuzz {
@@ -29,6 +28,6 @@ struct Finding {
 };
 
 /// Runs a program eager and compiled.
-[[nodiscard]] Finding check(const Program& program, at::Device device);
+[[nodiscard]] Finding check(const Program& program, const hostile::Place& place);
 
 }  // namespace sinter::test::fuzz

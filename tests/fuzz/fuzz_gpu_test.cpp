@@ -8,16 +8,20 @@ namespace {
 
 constexpr int kPrograms = 100;
 
-TEST(FuzzGpu, random_programs_do_what_eager_does_and_most_end_compiled) {
+void run_share(sinter::Mode mode) {
   if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
   Summary summary;
   summary.device = "cuda";
   summary.first_seed = 1;
-  for (uint64_t seed = 1; seed <= kPrograms; ++seed) run_seed(seed, at::Device(at::kCUDA, 0), summary);
+  for (uint64_t seed = 1; seed <= kPrograms; ++seed) run_seed(seed, {at::Device(at::kCUDA, 0), mode}, summary);
   EXPECT_TRUE(summary.failures.empty()) << summary.text();
   EXPECT_GT(summary.ends_compiled * 2, summary.programs) << summary.text();
   EXPECT_LT(summary.rounding * 50, summary.programs) << summary.text();
 }
+
+TEST(FuzzGpu, random_programs_do_what_eager_does_and_most_end_compiled) { run_share(sinter::Mode::Default); }
+
+TEST(FuzzGpu, random_programs_do_so_as_recorded_graphs) { run_share(sinter::Mode::ReduceOverhead); }
 
 }  // namespace
 }  // namespace sinter::test::fuzz

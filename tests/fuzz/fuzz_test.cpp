@@ -11,7 +11,7 @@ TEST(Fuzz, random_programs_do_what_eager_does_and_most_end_compiled) {
   Summary summary;
   summary.device = "cpu";
   summary.first_seed = 1;
-  for (uint64_t seed = 1; seed <= kPrograms; ++seed) run_seed(seed, at::kCPU, summary);
+  for (uint64_t seed = 1; seed <= kPrograms; ++seed) run_seed(seed, {}, summary);
   EXPECT_TRUE(summary.failures.empty()) << summary.text();
   EXPECT_GT(summary.ends_compiled * 2, summary.programs) << summary.text();
   EXPECT_LT(summary.rounding * 50, summary.programs) << summary.text();

@@ -112,7 +112,7 @@ class Generator {
  public:
   /// Tries instructions out on the CPU, whatever the program is for: there, one that is refused throws.
   Generator(uint64_t seed, at::Device device)
-      : dice_(seed), session_(at::kCPU, /*compiled=*/false), on_(device.is_cuda() ? On::cuda : On::cpu) {
+      : dice_(seed), session_({}, /*compiled=*/false), on_(device.is_cuda() ? On::cuda : On::cpu) {
     program_.seed = seed;
   }
 

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iostream>
 #include <list>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -21,12 +22,14 @@
 namespace {
 
 using sinter::test::fuzz::Summary;
+using sinter::test::hostile::Place;
 
 struct Settings {
   uint64_t seed = 1;
   int64_t programs = 1000;
   int jobs = 1;
   std::string device = "cpu";
+  std::string mode = "default";
   std::string report;
   bool print = false;
   bool shrinks = true;
@@ -38,9 +41,15 @@ struct Crash {
   std::string how;
 };
 
-at::Device device_of(const Settings& settings) {
+const std::map<std::string, sinter::Mode>& modes() {
+  static const std::map<std::string, sinter::Mode> all{{"default", sinter::Mode::Default},
+                                                       {"reduce-overhead", sinter::Mode::ReduceOverhead}};
+  return all;
+}
+
+Place place_of(const Settings& settings) {
   const at::Device device(settings.device);
-  return device.is_cuda() && !device.has_index() ? at::Device(at::kCUDA, 0) : device;
+  return {device.is_cuda() && !device.has_index() ? at::Device(at::kCUDA, 0) : device, modes().at(settings.mode)};
 }
 
 /// Throws where an assertion has failed on a GPU: nothing runs there from then on, eager nor compiled.
@@ -51,20 +60,20 @@ void require_alive(at::Device device) {
 /// Every jobs-th seed from `from` on.
 Summary run_share(const Settings& settings, uint64_t from, volatile uint64_t& at_seed) {
   at::set_num_threads(1);
-  const at::Device device = device_of(settings);
+  const Place place = place_of(settings);
   Summary summary;
   const uint64_t end = settings.seed + static_cast<uint64_t>(settings.programs);
   for (uint64_t seed = from; seed < end; seed += static_cast<uint64_t>(settings.jobs)) {
     at_seed = seed;
-    run_seed(seed, device, summary, settings.shrinks);
-    require_alive(device);
+    run_seed(seed, place, summary, settings.shrinks);
+    require_alive(place.device);
   }
   return summary;
 }
 
 Summary print_crash(const Settings& settings, const Crash& crash) {
   Summary summary;
-  const auto program = to_cpp(sinter::test::fuzz::generate(crash.seed, device_of(settings)));
+  const auto program = to_cpp(sinter::test::fuzz::generate(crash.seed, place_of(settings).device));
   summary.failures.push_back({crash.seed, crash.how, program});
   return summary;
 }
@@ -140,6 +149,7 @@ Summary run_all(const Settings& settings) {
   if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder under /tmp can be made");
   Summary summary;
   summary.device = settings.device;
+  summary.mode = settings.mode;
   summary.first_seed = settings.seed;
   const auto start = std::chrono::steady_clock::now();
   std::list<Worker> workers;
@@ -163,14 +173,16 @@ int main(int argc, char** argv) {
   app.add_option("--programs", settings.programs, "how many")->check(CLI::PositiveNumber);
   app.add_option("--seed", settings.seed, "of the first program");
   app.add_option("--jobs", settings.jobs, "processes")->check(CLI::Range(1, 256));
-  app.add_option("--device", settings.device, "cpu or cuda");
+  app.add_option("--device", settings.device, "cpu, cuda or cuda:1");
+  app.add_option("--mode", settings.mode, "default or reduce-overhead")->check(CLI::IsMember(modes()));
   app.add_option("--report", settings.report, "file for the report as JSON");
   app.add_flag("--print", settings.print, "print the programs instead of running them");
   app.add_flag("!--no-shrink", settings.shrinks, "print programs that fail as they are");
   CLI11_PARSE(app, argc, argv);
   if (settings.print) {
     for (int64_t i = 0; i < settings.programs; ++i) {
-      std::cout << to_cpp(sinter::test::fuzz::generate(settings.seed + static_cast<uint64_t>(i), device_of(settings)));
+      std::cout << to_cpp(
+          sinter::test::fuzz::generate(settings.seed + static_cast<uint64_t>(i), place_of(settings).device));
     }
     return 0;
   }

@@ -39,8 +39,8 @@ std::string Summary::text() const {
   const auto share = [](int64_t part, int64_t whole) {
     return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
   };
-  std::string out =
-      fmt::format("{} programs on {} from seed {}, {} calls, {:.0f} s\n", programs, device, first_seed, calls, seconds);
+  std::string out = fmt::format("{} programs on {} ({}) from seed {}, {} calls, {:.0f} s\n", programs, device, mode,
+                                first_seed, calls, seconds);
   out += fmt::format("differences     {}\n", failures.size());
   out += fmt::format("end compiled    {} ({:.1f} %)\n", ends_compiled, share(ends_compiled, programs));
   out += fmt::format("without breaks  {} ({:.1f} %)\n", breaks_free, share(breaks_free, programs));
@@ -55,6 +55,7 @@ std::string Summary::text() const {
 
 std::string Summary::json() const {
   nlohmann::ordered_json out{{"device", device},
+                             {"mode", mode},
                              {"first_seed", first_seed},
                              {"programs", programs},
                              {"calls", calls},
@@ -92,20 +93,20 @@ Summary Summary::from_json(const std::string& text) {
   return out;
 }
 
-void run_seed(uint64_t seed, at::Device device, Summary& summary, bool shrinks) {
-  const auto program = generate(seed, device);
-  const auto finding = check(program, device);
+void run_seed(uint64_t seed, const hostile::Place& place, Summary& summary, bool shrinks) {
+  const auto program = generate(seed, place.device);
+  const auto finding = check(program, place);
   summary.add(finding);
   if (finding.verdict != Verdict::different) return;
-  const auto fails = [device](const Program& smaller) {
+  const auto fails = [&place](const Program& smaller) {
     try {
-      return check(smaller, device).verdict == Verdict::different;
+      return check(smaller, place).verdict == Verdict::different;
     } catch (const std::exception&) {
       return false;  // names what was left out
     }
   };
   const auto small = shrinks ? shrink(program, fails) : program;
-  summary.failures.push_back({seed, shrinks ? check(small, device).difference : finding.difference, to_cpp(small)});
+  summary.failures.push_back({seed, shrinks ? check(small, place).difference : finding.difference, to_cpp(small)});
 }
 
 }  // namespace sinter::test::fuzz

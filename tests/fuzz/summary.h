@@ -18,6 +18,7 @@ struct Failure {
 
 struct Summary {
   std::string device;
+  std::string mode = "default";
   uint64_t first_seed = 0;
   int64_t programs = 0;
   int64_t calls = 0;
@@ -40,6 +41,6 @@ struct Summary {
 };
 
 /// Generates, runs and judges the program of one seed. With `shrinks`, a program that fails is made smaller.
-void run_seed(uint64_t seed, at::Device device, Summary& summary, bool shrinks = true);
+void run_seed(uint64_t seed, const hostile::Place& place, Summary& summary, bool shrinks = true);
 
 }  // namespace sinter::test::fuzz

@@ -24,4 +24,8 @@ namespace sinter::test::hostile {
 [[nodiscard]] std::span<const Program> module_programs();
 [[nodiscard]] std::span<const Program> fuzzed_programs();
 
+/// Programs for a GPU alone, and for two; no part of `groups`.
+[[nodiscard]] std::span<const Program> stream_programs();
+[[nodiscard]] std::span<const Program> gpus_programs();
+
 }  // namespace sinter::test::hostile

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <ATen/cuda/CUDAContextLight.h>
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Type.h>
@@ -65,12 +66,12 @@ void check_outcome(const Program& program, const Outcome& outcome) {
 
 }  // namespace
 
-Session::Session(at::Device device, bool compiled)
-    : device_(device), compiled_(compiled), generator_(at::detail::createCPUGenerator(kSeed)) {
+Session::Session(const Place& place, bool compiled)
+    : place_(place), compiled_(compiled), generator_(at::detail::createCPUGenerator(kSeed)) {
   at::manual_seed(kSeed);
 }
 
-at::TensorOptions Session::options(at::ScalarType dtype) const { return at::TensorOptions(device_).dtype(dtype); }
+at::TensorOptions Session::options(at::ScalarType dtype) const { return at::TensorOptions(device()).dtype(dtype); }
 
 Tensor Session::randn(c10::IntArrayRef sizes, at::ScalarType dtype) {
   return at::randn(sizes, generator_, at::TensorOptions(at::kDouble)).to(options(dtype));
@@ -90,7 +91,7 @@ void Session::watch(const std::shared_ptr<torch::nn::Module>& module) { modules_
 
 void Session::fill(const std::shared_ptr<torch::nn::Module>& module) {
   const c10::NoGradGuard no_grad;
-  module->to(device_);
+  module->to(device());
   for (auto& parameter : module->parameters()) parameter.copy_(randn(parameter.sizes(), parameter.scalar_type()) * 0.3);
 }
 
@@ -106,7 +107,10 @@ void Session::show(const std::string& label, const std::string& text) {
 
 std::vector<Observation> Session::finish() {
   show("default generator of the CPU", at::detail::getDefaultCPUGenerator().get_state());
-  if (on_cuda()) show("default generator of CUDA", at::globalContext().defaultGenerator(device_).get_state());
+  for (c10::DeviceIndex i = 0; on_cuda() && i < at::cuda::getNumGPUs(); ++i) {
+    const auto generator = at::globalContext().defaultGenerator({at::kCUDA, i});
+    show("default generator of GPU " + std::to_string(i), generator.get_state());
+  }
   return std::move(observations_);
 }
 
@@ -155,12 +159,12 @@ void Session::note_report(const Report& report) {
   outcome_.report += text.str();
 }
 
-void check(const Program& program, at::Device device) {
+void check(const Program& program, const Place& place) {
   const c10::NoGradGuard no_grad;
-  Session eager(device, /*compiled=*/false);
+  Session eager(place, /*compiled=*/false);
   program.run(eager);
   const auto expected = eager.finish();
-  Session compiled(device, /*compiled=*/true);
+  Session compiled(place, /*compiled=*/true);
   program.run(compiled);
   const auto found = compiled.finish();
   const auto text = difference(expected, found, program.numbers);

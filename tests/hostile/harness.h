@@ -31,13 +31,19 @@ struct Outcome {
   std::string report;  ///< for the reader of a failure
 };
 
+/// Where a program runs, and the mode its callables are compiled in unless they ask for another.
+struct Place {
+  at::Device device = at::kCPU;
+  Mode mode = Mode::Default;
+};
+
 /// One run of a program: where it is told the device and draws its data, and what it has shown so far.
 class Session {
  public:
-  Session(at::Device device, bool compiled);
+  Session(const Place& place, bool compiled);
 
-  [[nodiscard]] at::Device device() const { return device_; }
-  [[nodiscard]] bool on_cuda() const { return device_.is_cuda(); }
+  [[nodiscard]] at::Device device() const { return place_.device; }
+  [[nodiscard]] bool on_cuda() const { return device().is_cuda(); }
   [[nodiscard]] at::TensorOptions options(at::ScalarType dtype = at::kFloat) const;
   /// Data on the device from a generator of the session's own: the default generators stay as they are.
   [[nodiscard]] at::Tensor randn(c10::IntArrayRef sizes, at::ScalarType dtype = at::kFloat);
@@ -52,6 +58,7 @@ class Session {
   class Subject;
   template <class Callable>
   [[nodiscard]] auto compile(Callable&& callable, Options options = {}) {
+    if (options.mode == Mode::Default) options.mode = place_.mode;
     return Subject<std::decay_t<Callable>>(*this, std::forward<Callable>(callable), std::move(options));
   }
 
@@ -86,7 +93,7 @@ class Session {
   void note_answer(const Report& before, const Report& after);
   void note_report(const Report& report);
 
-  at::Device device_;
+  Place place_;
   bool compiled_;
   at::Generator generator_;
   std::vector<std::pair<std::string, const at::Tensor*>> variables_;
@@ -214,6 +221,6 @@ struct Case {
 
 /// Runs a program eager and compiled and reports what differs, and what became of it otherwise than expected, as
 /// failures of the running test. Grad mode is off unless the program turns it on.
-void check(const Program& program, at::Device device);
+void check(const Program& program, const Place& place);
 
 }  // namespace sinter::test::hostile

@@ -94,7 +94,7 @@ void replays_on_its_third_call(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({2}));
 }
 
-void checked(const Program& program) { check(program, at::kCPU); }
+void checked(const Program& program) { check(program, {}); }
 
 TEST(HostileHarness, check_fails_where_errors_differ) {
   EXPECT_NONFATAL_FAILURE(checked({"", throws_one_text_and_then_another, runs_eagerly({}, 0)}), "threw");

@@ -4,7 +4,7 @@
 #include <map>
 #include <string_view>
 
-#include "harness.h"
+#include "groups.h"
 
 namespace sinter::test::hostile {
 namespace {
@@ -27,14 +27,63 @@ Program on_the_gpu(Program program) {
 
 class HostileGpu : public ::testing::TestWithParam<Case> {};
 
-TEST_P(HostileGpu, program_does_what_eager_does) {
-  if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  check(on_the_gpu(*GetParam().program), at::Device(at::kCUDA, 0));
+std::string name_of(const ::testing::TestParamInfo<Case>& instance) {
+  return std::string(instance.param.group) + "_" + instance.param.program->name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, HostileGpu, ::testing::ValuesIn(cases()), [](const auto& instance) {
-  return std::string(instance.param.group) + "_" + instance.param.program->name;
-});
+TEST_P(HostileGpu, program_does_what_eager_does) {
+  if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  check(on_the_gpu(*GetParam().program), {.device = {at::kCUDA, 0}});
+}
+
+TEST_P(HostileGpu, program_does_what_eager_does_as_a_recorded_graph) {
+  if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  check(on_the_gpu(*GetParam().program), {.device = {at::kCUDA, 0}, .mode = Mode::ReduceOverhead});
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, HostileGpu, ::testing::ValuesIn(cases()), name_of);
+
+/// The same on a GPU that is not the current one.
+class HostileSecondGpu : public ::testing::TestWithParam<Case> {};
+
+TEST_P(HostileSecondGpu, program_does_what_eager_does) {
+  if (at::cuda::getNumGPUs() < 2) GTEST_SKIP() << "no second GPU";
+  check(on_the_gpu(*GetParam().program), {.device = {at::kCUDA, 1}, .mode = Mode::ReduceOverhead});
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, HostileSecondGpu, ::testing::ValuesIn(cases()), name_of);
+
+std::vector<Case> cases_of(const char* group, std::span<const Program> programs) {
+  std::vector<Case> all;
+  for (const Program& program : programs) all.push_back({group, &program});
+  return all;
+}
+
+void check_in_both_modes(const Program& program) {
+  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
+    check(program, {.device = {at::kCUDA, 0}, .mode = mode});
+  }
+}
+
+/// Programs that have no twin on the CPU.
+class HostileStreams : public ::testing::TestWithParam<Case> {};
+
+TEST_P(HostileStreams, program_does_what_eager_does) {
+  if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  check_in_both_modes(*GetParam().program);
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, HostileStreams, ::testing::ValuesIn(cases_of("streams", stream_programs())), name_of);
+
+/// Programs about several GPUs.
+class HostileGpus : public ::testing::TestWithParam<Case> {};
+
+TEST_P(HostileGpus, program_does_what_eager_does) {
+  if (at::cuda::getNumGPUs() < 2) GTEST_SKIP() << "no second GPU";
+  check_in_both_modes(*GetParam().program);
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, HostileGpus, ::testing::ValuesIn(cases_of("gpus", gpus_programs())), name_of);
 
 }  // namespace
 }  // namespace sinter::test::hostile

@@ -109,6 +109,12 @@ void a_random_branch_on_the_device(Session& s) {
   for (int call = 0; call < 6; ++call) f(s.randn({16}));
 }
 
+/// What LibTorch draws on a GPU for each element depends on whether the tensor begins at a multiple of 16 bytes.
+void dropout_of_inputs_that_begin_anywhere(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return at::dropout(x, 0.5, true); });
+  for (int call = 0; call < 9; ++call) f(s.randn({67}).narrow(0, call % 3 == 2 ? 0 : 3, 64));
+}
+
 const Program programs[] = {
     {"dropout_in_training", dropout_in_training, replays(2)},
     {"noise_of_every_kind", noise_of_every_kind, replays()},
@@ -121,6 +127,7 @@ const Program programs[] = {
     {"noise_whose_result_nobody_uses", noise_whose_result_nobody_uses, replays()},
     {"two_draws_that_look_alike", two_draws_that_look_alike, replays()},
     {"a_random_branch_on_the_device", a_random_branch_on_the_device, replays()},
+    {"dropout_of_inputs_that_begin_anywhere", dropout_of_inputs_that_begin_anywhere, replays()},
 };
 
 }  // namespace

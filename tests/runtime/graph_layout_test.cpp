@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/runtime/plan_builder.h"
 
 namespace sinter::runtime {
@@ -47,6 +49,26 @@ TEST_F(Layout, copies_an_input_that_a_call_reads_through_a_view) {
   EXPECT_EQ(layout.copied_inputs, Buffers{x});
   EXPECT_TRUE(layout.moving_inputs.empty());
   EXPECT_EQ(layout.copied_outputs, Buffers{y});
+}
+
+TEST_F(Layout, refuses_a_call_that_may_do_more_than_launch_kernels) {
+  const BufferId y = b.add(BufferKind::result, 8);
+  const uint32_t call = b.add_call("mine::count", {x}, {y});
+  b.plan.calls[call].impure = true;
+  b.step(RunCall{call});
+  b.plan.outputs = {y};
+  EXPECT_TRUE(lay_out_graph(b.plan).refusal.starts_with("mine::count may do more")) << lay_out_graph(b.plan).refusal;
+}
+
+TEST_F(Layout, refuses_a_call_of_a_number_that_changes) {
+  const BufferId number = b.add(BufferKind::content, 1);
+  const BufferId y = b.add(BufferKind::result, 8);
+  b.step(RunCall{b.add_call("aten::add", {x, number}, {y})});
+  b.plan.outputs = {y};
+  const uint32_t content = b.plan.buffers[number.index].index;
+  EXPECT_EQ(lay_out_graph(b.plan).refusal, "");
+  EXPECT_EQ(lay_out_graph(b.plan, std::array{content}).refusal,
+            "aten::add takes a number that is another one on every call");
 }
 
 TEST_F(Layout, copies_an_output_that_a_call_reads) {
