@@ -3,12 +3,16 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/Type.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "compiler/compile.h"
 #include "compiler/support/planted.h"
+#include "frontend/closure.h"
 #include "frontend/compare.h"
 #include "frontend/compile_times.h"
 #include "frontend/convert.h"
@@ -141,6 +145,21 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
   return captured;
 }
 
+/// Those that were named, and those that the closure refers to besides.
+std::vector<NamedModule> Builder::modules_of(const detail::Program& program) const {
+  std::vector<NamedModule> modules = modules_;
+  for (auto& module : modules_in(program.closure)) {
+    const bool known = std::ranges::any_of(modules, [&module](const NamedModule& named) {
+      const auto parts = named.second->modules();
+      return std::find(parts.begin(), parts.end(), module) != parts.end();
+    });
+    if (known) continue;
+    std::string name = class_name(*module);
+    modules.emplace_back(std::move(name), std::move(module));
+  }
+  return modules;
+}
+
 /// What a first recording learns, a later one knows from the beginning of the call.
 void Builder::remember(const Trace& trace) {
   std::erase_if(leaves_, [](const WeakTensor& leaf) { return leaf.expired(); });
@@ -158,6 +177,24 @@ void Builder::remember(const Trace& trace) {
 
 namespace {
 
+/// What to tell of parameters whose module is neither named nor in the closure: nobody watches its train flag.
+std::optional<std::string> note_of_unknown_modules(std::span<const StateSlot> states,
+                                                   const std::vector<NamedModule>& modules) {
+  std::set<const c10::TensorImpl*> known;
+  for (const auto& [name, module] : modules) {
+    for (const at::Tensor& parameter : module->parameters()) known.insert(parameter.unsafeGetTensorImpl());
+  }
+  const auto unknown = std::ranges::count_if(states, [&known](const StateSlot& state) {
+    const auto tensor = state.tensor.lock();
+    return tensor && tensor->requires_grad() && !known.contains(tensor.get());
+  });
+  if (unknown == 0) return std::nullopt;
+  return fmt::format(
+      "{} state tensor{} that may be parameters of modules not in sight: name these in Options::modules, or their "
+      "train() and eval() are seen by verifications only",
+      unknown, unknown == 1 ? "" : "s");
+}
+
 /// The GPU architecture that the arguments of a call ask for; 0 when all lie on the CPU.
 int architecture_of(const detail::Flat& arguments) {
   for (const auto* tensor : arguments.tensors) {
@@ -170,7 +207,8 @@ int architecture_of(const detail::Flat& arguments) {
 
 std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes& modes, const detail::Program& program,
                                       std::vector<GuardMiss> because, const Join& join) {
-  auto entry = std::make_shared<Entry>(Guards(arguments, modes, modules_));
+  const auto modules = modules_of(program);
+  auto entry = std::make_shared<Entry>(Guards(arguments, modes, TrainFlags(modules)));
   auto& record = entry->record();
   record.because = std::move(because);
   record.signature = entry->guards().signature();
@@ -180,6 +218,7 @@ std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes
   const bool compiler_needed = sm != 0 && !runtime::is_known_function(title, sm);
   if (compiler_needed) runtime::nvrtc::prewarm(sm);
   auto captured = capture_program(arguments, program);
+  if (auto note = note_of_unknown_modules(captured.trace.states, modules)) record.notes.push_back(std::move(*note));
   finish(*entry, std::move(captured), arguments, join, nullptr);
   if (compiler_needed && !record.kernels.empty()) runtime::remember_function(title, sm);
   add_compile_times(function_, record.phases);
@@ -188,7 +227,7 @@ std::shared_ptr<Entry> Builder::build(const detail::Flat& arguments, const Modes
 
 std::shared_ptr<Entry> Builder::instantiate(const Entry& head, Trace trace, const detail::Flat& arguments,
                                             const Modes& modes) const {
-  auto entry = std::make_shared<Entry>(Guards(arguments, modes, modules_));
+  auto entry = std::make_shared<Entry>(Guards(arguments, modes, head.guards().train_flags()));
   entry->record().signature = entry->guards().signature();
   Captured captured{.trace = std::move(trace),
                     .results = {},
@@ -362,7 +401,7 @@ std::shared_ptr<Entry> Builder::verify(Entry& entry, int64_t call, Fit fit, cons
   const auto text = difference_of(entry, again, arguments);
   if (text && closes_over_argument(entry.guards(), entry.replayable().trace, again.trace, arguments)) {
     if (fit != Fit::moved) return nullptr;
-    auto other = std::make_shared<Entry>(Guards(arguments, modes, modules_));
+    auto other = std::make_shared<Entry>(Guards(arguments, modes, TrainFlags(modules_of(program))));
     other->record().because = entry.guards().misses(arguments, modes);
     other->record().signature = other->guards().signature();
     finish(*other, std::move(again), arguments, nullptr, nullptr);

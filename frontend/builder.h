@@ -58,6 +58,7 @@ class Builder {
   [[nodiscard]] const std::string& failed_at() const { return failed_at_; }
 
  private:
+  [[nodiscard]] std::vector<NamedModule> modules_of(const detail::Program& program) const;
   void remember(const Trace& trace);
   [[nodiscard]] Captured capture_program(const detail::Flat& arguments, const detail::Program& program);
   /// `like`: the head, where a capture is only thought.

@@ -27,11 +27,11 @@ int64_t alignment_of(const at::Tensor& tensor) {
   return alignment_up_to(tensor.is_cuda() ? 256 : 64, address_of(impl(&tensor)));
 }
 
-Guards::Guards(const detail::Flat& arguments, const Modes& modes, const std::vector<NamedModule>& modules)
+Guards::Guards(const detail::Flat& arguments, const Modes& modes, TrainFlags train_flags)
     : structure_(arguments.structure.begin(), arguments.structure.end()),
       modes_(modes),
       bound_(std::make_unique<std::atomic<const c10::StorageImpl*>[]>(arguments.tensors.size())),
-      train_flags_(modules) {
+      train_flags_(std::move(train_flags)) {
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
     const auto& tensor = impl(arguments.tensors[i]);
     Input input{LayoutGuard(tensor),           tensor.requires_grad(),

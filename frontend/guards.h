@@ -41,7 +41,7 @@ enum class Fit : uint8_t {
 class Guards {
  public:
   /// Records the arguments of a call, and the modes and train flags it was made under.
-  Guards(const detail::Flat& arguments, const Modes& modes, const std::vector<NamedModule>& modules);
+  Guards(const detail::Flat& arguments, const Modes& modes, TrainFlags train_flags);
 
   /// Adds the state a program read. `results` are the tensors it returned: references they hold do not count, as they
   /// go away with them.
@@ -57,6 +57,9 @@ class Guards {
   void add_optimizers(std::shared_ptr<const OptimizerLink> optimizers) { optimizers_ = std::move(optimizers); }
   /// Adds the current CUDA device.
   void add_device(int current) { cuda_device_ = current; }
+
+  /// Modules' train flags, as recorded.
+  [[nodiscard]] const TrainFlags& train_flags() const { return train_flags_; }
 
   [[nodiscard]] Fit fit(const detail::Flat& arguments, const Modes& modes) const;
   /// True when nothing fails but sizes, strides and alignment of arguments; ranks are equal.

@@ -27,6 +27,7 @@ using NamedModule = std::pair<std::string, std::shared_ptr<torch::nn::Module>>;
 /// replaced must be able to die.
 class TrainFlags {
  public:
+  TrainFlags() = default;
   explicit TrainFlags(const std::vector<NamedModule>& modules);
 
   [[nodiscard]] bool hold() const;

@@ -127,7 +127,7 @@ class Checked {
     sinter::detail::Flat flat;
     flat.count(sinter::detail::Tag::tuple, 1);
     sinter::detail::flatten(flat, x);
-    Guards guards(flat, Modes::current(), modules);
+    Guards guards(flat, Modes::current(), sinter::frontend::TrainFlags(modules));
     std::vector<sinter::frontend::StateSlot> states;
     for (auto& named : sinter::frontend::named_tensors(modules)) states.push_back({named.name, named.tensor, {}});
     guards.add_states(states, {});

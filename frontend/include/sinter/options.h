@@ -58,9 +58,9 @@ struct Options {
   /// for other sizes too, so that the second builds no kernels. False: every shape is compiled for itself.
   std::optional<bool> dynamic = std::nullopt;
 
-  /// For callables that close over modules: their names in reports, and modules whose train() and eval() are watched.
-  /// A single module may have an empty name: its parts are then named without a prefix. Not for callables that are
-  /// modules themselves.
+  /// For callables that close over modules: their names in reports, and train() and eval() of those that Sinter does
+  /// not find in the closure itself (docs/calls.md). A single module may have an empty name: its parts are then named
+  /// without a prefix. Not for callables that are modules themselves.
   std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>> modules = {};
 
   /// Courses of one entry that are kept: a callable that reads tensors on the host (item(), equal, nonzero) is recorded

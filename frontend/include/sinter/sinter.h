@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -122,7 +123,8 @@ class Compiled {
       }
     };
     const detail::Program program{
-        &run, [](void* context, detail::Flat* taken_apart) { (*static_cast<decltype(run)*>(context))(taken_apart); }};
+        &run, [](void* context, detail::Flat* taken_apart) { (*static_cast<decltype(run)*>(context))(taken_apart); },
+        closure()};
     detail::Replay replay;
     const bool replayed = detail::call(*state_->function, flat, program, replay);
     if constexpr (std::is_void_v<Result>) {
@@ -146,6 +148,14 @@ class Compiled {
     std::shared_ptr<detail::Function> function;
     Callable callable;
   };
+
+  [[nodiscard]] std::span<const std::byte> closure() const {
+    if constexpr (detail::IsModule<Callable> || detail::IsModel<Callable> || !std::is_class_v<Callable>) {
+      return {};
+    } else {
+      return std::as_bytes(std::span(&state_->callable, 1));
+    }
+  }
 
   static constexpr const char* kind() {
     if (detail::IsModule<Callable> || detail::IsModel<Callable>) return "module";

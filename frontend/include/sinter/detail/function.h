@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "sinter/detail/flatten.h"
@@ -16,6 +18,7 @@ class Function;
 struct Program {
   void* context = nullptr;
   void (*run)(void* context, Flat* result) = nullptr;
+  std::span<const std::byte> closure = {};  ///< of a lambda
 };
 
 /// `kind` is "module" (then `self` is the module that will be called), "lambda" or "function".
