@@ -48,11 +48,13 @@ bool is_held_by_more(const at::Tensor& tensor, size_t holders, size_t storage_ho
   return (counted && tensor.use_count() > holders + 1) || tensor.storage().use_count() > storage_holders + added;
 }
 
-/// The same, for longer than another thread that works with the tensor holds it.
-bool stays_held(const at::Tensor& tensor, size_t holders, size_t storage_holders, std::span<const at::Tensor> outputs) {
-  constexpr int kLooks = 8;
+/// True when `held` says so for longer than another thread that works with a tensor holds it: autograd's let go of
+/// theirs a moment after the backward pass has returned.
+template <class Held>
+bool for_long(const Held& held) {
+  constexpr int kLooks = 16;
   for (int look = 0; look < kLooks; ++look) {
-    if (!is_held_by_more(tensor, holders, storage_holders, outputs)) return false;
+    if (!held()) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
@@ -174,9 +176,12 @@ void Recorder::finish_kept(std::span<const at::Tensor> outputs) {
     if (memory.regions.empty()) continue;
     const auto* call = trace_.graph.producer(root_of(memory.regions[0].value)).as<ir::Call>();
     if (!call) continue;
-    const size_t references = memory.storage.use_count();
-    const auto storage = memory.storage.lock();
-    if (!storage || only_outputs_hold(*storage, references, outputs)) continue;
+    const bool kept = for_long([&] {
+      const size_t references = memory.storage.use_count();
+      const auto storage = memory.storage.lock();
+      return storage && !only_outputs_hold(*storage, references, outputs);
+    });
+    if (!kept) continue;
     return fail({BreakCode::state_mutation,
                  call->op,
                  {},
@@ -193,7 +198,9 @@ void Recorder::finish_kept_inputs(std::span<const at::Tensor> outputs) {
   if (!recording_ || std::ranges::any_of(outputs, has_history)) return;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const at::Tensor tensor = lock(inputs_[i].tensor);
-    if (!tensor.defined() || !stays_held(tensor, inputs_[i].holders, inputs_[i].storage_holders, outputs)) continue;
+    const auto& input = inputs_[i];
+    const auto held = [&] { return is_held_by_more(tensor, input.holders, input.storage_holders, outputs); };
+    if (!tensor.defined() || !for_long(held)) continue;
     return fail({BreakCode::state_mutation,
                  {},
                  {},

@@ -33,7 +33,8 @@ constexpr std::array guard_names = std::to_array<GuardName>({{"floating", Guard:
                                                              {"half", Guard::Kind::half},
                                                              {"integer", Guard::Kind::integer},
                                                              {"boolean", Guard::Kind::boolean},
-                                                             {"unsigned", Guard::Kind::is_unsigned}});
+                                                             {"unsigned", Guard::Kind::is_unsigned},
+                                                             {"cuda", Guard::Kind::cuda}});
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }

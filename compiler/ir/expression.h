@@ -15,6 +15,7 @@
 ///   decomposition = alternative { ";" alternative }
 ///   alternative   = [ guard { "," guard } ":" ] expression
 ///   guard         = "{i}=none" | "{i}=3" | "{i}='text'" | "floating" | "half" | "integer" | "boolean" | "unsigned"
+///                 | "cuda"
 ///   expression    = "refuse" | logic
 ///   logic         = comparison { ("&" | "|") comparison }
 ///   comparison    = sum [ ("==" | "!=" | "<" | "<=" | ">" | ">=") sum ]
@@ -30,7 +31,8 @@
 ///
 /// The first alternative whose guards all hold is taken; "refuse", or no alternative, leaves the ATen call alone.
 /// `{i}=3` holds for numbers only, never for tensors. The dtype guards speak of the promoted dtype of the operands
-/// ("floating" includes "half"). `highest` and `lowest` are the finite limits of that dtype, `bits` its width.
+/// ("floating" includes "half"); "cuda" is for what ATen computes in another order there. `highest` and `lowest` are
+/// the finite limits of that dtype, `bits` its width.
 ///
 /// Types. Everything computes in the computation dtype of the outermost op, to which operands are cast, with two
 /// exceptions: comparisons give bools, and what stands where a bool is needed (the condition of `where`, the operands
@@ -44,6 +46,8 @@ class OpBuilder {
  public:
   virtual ~OpBuilder() = default;
   [[nodiscard]] virtual DType dtype(ValueId value) const = 0;
+  /// Whether the nodes are for a CUDA device.
+  [[nodiscard]] virtual bool on_cuda() const { return false; }
   /// Adds a native op. Operands have the dtypes the op needs: values are cast already, numbers are double for floats,
   /// int64_t for integers, bool for b8. `dtype` is that of the result (`cast` converts to it).
   virtual ValueId add(OpId op, std::vector<Arg> operands, DType dtype) = 0;
@@ -66,7 +70,7 @@ struct Expression {
   std::vector<Expression> operands;
 };
 struct Guard {
-  enum class Kind : uint8_t { none, number, text, floating, half, integer, boolean, is_unsigned };
+  enum class Kind : uint8_t { none, number, text, floating, half, integer, boolean, is_unsigned, cuda };
   Kind kind = Kind::none;
   uint32_t index = 0;
   double number = 0;

@@ -17,6 +17,7 @@ class GraphBuilder final : public OpBuilder {
   GraphBuilder(Graph& graph, const Type& result, ScopeId scope) : graph_(graph), result_(result), scope_(scope) {}
 
   [[nodiscard]] DType dtype(ValueId value) const override { return graph_.type(value).dtype; }
+  [[nodiscard]] bool on_cuda() const override { return result_.device.kind == Device::Kind::cuda; }
 
   ValueId add(OpId op, std::vector<Arg> operands, DType dtype) override {
     std::vector<Dim> sizes;

@@ -13,7 +13,8 @@ namespace {
 /// Records what expand adds, as text: "%2 = mul %0 %1 f32". Values 0, 1, ... are the inputs.
 class Recorder final : public OpBuilder {
  public:
-  explicit Recorder(std::vector<DType> inputs) : dtypes_(std::move(inputs)) {}
+  explicit Recorder(std::vector<DType> inputs, bool cuda = false) : dtypes_(std::move(inputs)), cuda_(cuda) {}
+  [[nodiscard]] bool on_cuda() const override { return cuda_; }
   [[nodiscard]] DType dtype(ValueId value) const override { return dtypes_[value.index]; }
   ValueId add(OpId op, std::vector<Arg> operands, DType dtype) override {
     text += std::string(row(op).name);
@@ -31,6 +32,7 @@ class Recorder final : public OpBuilder {
 
  private:
   std::vector<DType> dtypes_;
+  bool cuda_;
 };
 
 Arg value(uint32_t index) { return Arg{ValueId{index}}; }
@@ -64,6 +66,17 @@ TEST(ExpressionParser, sums_and_products_group_to_the_left) {
   const Expression& root = parsed[0].expression;
   EXPECT_EQ(row(root.operands[0].op).name, "sub");
   EXPECT_EQ(root.operands[1].index, 2U);
+}
+
+TEST(Expression, follows_the_order_of_atens_kernels_on_each_device) {
+  const std::vector<Arg> args{value(0), value(1), value(2), Arg{0.5}};
+  const std::vector<DType> inputs(3, DType::f32);
+  Recorder cpu(inputs);
+  Recorder cuda(inputs, true);
+  ASSERT_TRUE(expand(op_named("addcmul"), args, singles, cpu));
+  ASSERT_TRUE(expand(op_named("addcmul"), args, singles, cuda));
+  EXPECT_TRUE(cpu.text.starts_with("mul 0.500000 %1 -> f32\nmul %3 %2 -> f32\n")) << cpu.text;
+  EXPECT_TRUE(cuda.text.starts_with("mul %1 %2 -> f32\nmul 0.500000 %3 -> f32\n")) << cuda.text;
 }
 
 TEST(ExpressionParser, guards_precede_their_alternative) {
