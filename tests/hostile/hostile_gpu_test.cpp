@@ -27,42 +27,33 @@ Program on_the_gpu(Program program) {
 
 class HostileGpu : public ::testing::TestWithParam<Case> {};
 
+/// Launched directly, and as recorded graphs.
+void check_in_both_modes(const Program& program) {
+  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
+    SCOPED_TRACE(mode == Mode::Default ? "default" : "reduce-overhead");
+    check(program, {.device = {at::kCUDA, 0}, .mode = mode});
+  }
+}
+
 std::string name_of(const ::testing::TestParamInfo<Case>& instance) {
   return std::string(instance.param.group) + "_" + instance.param.program->name;
 }
 
 TEST_P(HostileGpu, program_does_what_eager_does) {
   if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  check(on_the_gpu(*GetParam().program), {.device = {at::kCUDA, 0}});
-}
-
-TEST_P(HostileGpu, program_does_what_eager_does_as_a_recorded_graph) {
-  if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  check(on_the_gpu(*GetParam().program), {.device = {at::kCUDA, 0}, .mode = Mode::ReduceOverhead});
+  const Program program = on_the_gpu(*GetParam().program);
+  check_in_both_modes(program);
+  if (at::cuda::getNumGPUs() < 2) return;
+  SCOPED_TRACE("on a GPU that is not current");
+  check(program, {.device = {at::kCUDA, 1}, .mode = Mode::ReduceOverhead});
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, HostileGpu, ::testing::ValuesIn(cases()), name_of);
-
-/// The same on a GPU that is not the current one.
-class HostileSecondGpu : public ::testing::TestWithParam<Case> {};
-
-TEST_P(HostileSecondGpu, program_does_what_eager_does) {
-  if (at::cuda::getNumGPUs() < 2) GTEST_SKIP() << "no second GPU";
-  check(on_the_gpu(*GetParam().program), {.device = {at::kCUDA, 1}, .mode = Mode::ReduceOverhead});
-}
-
-INSTANTIATE_TEST_SUITE_P(Gpu, HostileSecondGpu, ::testing::ValuesIn(cases()), name_of);
 
 std::vector<Case> cases_of(const char* group, std::span<const Program> programs) {
   std::vector<Case> all;
   for (const Program& program : programs) all.push_back({group, &program});
   return all;
-}
-
-void check_in_both_modes(const Program& program) {
-  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
-    check(program, {.device = {at::kCUDA, 0}, .mode = mode});
-  }
 }
 
 /// Programs that have no twin on the CPU.
