@@ -180,14 +180,16 @@ namespace {
 /// What to tell of parameters whose module is neither named nor in the closure: nobody watches its train flag.
 std::optional<std::string> note_of_unknown_modules(std::span<const StateSlot> states,
                                                    const std::vector<NamedModule>& modules) {
-  std::set<const c10::TensorImpl*> known;
-  for (const auto& [name, module] : modules) {
-    for (const at::Tensor& parameter : module->parameters()) known.insert(parameter.unsafeGetTensorImpl());
+  std::set<const c10::TensorImpl*> without_name;
+  for (const StateSlot& state : states) {
+    const auto tensor = state.named ? nullptr : state.tensor.lock();
+    if (tensor && tensor->requires_grad()) without_name.insert(tensor.get());
   }
-  const auto unknown = std::ranges::count_if(states, [&known](const StateSlot& state) {
-    const auto tensor = state.tensor.lock();
-    return tensor && tensor->requires_grad() && !known.contains(tensor.get());
-  });
+  if (without_name.empty()) return std::nullopt;
+  for (const auto& [name, module] : modules) {
+    for (const at::Tensor& parameter : module->parameters()) without_name.erase(parameter.unsafeGetTensorImpl());
+  }
+  const size_t unknown = without_name.size();
   if (unknown == 0) return std::nullopt;
   return fmt::format(
       "{} state tensor{} that may be parameters of modules not in sight: name these in Options::modules, or their "

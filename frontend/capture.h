@@ -22,6 +22,7 @@ struct StateSlot {
   std::string name;  ///< from StateNames, else "closure.N"
   c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
   at::Tensor read_by_host;  ///< a copy, where the program's course depends on what a small CPU tensor holds
+  bool named = true;        ///< false: the name is "closure.N"
 };
 
 /// A CPU tensor that was filled behind the dispatcher's back, by its content at its first use.

@@ -102,6 +102,12 @@ std::optional<at::ScalarType> scalar_type_of(ir::DType dtype) {
   return std::nullopt;
 }
 
+std::optional<c10::Device> current_cuda_device() {
+  if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return std::nullopt;
+  const c10::impl::VirtualGuardImpl guard(c10::kCUDA);
+  return guard.deviceCount() > 0 ? std::optional(guard.getDevice()) : std::nullopt;
+}
+
 ir::Device device_of(c10::Device device) {
   if (device.is_cpu()) return {ir::Device::Kind::cpu, 0};
   if (!device.is_cuda()) return {ir::Device::Kind::other, device.index()};

@@ -12,11 +12,14 @@
 #include "compiler/ir/arg.h"
 #include "compiler/ir/type.h"
 
-/// What LibTorch and the IR say about the same thing, in both directions. Everything here is pure and thread-safe.
+/// What LibTorch and the IR say about the same thing, in both directions. Everything here is thread-safe, and pure but
+/// for the current device.
 namespace sinter::frontend {
 
 [[nodiscard]] ir::DType dtype_of(at::ScalarType type);                        ///< `other` for what the IR does not know
 [[nodiscard]] std::optional<at::ScalarType> scalar_type_of(ir::DType dtype);  ///< nothing for `other`
+/// The calling thread's current CUDA device; nothing where there is none.
+[[nodiscard]] std::optional<c10::Device> current_cuda_device();
 /// A CUDA device without an index is the current one.
 [[nodiscard]] ir::Device device_of(c10::Device device);
 [[nodiscard]] c10::Device device_of(ir::Device device);

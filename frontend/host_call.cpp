@@ -2,13 +2,13 @@
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "compiler/support/errors.h"
+#include "frontend/convert.h"
 #include "frontend/recorder.h"
 
 // Declared here because ATen/autocast_mode.h includes every operator.
@@ -37,12 +37,6 @@ class AutocastGuard {
   c10::DeviceType device_;
   bool before_;
 };
-
-std::optional<c10::Device> current_cuda_device() {
-  if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return std::nullopt;
-  const c10::impl::VirtualGuardImpl guard(c10::kCUDA);
-  return guard.deviceCount() > 0 ? std::optional(guard.getDevice()) : std::nullopt;
-}
 
 std::vector<std::byte> bytes_of(const detail::HostFunction& function) {
   const auto* first = static_cast<const std::byte*>(function.closure);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "frontend/convert.h"
 #include "frontend/generator_states.h"
 
 namespace sinter::frontend {
@@ -18,10 +19,18 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return a.nbytes() == b.nbytes() && std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
+/// CUDA devices that this process has begun to use.
+std::vector<c10::DeviceIndex> devices_in_use() {
+  std::vector<c10::DeviceIndex> devices;
+  for (c10::DeviceIndex device = 0; device < c10::cuda::device_count(); ++device) {
+    if (c10::cuda::hasPrimaryContext(device)) devices.push_back(device);
+  }
+  return devices;
+}
+
 std::vector<at::Generator> default_generators() {
   std::vector<at::Generator> generators{at::globalContext().defaultGenerator(at::kCPU)};
-  for (c10::DeviceIndex device = 0; device < c10::cuda::device_count(); ++device) {
-    if (!c10::cuda::hasPrimaryContext(device)) continue;
+  for (const c10::DeviceIndex device : devices_in_use()) {
     generators.push_back(at::globalContext().defaultGenerator({at::kCUDA, device}));
   }
   return generators;
@@ -63,10 +72,8 @@ std::optional<GraphBreak> WatchedGenerators::seeded_by(const Trace& trace) const
 
 CudaPlace CudaPlace::current() {
   CudaPlace place;
-  const c10::DeviceIndex devices = c10::cuda::device_count();
-  if (devices > 0) place.device = c10::cuda::current_device();
-  for (c10::DeviceIndex device = 0; device < devices; ++device) {
-    if (!c10::cuda::hasPrimaryContext(device)) continue;
+  if (const auto device = current_cuda_device()) place.device = device->index();
+  for (const c10::DeviceIndex device : devices_in_use()) {
     place.streams.emplace_back(device, c10::cuda::getCurrentCUDAStream(device).id());
   }
   return place;
@@ -83,10 +90,9 @@ std::optional<GraphBreak> Surroundings::changed_by(const Trace& trace) const {
   if (now.device != place_.device) {
     return left(fmt::format("another CUDA device current: it was {}, is {}", place_.device, now.device));
   }
-  for (const auto& [device, stream] : place_.streams) {
-    const auto found = std::find_if(now.streams.begin(), now.streams.end(),
-                                    [device = device](const auto& other) { return other.first == device; });
-    if (found->second != stream) return left(fmt::format("another stream current on CUDA device {}", device));
+  for (const auto& stream : place_.streams) {
+    if (std::ranges::find(now.streams, stream) != now.streams.end()) continue;
+    return left(fmt::format("another stream current on CUDA device {}", stream.first));
   }
   return generators_.seeded_by(trace);
 }

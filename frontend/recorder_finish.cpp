@@ -279,7 +279,7 @@ void Recorder::finish_state(Leaf& leaf, const at::Tensor& tensor) {
   std::string name = leaf.name.empty() ? fmt::format("closure.{}", index) : leaf.name;
   trace_.graph.value(leaf.value).hint = name;
   trace_.graph.node(leaf.node).payload = ir::State{index, name};
-  trace_.states.push_back({std::move(name), leaf.tensor, leaf.read_by_host});
+  trace_.states.push_back({std::move(name), leaf.tensor, leaf.read_by_host, !leaf.name.empty()});
 }
 
 void Recorder::finish_content(Leaf& leaf) {

@@ -15,8 +15,8 @@ class Ranges;
 
 struct ExecutableOptions {
   bool graphs = false;  ///< record a CUDA Graph and replay it (CUDA plans only)
-  std::vector<uint32_t> changing_contents =
-      {};                             ///< other numbers on every call: a graph would keep those of its recording
+  /// Contents that hold other numbers on every call: a graph would keep those of its recording.
+  std::vector<uint32_t> changing_contents = {};
   int64_t runs_before_recording = 0;  ///< of these, launched directly: sizes that do not come again need no graph
   /// Held while `run` adds to the report after the build ("record", notes, graphs); none where nobody else reads it.
   std::mutex* report_mutex = nullptr;

@@ -47,7 +47,7 @@ class OpBuilder {
   virtual ~OpBuilder() = default;
   [[nodiscard]] virtual DType dtype(ValueId value) const = 0;
   /// Whether the nodes are for a CUDA device.
-  [[nodiscard]] virtual bool on_cuda() const { return false; }
+  [[nodiscard]] virtual bool on_cuda() const = 0;
   /// Adds a native op. Operands have the dtypes the op needs: values are cast already, numbers are double for floats,
   /// int64_t for integers, bool for b8. `dtype` is that of the result (`cast` converts to it).
   virtual ValueId add(OpId op, std::vector<Arg> operands, DType dtype) = 0;

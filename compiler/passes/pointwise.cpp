@@ -42,8 +42,9 @@ class GraphBuilder final : public OpBuilder {
 /// Goes through the motions without a graph to change.
 class DryBuilder final : public OpBuilder {
  public:
-  explicit DryBuilder(const Graph& graph) : graph_(graph) {}
+  DryBuilder(const Graph& graph, const Type& result) : graph_(graph), result_(result) {}
 
+  [[nodiscard]] bool on_cuda() const override { return result_.device.kind == Device::Kind::cuda; }
   [[nodiscard]] DType dtype(ValueId value) const override {
     const size_t known = graph_.value_count();
     return value.index < known ? graph_.type(value).dtype : added_[value.index - known];
@@ -56,6 +57,7 @@ class DryBuilder final : public OpBuilder {
 
  private:
   const Graph& graph_;
+  const Type& result_;
   std::vector<DType> added_;
 };
 
@@ -107,7 +109,7 @@ bool is_kernel_result(const Graph& graph, const Type& type) {
 bool can_expand(const Graph& graph, std::string_view aten_op, std::span<const Arg> args, const Type& result) {
   const auto found = match(graph, aten_op, args, result);
   if (!found) return false;
-  DryBuilder builder(graph);
+  DryBuilder builder(graph, result);
   return expand(found->op, args, found->dtypes, builder).has_value();
 }
 

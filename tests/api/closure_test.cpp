@@ -9,7 +9,7 @@ namespace {
 /// Modules that a lambda closes over, without Options::modules.
 class Closures : public Api {
  protected:
-  /// Switches `dropout` to eval after two calls: without verifications, only a guard sees it.
+  /// Switches `dropout` to eval after three calls: without verifications, only a guard sees it.
   template <class Callable>
   void see_eval(torch::nn::Dropout& dropout, const Callable& callable) {
     auto fast = compile(callable, {.verify = Verify::off});

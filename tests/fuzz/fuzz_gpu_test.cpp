@@ -12,6 +12,7 @@ void run_share(sinter::Mode mode) {
   if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
   Summary summary;
   summary.device = "cuda";
+  if (mode == sinter::Mode::ReduceOverhead) summary.mode = "reduce-overhead";
   summary.first_seed = 1;
   for (uint64_t seed = 1; seed <= kPrograms; ++seed) run_seed(seed, {at::Device(at::kCUDA, 0), mode}, summary);
   EXPECT_TRUE(summary.failures.empty()) << summary.text();

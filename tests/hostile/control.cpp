@@ -3,6 +3,7 @@
 
 #include "groups.h"
 #include "programs.h"
+#include "threads.h"
 
 /// How calls begin and end: exceptions, calls inside calls, threads, results of changing kind.
 namespace sinter::test::hostile {
@@ -91,16 +92,7 @@ void two_threads_with_two_shapes(Session& s) {
   f(s.randn({2, 8}));
   f(s.randn({3, 8}));
   const Tensor inputs[] = {s.randn({2, 8}), s.randn({3, 8})};
-  Tensor sums[] = {at::zeros({2, 8}, s.options()), at::zeros({3, 8}, s.options())};
-  std::vector<std::thread> threads;
-  for (size_t index = 0; index < 2; ++index) {
-    threads.emplace_back([&, index] {
-      const c10::NoGradGuard no_grad;
-      for (int call = 0; call < 20; ++call) sums[index] += f.quietly(inputs[index] + call);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  for (const Tensor& sum : sums) s.show("sum", sum);
+  call_from_threads(s, f, inputs);
   f(inputs[0]);
 }
 

@@ -1,9 +1,8 @@
 #include <c10/core/DeviceGuard.h>
 
-#include <thread>
-
 #include "groups.h"
 #include "programs.h"
+#include "threads.h"
 
 /// Several GPUs: programs that move between them, use more than one, or are called while another is current. Run with
 /// the session on GPU 0.
@@ -123,16 +122,7 @@ void two_threads_on_two_gpus(Session& s) {
   const Tensor inputs[] = {s.randn({512}), s.randn({512}).to(kSecond)};
   f(inputs[0]);
   f(inputs[1]);
-  Tensor sums[] = {at::zeros_like(inputs[0]), at::zeros_like(inputs[1])};
-  std::vector<std::thread> threads;
-  for (size_t index = 0; index < 2; ++index) {
-    threads.emplace_back([&, index] {
-      const c10::NoGradGuard no_grad;
-      for (int call = 0; call < 20; ++call) sums[index] += f.quietly(inputs[index] + call);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  for (const Tensor& sum : sums) s.show("sum", sum);
+  call_from_threads(s, f, inputs);
   f(inputs[0]);
 }
 

@@ -21,12 +21,16 @@ std::vector<Group> groups() {
           {"fuzzed", fuzzed_programs()}};
 }
 
-std::vector<Case> cases() {
+std::vector<Case> cases() { return cases(groups()); }
+
+std::vector<Case> cases(std::span<const Group> groups) {
   std::vector<Case> all;
-  for (const Group& group : groups()) {
+  for (const Group& group : groups) {
     for (const Program& program : group.programs) all.push_back({group.name, &program});
   }
   return all;
 }
+
+std::string name_of(const Case& one) { return std::string(one.group) + "_" + one.program->name; }
 
 }  // namespace sinter::test::hostile

@@ -218,6 +218,9 @@ struct Case {
 /// Every program of the suite.
 [[nodiscard]] std::vector<Group> groups();
 [[nodiscard]] std::vector<Case> cases();
+[[nodiscard]] std::vector<Case> cases(std::span<const Group> groups);
+/// The name of its tests: "inputs_zero_dim_inputs".
+[[nodiscard]] std::string name_of(const Case& one);
 
 /// Runs a program eager and compiled and reports what differs, and what became of it otherwise than expected, as
 /// failures of the running test. Grad mode is off unless the program turns it on.

@@ -35,9 +35,7 @@ void check_in_both_modes(const Program& program) {
   }
 }
 
-std::string name_of(const ::testing::TestParamInfo<Case>& instance) {
-  return std::string(instance.param.group) + "_" + instance.param.program->name;
-}
+std::string name_of_instance(const ::testing::TestParamInfo<Case>& instance) { return name_of(instance.param); }
 
 TEST_P(HostileGpu, program_does_what_eager_does) {
   if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
@@ -48,13 +46,9 @@ TEST_P(HostileGpu, program_does_what_eager_does) {
   check(program, {.device = {at::kCUDA, 1}, .mode = Mode::ReduceOverhead});
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, HostileGpu, ::testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Gpu, HostileGpu, ::testing::ValuesIn(cases()), name_of_instance);
 
-std::vector<Case> cases_of(const char* group, std::span<const Program> programs) {
-  std::vector<Case> all;
-  for (const Program& program : programs) all.push_back({group, &program});
-  return all;
-}
+std::vector<Case> cases_of(const Group& group) { return cases({&group, 1}); }
 
 /// Programs that have no twin on the CPU.
 class HostileStreams : public ::testing::TestWithParam<Case> {};
@@ -64,7 +58,8 @@ TEST_P(HostileStreams, program_does_what_eager_does) {
   check_in_both_modes(*GetParam().program);
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, HostileStreams, ::testing::ValuesIn(cases_of("streams", stream_programs())), name_of);
+INSTANTIATE_TEST_SUITE_P(Gpu, HostileStreams, ::testing::ValuesIn(cases_of({"streams", stream_programs()})),
+                         name_of_instance);
 
 /// Programs about several GPUs.
 class HostileGpus : public ::testing::TestWithParam<Case> {};
@@ -74,7 +69,7 @@ TEST_P(HostileGpus, program_does_what_eager_does) {
   check_in_both_modes(*GetParam().program);
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, HostileGpus, ::testing::ValuesIn(cases_of("gpus", gpus_programs())), name_of);
+INSTANTIATE_TEST_SUITE_P(Gpu, HostileGpus, ::testing::ValuesIn(cases_of({"gpus", gpus_programs()})), name_of_instance);
 
 }  // namespace
 }  // namespace sinter::test::hostile

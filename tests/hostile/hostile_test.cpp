@@ -13,9 +13,8 @@ class Hostile : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Hostile, program_does_what_eager_does) { check(*GetParam().program, {}); }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Hostile, ::testing::ValuesIn(cases()), [](const auto& instance) {
-  return std::string(instance.param.group) + "_" + instance.param.program->name;
-});
+INSTANTIATE_TEST_SUITE_P(Cpu, Hostile, ::testing::ValuesIn(cases()),
+                         [](const auto& instance) { return name_of(instance.param); });
 
 TEST(HostileSuite, names_every_program_that_runs_eagerly_and_why) {
   std::set<std::string_view> listed;

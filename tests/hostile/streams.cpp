@@ -3,10 +3,9 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 
-#include <thread>
-
 #include "groups.h"
 #include "programs.h"
+#include "threads.h"
 
 /// What only a GPU has: streams, graphs of the program's own, pinned memory, an allocator that keeps memory.
 namespace sinter::test::hostile {
@@ -141,26 +140,22 @@ void a_function_destroyed_while_it_runs(Session& s) {
   }
 }
 
+/// A stream that is current, and waited for at the end.
+struct StreamOfItsOwn {
+  CUDAStreamGuard guard{c10::cuda::getStreamFromPool()};
+
+  ~StreamOfItsOwn() { guard.current_stream().synchronize(); }
+};
+
 void threads_on_streams_of_their_own(Session& s) {
   auto layer = s.adopt(torch::nn::Linear(128, 128));
   auto f = s.compile([&](const Tensor& x) { return at::gelu(layer->forward(x)).matmul(x.t()); });
   const Tensor x = s.randn({64, 128});
   f(x);
   f(x);
-  std::vector<Tensor> sums(4);
-  for (Tensor& sum : sums) sum = at::zeros({64, 64}, s.options());
+  const Tensor inputs[] = {x, x + 1, x + 2, x + 3};
   c10::cuda::device_synchronize();
-  std::vector<std::thread> threads;
-  for (size_t index = 0; index < sums.size(); ++index) {
-    threads.emplace_back([&, index] {
-      const c10::NoGradGuard no_grad;
-      const CUDAStreamGuard guard(c10::cuda::getStreamFromPool());
-      for (int call = 0; call < 20; ++call) sums[index] += f.quietly(x + call + static_cast<double>(index));
-      guard.current_stream().synchronize();
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  for (const Tensor& sum : sums) s.show("sum", sum);
+  call_from_threads(s, f, inputs, [] { return StreamOfItsOwn{}; });
   f(x);
 }
 
