@@ -24,7 +24,7 @@ bool holds_value(const ir::Arg& arg) {
   return found;
 }
 
-at::Tensor no_tensor(ir::ValueId /*value*/) { return {}; }
+at::Tensor constants_only(ir::ValueId /*value*/) { return {}; }
 
 }  // namespace
 
@@ -44,7 +44,7 @@ PreparedCall::PreparedCall(const ExternCall& call, std::vector<c10::IValue> opaq
       lists_.push_back(i);
       arguments_.emplace_back();
     } else {
-      arguments_.push_back(ivalue_of(arg, *schema[i].real_type(), no_tensor, opaques_));
+      arguments_.push_back(ivalue_of(arg, *schema[i].real_type(), constants_only, opaques_));
     }
   }
 }
