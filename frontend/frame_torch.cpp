@@ -88,6 +88,13 @@ bool agrees(const BufferShape& shape, const at::Tensor& tensor) {
          tensor.layout() == c10::kStrided && tensor.sizes() == c10::IntArrayRef(shape.sizes);
 }
 
+/// What cuDNN's batch norm keeps for its backward pass: bytes that nobody else reads, as many as the layout of the
+/// image wants, which choose_layouts may have changed.
+bool is_reserve(const ExternCall& call, size_t position) {
+  constexpr size_t reserve = 3;
+  return position == reserve && call.op == "aten::cudnn_batch_norm";
+}
+
 template <class Number>
 Number scalar(const BufferShape& shape, const void* data) {
   switch (shape.dtype) {
@@ -268,6 +275,10 @@ void TorchFrame::set_result(const ExternCall& call, size_t position, const at::T
   if (position >= call.results.size() || !call.results[position].valid()) return;
   const auto index = call.results[position].index;
   const auto& shape = layout_->buffers[index];
+  if (is_reserve(call, position)) {
+    set(index, tensor);
+    return;
+  }
   if (!agrees(shape, tensor)) {
     const auto expected = layout_->plan->buffers[index].type;
     throw InternalError("extern call", fmt::format("{} returned {}, was captured with {}", call.op,

@@ -1,14 +1,10 @@
 #include "compiler/passes/choose_layouts.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "compiler/passes/aten.h"
-#include "compiler/passes/convolution.h"
+#include "compiler/passes/layout_rules.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -19,10 +15,6 @@ using ir::Graph;
 using ir::Node;
 using ir::Type;
 using ir::ValueId;
-
-/// Library ops whose results have the layout of their first argument.
-constexpr std::array<std::string_view, 3> following = {"aten::max_pool2d_with_indices", "aten::avg_pool2d",
-                                                       "aten::_adaptive_avg_pool2d"};
 
 /// True where channels-last and row-major order really differ: an image of several channels and several pixels.
 bool is_image(const Type& type) {
@@ -47,7 +39,10 @@ bool same_layout(const Type& a, const Type& b) {
 
 class LayoutChooser {
  public:
-  LayoutChooser(const Graph& old, const DeviceInfo& device) : rewriter_(old), device_(device) {}
+  LayoutChooser(const Graph& old, const DeviceInfo& device) : rewriter_(old), device_(device) {
+    for (const ir::NodeId id : old.order()) note_reads(old.node(id));
+    read_elsewhere_.insert(old.outputs.begin(), old.outputs.end());
+  }
 
   Graph run() {
     for (const ir::NodeId id : rewriter_.old().order()) visit(id);
@@ -60,41 +55,58 @@ class LayoutChooser {
  private:
   void visit(ir::NodeId id) {
     const Node& node = rewriter_.old().node(id);
-    const auto* call = node.as<Call>();
-    if (wants_channels_last(node)) return convolution(id);
-    const bool primitive = node.as<ir::Primitive>() != nullptr;
-    if (primitive ? primitive_follows(node) : call != nullptr && follows(node, *call)) {
-      relay_results(id);
+    if (const auto images = wants_channels_last(node)) return lay_out_images(id, images->arguments);
+    if (node.as<ir::Primitive>() != nullptr) {
+      if (primitive_follows(node)) {
+        relay_results(id);
+      } else {
+        rewriter_.copy(id);
+      }
       return;
     }
-    if (!primitive) {
-      for (const ir::Arg& arg : node.args) ir::for_each_value(arg, [&](ValueId value) { restore(value); });
+    const LayoutFollower* follower = layout_follower(node);
+    if (follower != nullptr && follows(node, *follower)) {
+      if (follower->keeps) followed_.insert(node.results[*follower->keeps]);
+      return lay_out_images(id, follower->images);
     }
+    for (const ir::Arg& arg : node.args) ir::for_each_value(arg, [&](ValueId value) { restore(value); });
     rewriter_.copy(id);
   }
 
-  [[nodiscard]] bool wants_channels_last(const Node& node) const {
-    const auto convolution = convolution_of(rewriter_.old(), node);
-    if (!convolution || convolution->depthwise) return false;
-    const Type& type = rewriter_.old().type(convolution->input);
+  void note_reads(const Node& node) {
+    const LayoutFollower* follower = layout_follower(node);
+    for (size_t i = 0; i < node.args.size(); ++i) {
+      if (follower != nullptr && follower->kept == i) continue;
+      ir::for_each_value(node.args[i], [&](ValueId value) { read_elsewhere_.insert(value); });
+    }
+  }
+
+  [[nodiscard]] std::optional<ConvolutionImages> wants_channels_last(const Node& node) const {
+    const auto images = convolution_images(rewriter_.old(), node);
+    if (!images) return std::nullopt;
+    const Type& type = rewriter_.old().type(images->input);
     const bool dtype = ir::is_half(type.dtype) ? device_.channels_last_half
                                                : type.dtype == ir::DType::f32 && device_.channels_last_float;
-    return dtype && is_image(type) && is_image(rewriter_.old().type(node.results[0]));
+    if (!dtype || !is_image(type) || !is_image(rewriter_.old().type(images->output))) return std::nullopt;
+    return images;
   }
 
   [[nodiscard]] const Type& next_type(ValueId old_value) const {
     return rewriter_.next().type(rewriter_.get(old_value));
   }
 
-  [[nodiscard]] bool relaid(ValueId value) const {
-    const Type& now = next_type(value);
-    return is_image(now) && same_layout(now, channels_last(now));
+  /// True where the value, as it was captured in another layout, is at hand in channels-last order.
+  [[nodiscard]] bool at_hand(ValueId value) const {
+    return is_image(rewriter_.old().type(value)) && (moved_.contains(value) || laid_out_.contains(value));
   }
 
-  [[nodiscard]] bool follows(const Node& node, const Call& call) const {
-    if (std::ranges::find(following, base_name(call.op)) == following.end()) return false;
-    const ValueId* input = node.args.empty() ? nullptr : node.args[0].value();
-    return input != nullptr && relaid(*input) && moved_.contains(*input);
+  [[nodiscard]] bool follows(const Node& node, const LayoutFollower& follower) const {
+    if (follower.kept) {
+      const ValueId* kept = node.args.at(*follower.kept).value();
+      return kept != nullptr && followed_.contains(*kept);
+    }
+    if (follower.keeps && read_elsewhere_.contains(node.results.at(*follower.keeps))) return false;
+    return at_hand(*node.args[follower.leader].value());
   }
 
   /// A primitive follows when an operand of its own size was laid out anew.
@@ -106,14 +118,17 @@ class LayoutChooser {
            });
   }
 
-  void convolution(ir::NodeId id) {
+  /// Copies a node with the arguments at `images`, and its results, in channels-last order.
+  void lay_out_images(ir::NodeId id, std::span<const size_t> images) {
     const Node& node = rewriter_.old().node(id);
-    const auto input = lay_out(*node.args[convolution_input].value(), node.scope);
-    const auto weight = lay_out(*node.args[convolution_weight].value(), node.scope);
-    if (const ValueId* bias = node.args[convolution_bias].value()) restore(*bias);
+    std::vector<ValueId> laid_out;
+    for (const size_t position : images) laid_out.push_back(lay_out(*node.args[position].value(), node.scope));
+    for (size_t i = 0; i < node.args.size(); ++i) {
+      if (std::ranges::find(images, i) != images.end()) continue;
+      ir::for_each_value(node.args[i], [&](ValueId value) { restore(value); });
+    }
     const ir::NodeId copy = relay_results(id);
-    rewriter_.next().node(copy).args[convolution_input].data = input;
-    rewriter_.next().node(copy).args[convolution_weight].data = weight;
+    for (size_t i = 0; i < images.size(); ++i) rewriter_.next().node(copy).args[images[i]].data = laid_out[i];
   }
 
   /// Copies a node; its images become channels-last.
@@ -161,6 +176,8 @@ class LayoutChooser {
   ir::OpId cast_ = ir::op_named("cast");
   std::unordered_set<ValueId> moved_;              ///< old values that now are channels-last
   std::unordered_map<ValueId, ValueId> laid_out_;  ///< channels-last copies of old values
+  std::unordered_set<ValueId> followed_;           ///< old values kept by ops that followed, for their backward passes
+  std::unordered_set<ValueId> read_elsewhere_;     ///< old values that others than such a backward pass read
   int64_t changes_ = 0;
 };
 

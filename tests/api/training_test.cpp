@@ -6,6 +6,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/normalization.h>
+#include <torch/nn/modules/pooling.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/schedulers/step_lr.h>
@@ -23,6 +24,19 @@ torch::nn::Sequential convolutions(at::Device device) {
   torch::nn::Sequential model(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 4, 3).padding(1).bias(false)),
                               torch::nn::BatchNorm2d(4), torch::nn::ReLU(), torch::nn::Flatten(),
                               torch::nn::Linear(4 * 6 * 6, 2));
+  model->to(device);
+  return model;
+}
+
+torch::nn::Sequential pooled_convolutions(at::Device device) {
+  at::manual_seed(4);
+  const auto convolution = [](int64_t in) {
+    return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, 8, 3).padding(1).bias(false));
+  };
+  torch::nn::Sequential model(convolution(3), torch::nn::BatchNorm2d(8), torch::nn::ReLU(),
+                              torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(3).stride(2).padding(1)), convolution(8),
+                              torch::nn::BatchNorm2d(8), torch::nn::ReLU(), torch::nn::AvgPool2d(2),
+                              torch::nn::Flatten(), torch::nn::Linear(8 * 2 * 2, 2));
   model->to(device);
   return model;
 }
@@ -150,6 +164,12 @@ TEST_P(Training, counters_and_averages_go_on) {
 TEST_P(Training, a_network_of_convolutions_and_batch_norm_learns_as_in_eager) {
   Twins twins(GetParam().device, convolutions, optimizers[3].make);
   const Report report = twins.train(options(), [&] { return std::pair(randn({4, 2, 6, 6}), randn({4, 2})); });
+  EXPECT_GE(replays(report), 12) << report;
+}
+
+TEST_P(Training, convolutions_and_pools_learn_as_in_eager_in_whatever_layout_they_run) {
+  Twins twins(GetParam().device, pooled_convolutions, optimizers[1].make);
+  const Report report = twins.train(options(), [&] { return std::pair(randn({4, 3, 8, 8}), randn({4, 2})); });
   EXPECT_GE(replays(report), 12) << report;
 }
 

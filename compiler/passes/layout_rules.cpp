@@ -1,0 +1,65 @@
+#include "compiler/passes/layout_rules.h"
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/passes/aten.h"
+#include "compiler/passes/convolution.h"
+
+namespace sinter::passes {
+namespace {
+
+constexpr std::array<size_t, 1> first = {0};
+constexpr std::array<size_t, 2> first_two = {0, 1};
+constexpr std::array<size_t, 3> pooled = {0, 1, 7};
+constexpr std::array<size_t, 2> forward_images = {convolution_input, convolution_weight};
+/// convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
+/// groups, output_mask)
+constexpr std::array<size_t, 3> backward_images = {0, 1, 2};
+constexpr size_t backward_input = 1;
+constexpr size_t backward_groups = 9;
+
+constexpr std::array followers = {
+    LayoutFollower{"aten::max_pool2d_with_indices", 0, first},
+    LayoutFollower{"aten::avg_pool2d", 0, first},
+    LayoutFollower{"aten::_adaptive_avg_pool2d", 0, first},
+    LayoutFollower{"aten::native_batch_norm", 0, first},
+    LayoutFollower{.op = "aten::cudnn_batch_norm", .leader = 0, .images = first, .keeps = 3},
+    LayoutFollower{"aten::max_pool2d_with_indices_backward", 1, pooled},
+    LayoutFollower{"aten::avg_pool2d_backward", 1, first_two},
+    LayoutFollower{"aten::_adaptive_avg_pool2d_backward", 1, first_two},
+    LayoutFollower{"aten::native_batch_norm_backward", 1, first_two},
+    LayoutFollower{.op = "aten::cudnn_batch_norm_backward", .leader = 0, .images = first_two, .kept = 8},
+};
+
+}  // namespace
+
+const LayoutFollower* layout_follower(const ir::Node& node) {
+  const auto* call = node.as<ir::Call>();
+  if (call == nullptr) return nullptr;
+  const auto found = std::ranges::find(followers, base_name(call->op), &LayoutFollower::op);
+  if (found == followers.end()) return nullptr;
+  const bool complete = std::ranges::all_of(found->images, [&](size_t position) {
+    return position < node.args.size() && node.args[position].value() != nullptr;
+  });
+  return complete ? &*found : nullptr;
+}
+
+std::optional<ConvolutionImages> convolution_images(const ir::Graph& graph, const ir::Node& node) {
+  if (const auto convolution = convolution_of(graph, node)) {
+    if (convolution->depthwise) return std::nullopt;
+    return ConvolutionImages{convolution->input, node.results[0], forward_images};
+  }
+  const auto* call = node.as<ir::Call>();
+  if (call == nullptr || call->op != "aten::convolution_backward" || node.args.size() != 11) return std::nullopt;
+  const bool values = std::ranges::all_of(backward_images, [&](size_t at) { return node.args[at].value() != nullptr; });
+  const auto* groups = std::get_if<int64_t>(&node.args[backward_groups].data);
+  if (!values || groups == nullptr) return std::nullopt;
+  const ir::ValueId input = *node.args[backward_input].value();
+  const ir::Type& type = graph.type(input);
+  const bool depthwise = *groups > 1 && type.rank() > 1 && type.sizes[1] == ir::Dim(*groups);
+  if (depthwise) return std::nullopt;
+  return ConvolutionImages{input, *node.args[0].value(), backward_images};
+}
+
+}  // namespace sinter::passes

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "compiler/ir/graph.h"
+
+/// What choose_layouts knows of library ops.
+namespace sinter::passes {
+
+/// A library op whose images (results of four dims) have the layout of one of its arguments.
+struct LayoutFollower {
+  std::string_view op;               ///< without overload
+  size_t leader = 0;                 ///< the argument that decides
+  std::span<const size_t> images;    ///< arguments that have the same layout, the leader among them
+  std::optional<size_t> kept = {};   ///< argument that the forward op kept for this one, in a form that depends on the
+                                     ///< layout: it follows exactly when that op did
+  std::optional<size_t> keeps = {};  ///< result that is kept so
+};
+
+/// The row of an op; null for one that keeps to the layouts it was captured with.
+[[nodiscard]] const LayoutFollower* layout_follower(const ir::Node& node);
+
+/// Arguments of a convolution or of its backward pass that have one layout in the library.
+struct ConvolutionImages {
+  ir::ValueId input;                  ///< whose dtype and sizes decide
+  ir::ValueId output;                 ///< or its gradient; its sizes decide too
+  std::span<const size_t> arguments;  ///< positions
+};
+
+/// The node as a convolution, or the gradient of one, that LibTorch hands to a library which works in channels-last
+/// order: not a depthwise one. Nothing where it is none.
+[[nodiscard]] std::optional<ConvolutionImages> convolution_images(const ir::Graph& graph, const ir::Node& node);
+
+}  // namespace sinter::passes
