@@ -243,6 +243,7 @@ std::shared_ptr<Entry> Builder::instantiate(const Entry& head, Trace trace, cons
 
 void Builder::finish(Entry& entry, Captured captured, const detail::Flat& arguments, const Join& join,
                      const Entry* like) const {
+  const CompileTimer timer(counters_);
   auto& record = entry.record();
   record.add_phase("capture", captured.trace.seconds);
   record.device = ir::to_string(captured.trace.graph.device);
@@ -301,32 +302,40 @@ void Builder::compile_paths(Entry& entry, Captured captured, const detail::Flat&
   entry.install(std::move(paths));
 }
 
-void Builder::extend(Entry& entry, int64_t call, const detail::Flat& arguments, const Modes& modes,
-                     const detail::Program& program) {
+std::vector<GuardMiss> Builder::extend(Entry& entry, int64_t call, const detail::Flat& arguments, const Modes& modes,
+                                       const detail::Program& program) {
   auto again = capture_program(arguments, program);
+  const CompileTimer timer(counters_);
   entry.count_eager();
   const PhaseTime phase{"verify", again.trace.seconds};
   add_compile_times(function_, {&phase, 1});
-  if (auto reason = break_of(again)) return entry.turn_eager(std::move(*reason));
+  const auto turn_eager = [&entry](GraphBreak reason) {
+    entry.turn_eager(std::move(reason));
+    return std::vector<GuardMiss>{};
+  };
+  if (auto reason = break_of(again)) return turn_eager(std::move(*reason));
   Paths::Added added;
   if (again.trace.reads.empty()) {
-    added = {.known = true, .difference = "it reads nothing to the host", .graph_break = std::nullopt};
+    added.known = true;
+    added.difference = "it reads nothing to the host";
   } else {
     try {
       auto course = make_course(again, arguments, modes);
-      if (course->shares_state) return entry.turn_eager(*course->shares_state);
+      if (course->shares_state) return turn_eager(*course->shares_state);
       added = entry.paths()->add(std::move(course), again.results, arguments, modes);
     } catch (const std::exception& error) {
-      return keep_failure(entry, error);
+      keep_failure(entry, error);
+      return {};
     }
   }
-  if (added.graph_break) return entry.turn_eager(std::move(*added.graph_break));
-  if (!added.known) return;
+  if (added.graph_break) return turn_eager(std::move(*added.graph_break));
+  if (!added.known) return std::move(added.because);
   entry.add_verification({.call = call,
                           .seconds = phase.seconds,
                           .equal = !added.difference,
                           .difference = added.difference.value_or("")});
-  if (added.difference) entry.turn_eager(unstable(call, *added.difference));
+  if (added.difference) return turn_eager(unstable(call, *added.difference));
+  return {};
 }
 
 void Builder::compile(Entry& entry, Captured captured, const detail::Flat& arguments, bool generic_sizes,

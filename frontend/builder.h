@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/counters.h"
 #include "frontend/entry.h"
 #include "sinter/detail/function.h"
 
@@ -20,11 +21,11 @@ struct Captured {
   std::string unknown_type;  ///< readable name of a part of the result that cannot be described; or empty
 };
 
-/// Builds entries for one function. Not thread-safe; the function takes turns.
+/// Builds entries for one function, whose compile time it counts. Not thread-safe; the function takes turns.
 class Builder {
  public:
-  Builder(const Options& options, const std::vector<NamedModule>& modules, std::string function)
-      : options_(options), modules_(modules), function_(std::move(function)) {}
+  Builder(const Options& options, const std::vector<NamedModule>& modules, std::string function, Counters& counters)
+      : options_(options), modules_(modules), function_(std::move(function)), counters_(counters) {}
 
   /// Told of a capture that can be compiled, before it is; true when other calls will differ from it in sizes only, so
   /// that its kernels had better take sizes as parameters.
@@ -50,9 +51,10 @@ class Builder {
 
   /// Runs the program again for an entry of paths, which a call left: compares what it does with the recorded course
   /// that read the same, or adds a course. The entry turns eager where the program contradicts itself or breaks. Throws
-  /// InternalError under Options::strict when compiling fails.
-  void extend(Entry& entry, int64_t call, const detail::Flat& arguments, const Modes& modes,
-              const detail::Program& program);
+  /// InternalError under Options::strict when compiling fails. Gives how the call left the nearest course where it
+  /// became one beside others, else nothing.
+  std::vector<GuardMiss> extend(Entry& entry, int64_t call, const detail::Flat& arguments, const Modes& modes,
+                                const detail::Program& program);
 
   /// Where the program threw when it ran last: module path and source place; empty when it did not.
   [[nodiscard]] const std::string& failed_at() const { return failed_at_; }
@@ -76,6 +78,7 @@ class Builder {
   const Options& options_;
   const std::vector<NamedModule>& modules_;
   std::string function_;
+  Counters& counters_;
   std::string failed_at_;
   std::vector<WeakTensor> leaves_;         ///< closed-over tensors that earlier recordings took gradients of
   std::vector<at::Generator> generators_;  ///< of the program's own that earlier recordings drew from

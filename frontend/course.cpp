@@ -196,4 +196,28 @@ std::vector<std::string> describe_reads(const Course& course) {
   return words;
 }
 
+std::vector<GuardMiss> first_other_read(std::span<const std::shared_ptr<Course>> known, const Course& course) {
+  if (known.empty()) return {};
+  const auto& is = course.trace.reads;
+  const auto follows = [&](const Course& other, size_t read) {
+    const Operand* operand = other.operand(read);
+    if (operand == nullptr) return other.trace.reads[read].outcome == is[read].outcome;
+    const auto number = is[read].outcome.number();
+    return number && (!operand->range || operand->range->holds(*number));
+  };
+  const auto followed = [&](const std::shared_ptr<Course>& other) {
+    size_t count = 0;
+    while (count < std::min(other->trace.reads.size(), is.size()) && follows(*other, count)) ++count;
+    return count;
+  };
+  const auto nearest = std::ranges::max_element(known, {}, followed);
+  const size_t read = followed(*nearest);
+  const auto& was = (*nearest)->trace.reads;
+  if (read >= std::min(was.size(), is.size())) return {{.guard = "state", .was = "as recorded", .is = "another"}};
+  const ir::Node& node = course.trace.graph.node(is[read].node);
+  return {{.guard = "host read " + std::to_string(read) + ": " + node.as<ir::Call>()->op,
+           .was = was[read].outcome.text(),
+           .is = is[read].outcome.text()}};
+}
+
 }  // namespace sinter::frontend

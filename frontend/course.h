@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/passes/split_at_reads.h"
+#include "compiler/support/report.h"
 #include "frontend/capture.h"
 #include "frontend/guards.h"
 #include "frontend/operands.h"
@@ -66,5 +67,9 @@ struct Course {
 
 /// "aten::equal true  model.cpp:7" for every read of a course.
 [[nodiscard]] std::vector<std::string> describe_reads(const Course& course);
+
+/// Where a call left the course of `known` that reads the most like it: the first read that gave something else.
+[[nodiscard]] std::vector<GuardMiss> first_other_read(std::span<const std::shared_ptr<Course>> known,
+                                                      const Course& course);
 
 }  // namespace sinter::frontend

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <set>
+
+#include "frontend/events.h"
 
 namespace sinter::detail {
 namespace {
@@ -23,40 +24,13 @@ const char* name(Mode mode) {
   return "";
 }
 
-void check(const Options& options, bool is_module) {
-  if (options.verify.every() < 1 && options.verify != Verify::automatic && options.verify != Verify::off) {
-    throw UserError("verify: a period of " + std::to_string(options.verify.every()) +
-                    " calls; say n >= 1, sinter::Verify::automatic or sinter::Verify::off");
-  }
-  if (options.max_paths < 1) {
-    throw UserError("max_paths: " + std::to_string(options.max_paths) + " courses; say at least 1");
-  }
-  if (is_module && !options.modules.empty()) {
-    throw UserError("modules: the callable is a module itself; leave the option out, or compile a lambda");
-  }
-  if (std::find(options.optimizers.begin(), options.optimizers.end(), nullptr) != options.optimizers.end()) {
-    throw UserError("optimizers: a null pointer; name optimizers that exist");
-  }
-  if (options.freeze && !options.optimizers.empty()) {
-    throw UserError("freeze: an optimizer writes to parameters; leave one of the two options out");
-  }
-  std::set<std::string> names;
-  for (const auto& [module_name, module] : options.modules) {
-    if (module_name.empty() && options.modules.size() > 1) {
-      throw UserError("modules: a module without a name; give each one a name");
-    }
-    if (module == nullptr) throw UserError("modules: '" + module_name + "' is empty; construct it first");
-    if (!names.insert(module_name).second) throw UserError("modules: '" + module_name + "' twice; use distinct names");
-  }
-}
-
 }  // namespace
 
-Function::Function(Options options, std::vector<NamedModule> modules, std::string function_name)
-    : options_(std::move(options)),
-      modules_(std::move(modules)),
-      name_(std::move(function_name)),
-      builder_(options_, modules_, name_),
+Function::Function(const Options& options, const std::vector<NamedModule>& modules, const std::string& function_name)
+    : options_(options),
+      modules_(modules),
+      name_(function_name),
+      builder_(options_, modules_, name_, counters_),
       entries_(std::make_shared<const Entries>()) {}
 
 Function::Found Function::find(const Entries& entries, const Flat& arguments, const frontend::Modes& modes) {
@@ -76,33 +50,42 @@ bool Function::is_due(int64_t call) const {
 }
 
 bool Function::call(const Flat& arguments, const Program& program, Replay& replay) {
-  if (frontend::capturing()) {
-    program.run(program.context, nullptr);
-    return false;
+  Call call{arguments, program, replay, frontend::Modes::current(), {}};
+  try {
+    const Ran ran = run(call);
+    frontend::Counters::add(ran == Ran::replay      ? counters_.replayed
+                            : ran == Ran::recording ? counters_.recorded
+                                                    : counters_.eager);
+    tell(call.events);
+    return ran == Ran::replay;
+  } catch (...) {
+    frontend::Counters::add(counters_.threw);
+    tell(call.events);
+    throw;
   }
-  if (arguments.unknown != nullptr) {
-    return run_unsupported("an argument of type " + c10::demangle(arguments.unknown->name()) + " cannot be described",
-                           program);
-  }
-  const auto modes = frontend::Modes::current();
-  const auto entries = entries_.load(std::memory_order_acquire);
-  const auto found = find(*entries, arguments, modes);
-  if (found.entry != nullptr) return answer(found, arguments, modes, program, replay);
-  return miss(arguments, modes, program, replay);
 }
 
-bool Function::answer(const Found& found, const Flat& arguments, const frontend::Modes& modes, const Program& program,
-                      Replay& replay) {
+Ran Function::run(Call& call) {
+  if (frontend::capturing()) return run_callable(call);
+  if (call.arguments.unknown != nullptr) {
+    return run_unsupported(
+        "an argument of type " + c10::demangle(call.arguments.unknown->name()) + " cannot be described", call);
+  }
+  const auto entries = entries_.load(std::memory_order_acquire);
+  const auto found = find(*entries, call.arguments, call.modes);
+  return found.entry != nullptr ? answer(found, call) : miss(call);
+}
+
+Ran Function::answer(const Found& found, Call& call) {
   auto& entry = *found.entry;
   const auto number = entry.arrive();
   if (!entry.compiled()) {
-    return number == 2 && entry.may_be_setup() ? record_again(found.entry, arguments, modes, program)
-                                               : run_eagerly(entry, program);
+    return number == 2 && entry.may_be_setup() ? record_again(found.entry, call) : run_eagerly(entry, call);
   }
-  if (entry.paths() != nullptr) return follow(entry, number, arguments, modes, program, replay);
+  if (entry.paths() != nullptr) return follow(entry, number, call);
   const bool moved = found.fit == frontend::Fit::moved;
-  if ((moved || is_due(number)) && verify(found, number, arguments, modes, program)) return false;
-  return moved ? run_eagerly(entry, program) : replay_or_run(entry, arguments, program, replay);
+  if ((moved || is_due(number)) && verify(found, number, call)) return Ran::recording;
+  return moved ? run_eagerly(entry, call) : replay_or_run(found.entry, call);
 }
 
 template <class Work>
@@ -116,56 +99,59 @@ auto Function::noting_failure(Work&& work) {
   }
 }
 
-bool Function::verify(const Found& found, int64_t call, const Flat& arguments, const frontend::Modes& modes,
-                      const Program& program) {
+bool Function::verify(const Found& found, int64_t number, Call& call) {
   const std::unique_lock lock(building_, std::try_to_lock);
   if (!lock || !found.entry->compiled()) return false;
-  auto other =
-      noting_failure([&] { return builder_.verify(*found.entry, call, found.fit, arguments, modes, program); });
+  auto other = noting_failure(
+      [&] { return builder_.verify(*found.entry, number, found.fit, call.arguments, call.modes, call.program); });
+  if (!found.entry->compiled()) note_break(call, *found.entry);
   if (other != nullptr) {
+    note_recompilation(call, *other, other->record().because);
     refuse_break(*other);
     if (!is_full()) add(std::move(other));
   }
   if (found.entry->head() != nullptr) {
-    after_verification(*found.entry, arguments);
+    after_verification(*found.entry, call.arguments);
   } else {
     refuse_break(*found.entry);
   }
   return true;
 }
 
-bool Function::follow(Entry& entry, int64_t call, const Flat& arguments, const frontend::Modes& modes,
-                      const Program& program, Replay& replay) {
+Ran Function::follow(Entry& entry, int64_t number, Call& call) {
   using Answer = frontend::Paths::Answer;
   auto answer = Answer::eager;
   const auto log = std::make_shared<frontend::HostLog>();
   try {
-    answer = entry.paths()->follow(arguments, modes, [this](int64_t number) { return is_due(number); }, *log, replay);
+    const auto is_due_again = [this](int64_t of_course) { return is_due(of_course); };
+    answer = entry.paths()->follow(call.arguments, call.modes, is_due_again, *log, call.replay);
   } catch (const InternalError& error) {
-    keep_failure(entry, error);
+    keep_failure(entry, error, call);
   }
   if (answer == Answer::replayed) {
     entry.count_replay();
-    return true;
+    return Ran::replay;
   }
   const frontend::HostLog::Scope answers(log);
-  if (answer == Answer::record && extend(entry, call, arguments, modes, program)) return false;
-  if (answer == Answer::full) refuse(*entry.paths()->limit());
-  replay.tensors.clear();
-  return run_eagerly(entry, program);
+  if (answer == Answer::record && extend(entry, number, call)) return Ran::recording;
+  if (answer == Answer::filled) note_event(call, entry.guards().signature(), *entry.paths()->limit());
+  if (answer == Answer::filled || answer == Answer::full) refuse(*entry.paths()->limit());
+  call.replay.tensors.clear();
+  return run_eagerly(entry, call);
 }
 
-bool Function::extend(Entry& entry, int64_t call, const Flat& arguments, const frontend::Modes& modes,
-                      const Program& program) {
+bool Function::extend(Entry& entry, int64_t number, Call& call) {
   const std::unique_lock lock(building_, std::try_to_lock);
   if (!lock || !entry.compiled()) return false;
-  noting_failure([&] { builder_.extend(entry, call, arguments, modes, program); });
+  auto because =
+      noting_failure([&] { return builder_.extend(entry, number, call.arguments, call.modes, call.program); });
+  note_recompilation(call, entry, std::move(because));
   refuse_break(entry);
   return true;
 }
 
 /// A plan that failed: the entry runs as eager runs from here on. Throws the error on where the call cannot run again.
-void Function::keep_failure(Entry& entry, const InternalError& error) const {
+void Function::keep_failure(Entry& entry, const InternalError& error, Call& call) {
   if (options_.strict) throw error;
   entry.turn_eager({.code = BreakCode::compile_failed,
                     .op = {},
@@ -173,79 +159,87 @@ void Function::keep_failure(Entry& entry, const InternalError& error) const {
                     .reason = error.what(),
                     .hint = "this is a bug in Sinter"},
                    error.what());
+  note_break(call, entry);
   if (const auto* half_written = dynamic_cast<const frontend::HalfWritten*>(&error)) throw *half_written;
 }
 
-bool Function::replay_or_run(Entry& entry, const Flat& arguments, const Program& program, Replay& replay) {
+Ran Function::replay_or_run(const std::shared_ptr<Entry>& entry, Call& call) {
   try {
-    if (entry.replay(arguments, replay)) return true;
+    if (entry->replay(call.arguments, call.replay)) {
+      call.replay.owner = entry;
+      return Ran::replay;
+    }
   } catch (const InternalError& error) {
-    keep_failure(entry, error);
-    if (entry.head() != nullptr) specialise_if_idle(error.what());
+    keep_failure(*entry, error, call);
+    if (entry->head() != nullptr) specialise_if_idle(error.what());
   }
-  replay.tensors.clear();
-  return run_eagerly(entry, program);
+  call.replay.tensors.clear();
+  return run_eagerly(*entry, call);
 }
 
-bool Function::miss(const Flat& arguments, const frontend::Modes& modes, const Program& program, Replay& replay) {
-  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
-    if (frontend::is_plain(*arguments.tensors[i])) continue;
+Ran Function::miss(Call& call) {
+  for (size_t i = 0; i < call.arguments.tensors.size(); ++i) {
+    if (frontend::is_plain(*call.arguments.tensors[i])) continue;
     return run_unsupported("input " + std::to_string(i) + " is not a dense strided tensor on the CPU or a CUDA device",
-                           program);
+                           call);
   }
   std::unique_lock lock(building_, std::try_to_lock);
-  if (!lock) return run_uncounted("calls that came while another thread compiled ran eagerly", program);
+  if (!lock) {
+    add_note("calls that came while another thread compiled ran eagerly");
+    return run_callable(call);
+  }
   const auto entries = entries_.load(std::memory_order_acquire);
-  if (const auto found = find(*entries, arguments, modes); found.entry != nullptr) {
+  if (const auto found = find(*entries, call.arguments, call.modes); found.entry != nullptr) {
     lock.unlock();
-    return answer(found, arguments, modes, program, replay);
+    return answer(found, call);
   }
-  frontend::collect_promises(arguments, promises_);
-  frontend::check_promises(promises_, arguments, name_);
-  if (auto entry = instantiate(arguments, modes)) {
+  frontend::collect_promises(call.arguments, promises_);
+  frontend::check_promises(promises_, call.arguments, name_);
+  if (auto entry = instantiate(call)) {
     lock.unlock();
-    return answer({std::move(entry), frontend::Fit::full}, arguments, modes, program, replay);
+    return answer({std::move(entry), frontend::Fit::full}, call);
   }
-  return record(arguments, modes, program, /*second_try=*/false);
+  return record(call, /*second_try=*/false);
 }
 
-bool Function::record_again(const std::shared_ptr<Entry>& first, const Flat& arguments, const frontend::Modes& modes,
-                            const Program& program) {
+Ran Function::record_again(const std::shared_ptr<Entry>& first, Call& call) {
   const std::unique_lock lock(building_, std::try_to_lock);
-  if (!lock) return run_eagerly(*first, program);
+  if (!lock) return run_eagerly(*first, call);
   auto next = std::make_shared<Entries>(*entries_.load(std::memory_order_acquire));
-  if (std::erase(*next, first) == 0) return run_eagerly(*first, program);
-  entries_.store(std::move(next), std::memory_order_release);
+  if (std::erase(*next, first) == 0) return run_eagerly(*first, call);
+  publish(std::move(next));
   retire(*first, "retired: the call kept a tensor that it made; the next one was recorded anew");
-  return record(arguments, modes, program, /*second_try=*/true);
+  return record(call, /*second_try=*/true);
 }
 
-bool Function::record(const Flat& arguments, const frontend::Modes& modes, const Program& program, bool second_try) {
+Ran Function::record(Call& call, bool second_try) {
   const auto entries = entries_.load(std::memory_order_acquire);
-  const auto candidates = alike(arguments, modes);
+  const auto candidates = alike(call.arguments, call.modes);
   if (is_full() && candidates.empty()) {
     const auto note = std::to_string(max_entries) + " combinations of guards are compiled; others run eagerly";
+    if (add_note(note)) note_event(call, {}, LimitReached{note});
     if (options_.fullgraph) throw UserError(name_ + ": fullgraph: " + note);
-    return run_uncounted(note, program);
+    return run_callable(call);
   }
   std::vector<GuardMiss> nearest;
   for (const auto& entry : *entries) {
-    auto misses = entry->guards().misses(arguments, modes);
+    auto misses = entry->guards().misses(call.arguments, call.modes);
     if (nearest.empty() || misses.size() < nearest.size()) nearest = std::move(misses);
   }
   std::shared_ptr<frontend::ShapeFamily> family;
   const auto join_family = [&](const frontend::Captured& captured) {
-    family = join(candidates, captured, arguments);
+    family = join(candidates, captured, call.arguments);
     return family != nullptr || options_.dynamic.value_or(false);
   };
   const auto entry =
-      noting_failure([&] { return builder_.build(arguments, modes, program, std::move(nearest), join_family); });
+      noting_failure([&] { return builder_.build(call.arguments, call.modes, call.program, nearest, join_family); });
   if (second_try) entry->note_second_try();
   if (family != nullptr) settle(entry, family);
   entry->count_eager();
+  note_recompilation(call, *entry, std::move(nearest));
   if (family != nullptr || !is_full()) add(entry);
   refuse_break(*entry);
-  return false;
+  return Ran::recording;
 }
 
 bool Function::is_full() const {
@@ -266,8 +260,13 @@ void Function::add(std::shared_ptr<Entry> entry) {
     retire(*old, "retired: a tensor or module it relied on is gone or was replaced");
   }
   next->push_back(std::move(entry));
-  entries_.store(std::move(next), std::memory_order_release);
+  publish(std::move(next));
   make_room();
+}
+
+void Function::publish(std::shared_ptr<const Entries> entries) {
+  counters_.entries.store(static_cast<int64_t>(entries->size()), std::memory_order_relaxed);
+  entries_.store(std::move(entries), std::memory_order_release);
 }
 
 void Function::retire(const Entry& entry, const std::string& note) {
@@ -285,52 +284,49 @@ void Function::refuse_break(const Entry& entry) const {
 
 void Function::refuse(const GraphBreak& reason) const {
   if (!options_.fullgraph) return;
-  auto text = name_ + ": fullgraph: " + sinter::name(reason.code);
-  if (!reason.op.empty()) text += " " + reason.op;
-  if (!reason.where.empty()) text += " at " + reason.where;
-  text += ": " + reason.reason;
-  if (!reason.hint.empty()) text += "; " + reason.hint;
-  throw UserError(text);
+  throw UserError(name_ + ": fullgraph: " + frontend::one_line(reason));
 }
 
-bool Function::run_eagerly(Entry& entry, const Program& program) const {
+Ran Function::run_eagerly(Entry& entry, Call& call) const {
   refuse_break(entry);
   entry.count_eager();
-  program.run(program.context, nullptr);
-  return false;
+  return run_callable(call);
 }
 
-bool Function::run_unsupported(const std::string& what, const Program& program) {
+Ran Function::run_callable(const Call& call) {
+  call.program.run(call.program.context, nullptr);
+  return Ran::callable;
+}
+
+Ran Function::run_unsupported(const std::string& what, Call& call) {
   const GraphBreak reason{.code = BreakCode::unsupported_input,
                           .op = {},
                           .where = {},
                           .reason = what,
                           .hint = "pass dense tensors, scalars, strings, and containers of them"};
-  if (options_.fullgraph) throw UserError(name_ + ": fullgraph: " + what + "; " + reason.hint);
+  bool is_new = false;
   {
     const std::lock_guard lock(notes_);
     const auto same = [&](const auto& entry) { return entry.breaks.front().reason == what; };
     auto found = std::find_if(unsupported_.begin(), unsupported_.end(), same);
-    if (found == unsupported_.end()) {
+    is_new = found == unsupported_.end();
+    if (is_new) {
       EntryReport report;
       report.breaks.push_back(reason);
       found = unsupported_.insert(unsupported_.end(), std::move(report));
     }
-    ++found->eager_calls;
+    if (!options_.fullgraph) ++found->eager_calls;
   }
-  program.run(program.context, nullptr);
-  return false;
+  if (is_new) note_event(call, {}, reason);
+  refuse(reason);
+  return run_callable(call);
 }
 
-void Function::add_note(const std::string& note) {
+bool Function::add_note(const std::string& note) {
   const std::lock_guard lock(notes_);
-  if (std::find(note_texts_.begin(), note_texts_.end(), note) == note_texts_.end()) note_texts_.push_back(note);
-}
-
-bool Function::run_uncounted(const std::string& note, const Program& program) {
-  add_note(note);
-  program.run(program.context, nullptr);
-  return false;
+  if (std::find(note_texts_.begin(), note_texts_.end(), note) != note_texts_.end()) return false;
+  note_texts_.push_back(note);
+  return true;
 }
 
 Report Function::report() const {
@@ -349,22 +345,5 @@ Report Function::report() const {
   report.notes.insert(report.notes.end(), note_texts_.begin(), note_texts_.end());
   return report;
 }
-
-std::shared_ptr<Function> make_function(Options options, std::shared_ptr<torch::nn::Module> self, const char* kind) {
-  const bool is_module = std::string_view(kind) == "module";
-  if (is_module && self == nullptr) throw UserError("compile: the module is empty; construct it first");
-  check(options, is_module);
-  auto name = options.name;
-  if (name.empty()) name = is_module ? frontend::class_name(*self) : kind;
-  std::vector<NamedModule> modules(options.modules.begin(), options.modules.end());
-  if (is_module) modules.emplace_back("", std::move(self));
-  return std::make_shared<Function>(std::move(options), std::move(modules), std::move(name));
-}
-
-bool call(Function& function, const Flat& arguments, const Program& program, Replay& replay) {
-  return function.call(arguments, program, replay);
-}
-
-Report report(const Function& function) { return function.report(); }
 
 }  // namespace sinter::detail

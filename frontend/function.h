@@ -4,23 +4,43 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "frontend/builder.h"
+#include "frontend/counters.h"
 #include "frontend/shape_family.h"
 #include "sinter/detail/function.h"
+#include "sinter/events.h"
 
 namespace sinter::detail {
 
-/// The state that copies of a compiled object share: entries, and the schedule of captures. Thread-safe: calls look
-/// entries up without a lock; one thread at a time captures and compiles, and others run eagerly meanwhile.
+/// One call on its way through a function.
+struct Call {
+  const Flat& arguments;
+  const Program& program;
+  Replay& replay;
+  frontend::Modes modes;
+  std::vector<Event> events;  ///< to be told once the call holds no lock any more
+};
+
+/// How a call was answered.
+enum class Ran : uint8_t {
+  replay,     ///< by a plan
+  recording,  ///< by the callable, recorded
+  callable,   ///< by the callable as it is
+};
+
+/// Entries, and the schedule of captures: what a function has learnt since it was made or reset. Thread-safe: calls
+/// look entries up without a lock; one thread at a time captures and compiles, and others run eagerly meanwhile.
 class Function {
  public:
-  Function(Options options, std::vector<frontend::NamedModule> modules, std::string name);
+  Function(const Options& options, const std::vector<frontend::NamedModule>& modules, const std::string& name);
 
   /// See detail::call.
   bool call(const Flat& arguments, const Program& program, Replay& replay);
   [[nodiscard]] Report report() const;
+  [[nodiscard]] Stats stats() const { return counters_.read(); }
 
  private:
   using Entry = frontend::Entry;
@@ -42,35 +62,40 @@ class Function {
   /// The first entry that fits in full, else the first that fits but for where its arguments lie.
   [[nodiscard]] static Found find(const Entries& entries, const Flat& arguments, const frontend::Modes& modes);
   [[nodiscard]] bool is_due(int64_t call) const;
-  bool answer(const Found& found, const Flat& arguments, const frontend::Modes& modes, const Program& program,
-              Replay& replay);
-  [[nodiscard]] bool verify(const Found& found, int64_t call, const Flat& arguments, const frontend::Modes& modes,
-                            const Program& program);
-  bool miss(const Flat& arguments, const frontend::Modes& modes, const Program& program, Replay& replay);
+  Ran run(Call& call);
+  Ran answer(const Found& found, Call& call);
+  /// True when the call was captured again and compared.
+  [[nodiscard]] bool verify(const Found& found, int64_t number, Call& call);
+  Ran miss(Call& call);
   /// The second call of a function whose first one kept a tensor that it made, as one that fills a cache does.
-  bool record_again(const std::shared_ptr<Entry>& first, const Flat& arguments, const frontend::Modes& modes,
-                    const Program& program);
+  Ran record_again(const std::shared_ptr<Entry>& first, Call& call);
   /// Runs the program to record it, and makes an entry of it. Under `building_`.
-  bool record(const Flat& arguments, const frontend::Modes& modes, const Program& program, bool second_try);
-  bool follow(Entry& entry, int64_t call, const Flat& arguments, const frontend::Modes& modes, const Program& program,
-              Replay& replay);
-  [[nodiscard]] bool extend(Entry& entry, int64_t call, const Flat& arguments, const frontend::Modes& modes,
-                            const Program& program);
-  void keep_failure(Entry& entry, const InternalError& error) const;
-  bool replay_or_run(Entry& entry, const Flat& arguments, const Program& program, Replay& replay);
-  bool run_eagerly(Entry& entry, const Program& program) const;
-  bool run_unsupported(const std::string& what, const Program& program);
+  Ran record(Call& call, bool second_try);
+  Ran follow(Entry& entry, int64_t number, Call& call);
+  [[nodiscard]] bool extend(Entry& entry, int64_t number, Call& call);
+  void keep_failure(Entry& entry, const InternalError& error, Call& call);
+  Ran replay_or_run(const std::shared_ptr<Entry>& entry, Call& call);
+  Ran run_eagerly(Entry& entry, Call& call) const;
+  Ran run_unsupported(const std::string& what, Call& call);
   void retire(const Entry& entry, const std::string& note);
-  void add_note(const std::string& note);
-  bool run_uncounted(const std::string& note, const Program& program);
+  /// True for one that is new.
+  bool add_note(const std::string& note);
+  static Ran run_callable(const Call& call);
   /// Calls `work`, and notes where the builder failed when it throws.
   template <class Work>
   auto noting_failure(Work&& work);
   [[nodiscard]] bool is_full() const;
   void add(std::shared_ptr<Entry> entry);
+  void publish(std::shared_ptr<const Entries> entries);
+
+  // What Options::on_event is told of; kept with the call until its locks are released.
+  void note_event(Call& call, std::string signature, std::variant<GraphBreak, Recompilation, LimitReached> what);
+  void note_break(Call& call, const Entry& entry);
+  void note_recompilation(Call& call, const Entry& entry, std::vector<GuardMiss> because);
+  void tell(const std::vector<Event>& events);
 
   // Calls that differ from others in sizes only (function_shapes.cpp); used under `building_`.
-  [[nodiscard]] std::shared_ptr<Entry> instantiate(const Flat& arguments, const frontend::Modes& modes);
+  [[nodiscard]] std::shared_ptr<Entry> instantiate(const Call& call);
   /// Entries that replay and fit the call but for sizes; none where sizes stay static.
   [[nodiscard]] Entries alike(const Flat& arguments, const frontend::Modes& modes) const;
   [[nodiscard]] std::shared_ptr<frontend::ShapeFamily> join(const Entries& alike, const frontend::Captured& captured,
@@ -89,6 +114,7 @@ class Function {
   const Options options_;
   const std::vector<frontend::NamedModule> modules_;
   const std::string name_;
+  frontend::Counters counters_;
   frontend::Builder builder_;  ///< used under `building_`
 
   std::vector<std::shared_ptr<frontend::ShapeFamily>> families_;  ///< under `building_`
@@ -100,6 +126,7 @@ class Function {
   mutable std::mutex notes_;  ///< of what follows
   std::vector<EntryReport> retired_;
   std::vector<std::string> note_texts_;
+  bool callback_threw_ = false;
   std::string failed_at_;
   std::vector<EntryReport> unsupported_;
 };

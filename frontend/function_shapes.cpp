@@ -24,15 +24,15 @@ bool repeats_a_tensor(const Flat& arguments) {
 
 }  // namespace
 
-std::shared_ptr<frontend::Entry> Function::instantiate(const Flat& arguments, const frontend::Modes& modes) {
+std::shared_ptr<frontend::Entry> Function::instantiate(const Call& call) {
   for (const auto& family : families_) {
-    if (!family->head()->guards().fit_but_for_sizes(arguments, modes)) continue;
-    const auto sizes = family->bind(arguments);
+    if (!family->head()->guards().fit_but_for_sizes(call.arguments, call.modes)) continue;
+    const auto sizes = family->bind(call.arguments);
     if (!sizes || !family->covers(*sizes)) continue;
     const runtime::Stopwatch stopwatch;
-    auto trace = family->instantiate(*sizes, arguments);
+    auto trace = family->instantiate(*sizes, call.arguments);
     if (!trace) continue;
-    auto entry = builder_.instantiate(*family->head(), std::move(*trace), arguments, modes);
+    auto entry = builder_.instantiate(*family->head(), std::move(*trace), call.arguments, call.modes);
     if (!entry->compiled()) {
       specialise(entry->first_break().value_or(GraphBreak{}).reason);
       return nullptr;
@@ -44,6 +44,7 @@ std::shared_ptr<frontend::Entry> Function::instantiate(const Flat& arguments, co
       record.built_for_instantiations += built.built + built.disk;
     });
     entry->join_family(family->head());
+    frontend::Counters::add(counters_.shapes);
     add(entry);
     return entry;
   }
@@ -129,7 +130,7 @@ void Function::drop_instances(const Entry* head, bool with_head) {
       retire(*entry, "retired: " + specialised_);
     }
   }
-  entries_.store(std::move(next), std::memory_order_release);
+  publish(std::move(next));
 }
 
 void Function::specialise(const std::string& reason) {
@@ -166,7 +167,7 @@ void Function::make_room() {
     if (oldest == next->end() || (*entry)->last_call() < (*oldest)->last_call()) oldest = entry;
   }
   next->erase(oldest);
-  entries_.store(std::move(next), std::memory_order_release);
+  publish(std::move(next));
 }
 
 }  // namespace sinter::detail

@@ -336,7 +336,11 @@ Paths::Answer Paths::follow(const detail::Flat& arguments, const Modes& modes,
   Walk walk(*tree, arguments, log);
   try {
     const Answer answer = answer_of(walk, modes, is_due, replay);
-    if (answer != Answer::replayed) generators.rewind();
+    if (answer == Answer::replayed) {
+      replay.owner = tree;
+    } else {
+      generators.rewind();
+    }
     return answer;
   } catch (const HalfWritten&) {
     throw;
@@ -369,8 +373,7 @@ Paths::Answer Paths::answer_of(Walk& walk, const Modes& modes, const std::functi
         return Answer::eager;
       case Walk::Way::unknown:
         if (!is_full(walk.tree())) return Answer::record;
-        note_limit(walk.here());
-        return Answer::full;
+        return note_limit(walk.here()) ? Answer::filled : Answer::full;
     }
   }
   Course& course = *walk.here().course;
@@ -384,16 +387,19 @@ Paths::Answer Paths::answer_of(Walk& walk, const Modes& modes, const std::functi
 Paths::Added Paths::add(std::shared_ptr<Course> course, std::span<const at::Tensor> results,
                         const detail::Flat& arguments, const Modes& modes) {
   const auto tree = tree_.load(std::memory_order_acquire);
+  Added added;
+  added.because = first_other_read(tree->courses, *course);
   std::vector<std::shared_ptr<Course>> courses;
   std::copy_if(tree->courses.begin(), tree->courses.end(), std::back_inserter(courses),
                [&](const auto& known) { return !is_outdated(*known, *course); });
   for (auto known = courses.begin(); known != courses.end(); ++known) {
     const Meeting met = meet(**known, *course, arguments);
-    if (met.difference) return {.known = true, .difference = met.difference, .graph_break = std::nullopt};
+    if (met.difference)
+      return {.known = true, .difference = met.difference, .graph_break = std::nullopt, .because = {}};
     if (met.same) {
       (*known)->calls.fetch_add(1, std::memory_order_relaxed);
       (*known)->guards.free_moved(arguments);
-      return {.known = true, .difference = std::nullopt, .graph_break = std::nullopt};
+      return {.known = true, .difference = std::nullopt, .graph_break = std::nullopt, .because = {}};
     }
     if (!met.operands || !leaves_room(courses, **known, *met.operands)) continue;
     if ((*known)->widen(*met.operands)) {
@@ -401,6 +407,7 @@ Paths::Added Paths::add(std::shared_ptr<Course> course, std::span<const at::Tens
       (*known)->calls.fetch_add(1, std::memory_order_relaxed);
       course = std::move(*known);
       courses.erase(known);
+      added.because.clear();
       break;
     }
     course->take(std::move(*met.operands), results, modes);
@@ -414,21 +421,22 @@ Paths::Added Paths::add(std::shared_ptr<Course> course, std::span<const at::Tens
   courses.push_back(std::move(course));
   auto grown = Grower(*this, tree.get(), arguments).grow(std::move(courses));
   tree_.store(std::move(grown), std::memory_order_release);
-  return {};
+  return added;
 }
 
-void Paths::note_limit(const Step& step) {
+bool Paths::note_limit(const Step& step) {
   const std::lock_guard lock(mutex_);
-  if (limit_) return;
+  if (limit_) return false;
   const ExternCall& read = step.read->source();
   limit_ = GraphBreak{
       .code = BreakCode::host_read,
       .op = read.op,
       .where = ir::place_text(read.module, read.source),
-      .reason = fmt::format("reads a value that none of its {} recorded courses has read", options_.max_paths),
+      .reason = fmt::format("reads a value that none of its {} recorded paths has read", options_.max_paths),
       .hint = step.read->runs_host_function()
                   ? "return an at::Scalar where operators take the number, a bool where it decides"
                   : "compare on the device and read the bool ((x > 0).item<bool>()), or allow more with max_paths"};
+  return true;
 }
 
 std::optional<GraphBreak> Paths::limit() const {

@@ -29,6 +29,7 @@ class Paths {
     replayed,
     record,  ///< the values it read are new, or it is time to look whether the program still does the same
     full,    ///< the values are new, and there are as many courses as may be
+    filled,  ///< the same, for the first time
     eager,   ///< an operator or a host function threw: eager throws the same, with what it writes before
   };
   /// Answers a call. `is_due` says of the number of a course's call whether it is to be recorded again. Throws
@@ -42,6 +43,7 @@ class Paths {
     bool known = false;                     ///< it could be compared with earlier ones
     std::optional<std::string> difference;  ///< from them: the program does not depend on what it reads alone
     std::optional<GraphBreak> graph_break;  ///< it was compiled, and cannot be replayed in this mode
+    std::vector<GuardMiss> because;         ///< it became a course beside others: how it left the nearest of them
   };
   /// Compares a course with the one that read the same, or compiles it and adds it where there is none. One that
   /// differs from another in nothing but numbers that it read becomes one with it, and the numbers operands. `results`
@@ -62,7 +64,8 @@ class Paths {
   Answer answer_of(Walk& walk, const Modes& modes, const std::function<bool(int64_t)>& is_due, detail::Replay& replay);
   [[nodiscard]] bool is_due_here(const Walk& walk, const std::function<bool(int64_t)>& is_due) const;
   [[nodiscard]] bool is_full(const Tree& tree) const;
-  void note_limit(const Step& step);
+  /// True for the first time.
+  [[nodiscard]] bool note_limit(const Step& step);
 
   const Options& options_;
   const std::vector<int64_t> argument_alignment_;

@@ -3,8 +3,8 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
+
+#include "compiler/support/environment.h"
 
 namespace sinter::runtime {
 namespace {
@@ -25,11 +25,6 @@ class NvtxRanges final : public Ranges {
   nvtxDomainHandle_t domain_ = nvtxDomainCreateA("sinter");
 };
 
-bool asked_for() {
-  const char* value = std::getenv("SINTER_NVTX");
-  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
-}
-
 /// "features.0: aten::convolution"
 std::string behind(const std::string& module, const std::string& what) {
   return module.empty() ? what : module + ": " + what;
@@ -39,7 +34,7 @@ std::string behind(const std::string& module, const std::string& what) {
 
 Ranges* nvtx_ranges() {
   // Never destroyed: calls may run until the process ends.
-  static Ranges* const ranges = asked_for() ? new NvtxRanges() : nullptr;
+  static Ranges* const ranges = is_switched_on("SINTER_NVTX") ? new NvtxRanges() : nullptr;
   return ranges;
 }
 

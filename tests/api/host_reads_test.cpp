@@ -194,8 +194,8 @@ TEST_P(HostReads, more_values_than_courses_run_as_eager_runs_and_say_so) {
   const GraphBreak found = only_break(report);
   EXPECT_EQ(found.code, BreakCode::host_read);
   EXPECT_EQ(found.op, "aten::_local_scalar_dense");
-  EXPECT_NE(found.reason.find("none of its 2 recorded courses"), std::string::npos) << found.reason;
-  EXPECT_TRUE(report.entries[0].compiled) << "the courses that are known go on";
+  EXPECT_NE(found.reason.find("none of its 2 recorded paths"), std::string::npos) << found.reason;
+  EXPECT_TRUE(report.entries[0].compiled) << "the paths that are known go on";
 }
 
 TEST_P(HostReads, fullgraph_refuses_values_beyond_the_last_course) {

@@ -9,7 +9,7 @@
 #include "sinter/detail/flatten.h"
 
 /// Control flow that depends on data, said as such. Both functions do what they say, compiled or not; in a compiled
-/// callable every condition is a read of one bool, and every sequence of conditions a course of its own.
+/// callable every condition is a read of one bool, and every sequence of conditions a path of its own.
 namespace sinter {
 
 /// then_fn(operands...) where `condition`, a tensor with one element, is not zero, else else_fn(operands...). Both

@@ -102,7 +102,7 @@ HostFunction host_function(const Function& function, bool decides, std::index_se
 ///     x = x * rate;
 ///
 /// `function` returns nothing, a bool, an integer, an enumerator, a float or an at::Scalar. What it returns chooses how
-/// the program goes on, as item() does: every value gets a course of its own, floats between two that were met before
+/// the program goes on, as item() does: every value gets a path of its own, floats between two that were met before
 /// excepted (Options::max_paths). An at::Scalar does not choose: a float in it is handed to the operators that take it,
 /// whatever it is, so that no call needs a recording; what the program does must not depend on it otherwise.
 ///

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,8 @@ class Optimizer;
 }
 
 namespace sinter {
+
+struct Event;
 
 /// How a compiled function runs.
 enum class Mode : uint8_t {
@@ -63,8 +66,8 @@ struct Options {
   /// without a prefix. Not for callables that are modules themselves.
   std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>> modules = {};
 
-  /// Courses of one entry that are kept: a callable that reads tensors on the host (item(), equal, nonzero) is recorded
-  /// once for each sequence of values that it reads. Calls that read others run as they are; at least 1.
+  /// How many paths of one entry are kept: a callable that reads tensors on the host (item(), equal, nonzero) is
+  /// recorded once for each sequence of values that it reads. Calls that read others run as they are; at least 1.
   int64_t max_paths = 16;
 
   /// Optimizers whose step() the callable makes: SGD, Adam and AdamW. Their numbers (the learning rate, bias
@@ -80,6 +83,18 @@ struct Options {
 
   /// The function's name in reports. Empty: the module's class name, or "lambda".
   std::string name = {};
+
+  /// False: calls go straight to the callable. Nothing is captured, guarded or counted, no hook of LibTorch's
+  /// dispatcher is used, and every other option has no effect. SINTER_DISABLE=1 in the environment, read once, does the
+  /// same to all functions of a process.
+  bool enabled = true;
+
+  /// Told of every break, of every recompilation with the guard that failed, and of a limit that was reached. Called by
+  /// the call it happened in, on its thread and under its modes of LibTorch, once the call's work is done and no lock
+  /// is held: it may call this or another function, look at report() and stats(), and reset(). What it does is not
+  /// recorded. An exception of it does not reach the caller; the report notes the first one. Calls of several threads
+  /// call it at the same time. docs/in-production.md has more.
+  std::function<void(const Event&)> on_event = {};
 };
 
 }  // namespace sinter

@@ -13,10 +13,12 @@
 #include "sinter/control.h"
 #include "sinter/detail/flatten.h"
 #include "sinter/detail/function.h"
+#include "sinter/events.h"
 #include "sinter/host.h"
 #include "sinter/model.h"
 #include "sinter/options.h"
 #include "sinter/report.h"
+#include "sinter/stats.h"
 
 namespace sinter {
 
@@ -96,8 +98,9 @@ class Compiled {
  public:
   Compiled(Callable callable, Options options)
       : state_(std::make_shared<State>(
-            State{.function = detail::make_function(std::move(options), detail::module_of(callable), kind()),
-                  .callable = std::move(callable)})) {}
+            State{.handle = detail::make_handle(std::move(options), detail::module_of(callable), kind()),
+                  .callable = std::move(callable)})),
+        enabled_(detail::is_enabled(*state_->handle)) {}
 
   /// Tensors of any shape, scalars (bool, integers, float, double), strings, and optionals, tuples, pairs, arrays,
   /// vectors and string-keyed maps of them; the result likewise. Other types work too, but run uncompiled.
@@ -107,6 +110,7 @@ class Compiled {
   template <class... Args>
   auto operator()(Args&&... args) const {
     using Result = std::decay_t<decltype(detail::invoke(std::declval<Callable&>(), std::forward<Args>(args)...))>;
+    if (!enabled_) return static_cast<Result>(detail::invoke(state_->callable, std::forward<Args>(args)...));
     detail::Flat flat;
     flat.count(detail::Tag::tuple, sizeof...(args));
     (detail::flatten(flat, args), ...);
@@ -126,7 +130,7 @@ class Compiled {
         &run, [](void* context, detail::Flat* taken_apart) { (*static_cast<decltype(run)*>(context))(taken_apart); },
         closure()};
     detail::Replay replay;
-    const bool replayed = detail::call(*state_->function, flat, program, replay);
+    const bool replayed = detail::call(*state_->handle, flat, program, replay);
     if constexpr (std::is_void_v<Result>) {
       return;
     } else {
@@ -141,11 +145,21 @@ class Compiled {
   }
 
   /// What was captured, what broke, what it cost. A snapshot; thread-safe.
-  [[nodiscard]] Report report() const { return detail::report(*state_->function); }
+  [[nodiscard]] Report report() const { return detail::report(*state_->handle); }
+
+  /// Counts of calls, entries and breaks, and the time that compiling took: cheap enough to be read after every call
+  /// (no lock, some tens of nanoseconds). Thread-safe.
+  [[nodiscard]] Stats stats() const { return detail::stats(*state_->handle); }
+
+  /// Forgets everything: entries, plans, recorded graphs, what was learnt of sizes, counts, and what report() tells.
+  /// The next call is recorded anew. Calls that are under way end as they began, and what they record is dropped with
+  /// them. Kernels stay in the process and on disk, so that nothing is built again. For all copies. Thread-safe; the
+  /// callable and Options::on_event may call it.
+  void reset() const { detail::reset(*state_->handle); }
 
  private:
   struct State {
-    std::shared_ptr<detail::Function> function;
+    std::shared_ptr<detail::Handle> handle;
     Callable callable;
   };
 
@@ -172,6 +186,7 @@ class Compiled {
   }
 
   std::shared_ptr<State> state_;
+  bool enabled_;
 };
 
 /// Promises that a size of the arguments in this tensor's place changes from call to call within [min, max], and that

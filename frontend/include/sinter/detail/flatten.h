@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -176,7 +177,8 @@ void flatten(Flat& flat, const T& value) {
 struct Replay {
   c10::SmallVector<at::Tensor, 4> tensors;
   std::string_view structure;
-  std::string own_structure;  ///< where `structure` points when it holds numbers of this very call
+  std::string own_structure;          ///< where `structure` points when it holds numbers of this very call
+  std::shared_ptr<const void> owner;  ///< of what `structure` points to otherwise: others may drop it meanwhile
 };
 
 /// Reads a result out of a replay, item by item.

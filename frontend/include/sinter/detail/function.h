@@ -8,11 +8,12 @@
 #include "sinter/detail/flatten.h"
 #include "sinter/options.h"
 #include "sinter/report.h"
+#include "sinter/stats.h"
 
 /// The type-erased side of a compiled object, implemented inside the library.
 namespace sinter::detail {
 
-class Function;
+class Handle;
 
 /// Runs the user's program once, keeping its result in `context`. With `result` not null, takes the result apart too.
 struct Program {
@@ -23,12 +24,17 @@ struct Program {
 
 /// `kind` is "module" (then `self` is the module that will be called), "lambda" or "function".
 /// Throws UserError when options contradict each other.
-[[nodiscard]] std::shared_ptr<Function> make_function(Options options, std::shared_ptr<torch::nn::Module> self,
-                                                      const char* kind);
+[[nodiscard]] std::shared_ptr<Handle> make_handle(Options options, std::shared_ptr<torch::nn::Module> self,
+                                                  const char* kind);
+
+/// False where calls are to go straight to the callable. The same for the life of the handle.
+[[nodiscard]] bool is_enabled(const Handle& handle);
 
 /// Answers one call. True: `replay` holds the result. False: `program` was run, exactly once, and holds it.
-[[nodiscard]] bool call(Function& function, const Flat& arguments, const Program& program, Replay& replay);
+[[nodiscard]] bool call(Handle& handle, const Flat& arguments, const Program& program, Replay& replay);
 
-[[nodiscard]] Report report(const Function& function);
+[[nodiscard]] Report report(const Handle& handle);
+[[nodiscard]] Stats stats(const Handle& handle);
+void reset(Handle& handle);
 
 }  // namespace sinter::detail

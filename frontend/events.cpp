@@ -1,0 +1,44 @@
+#include "frontend/events.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <ostream>
+
+#include "sinter/events.h"
+
+namespace sinter {
+namespace {
+
+std::string text_of(const GraphBreak& reason) { return "break: " + frontend::one_line(reason); }
+
+std::string text_of(const Recompilation& recompilation) {
+  std::vector<std::string> misses;
+  for (const auto& miss : recompilation.because) {
+    misses.push_back(fmt::format("{} was {}, is {}", miss.guard, miss.was, miss.is));
+  }
+  return fmt::format("recompiled: {}", fmt::join(misses, "; "));
+}
+
+std::string text_of(const LimitReached& limit) { return "limit: " + limit.reason; }
+
+}  // namespace
+
+std::string frontend::one_line(const GraphBreak& reason) {
+  std::string text = name(reason.code);
+  if (!reason.op.empty()) text += " " + reason.op;
+  if (!reason.where.empty()) text += " at " + reason.where;
+  text += ": " + reason.reason;
+  if (!reason.hint.empty()) text += "; " + reason.hint;
+  return text;
+}
+
+std::string Event::text() const {
+  const auto detail = std::visit([](const auto& alternative) { return text_of(alternative); }, what);
+  return signature.empty() ? fmt::format("{}  {}", function, detail)
+                           : fmt::format("{}  {}  {}", function, signature, detail);
+}
+
+std::ostream& operator<<(std::ostream& out, const Event& event) { return out << event.text(); }
+
+}  // namespace sinter
