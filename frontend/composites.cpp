@@ -18,17 +18,13 @@ namespace {
 /// includes it.
 constexpr auto kKey = c10::DispatchKey::DeferredInit;
 
-enum class Work : uint8_t {
-  looks,   ///< at integers in arguments: `first` and the `count - 1` after it
-  fills,   ///< its results, on the CPU and without gradients; else it calls other operators
-  unseen,  ///< packs weights in a way of its own, or writes what its schema does not tell
-};
+using Work = CatchComposites::Work;
 
 struct Composite {
   const char* name;
   Work work;
-  uint32_t first = 0;
-  uint32_t count = 0;
+  uint32_t first = 0;  ///< of the arguments that are looked at
+  uint32_t count = 0;  ///< of them
 };
 
 constexpr std::array composites{
@@ -96,6 +92,8 @@ void catch_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
   const Composite& row = composite(op.operator_name());
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   switch (row.work) {
+    case Work::none:
+      break;
     case Work::looks:
       for (const c10::IValue& argument : arguments.slice(row.first, row.count)) look_at(argument);
       break;
@@ -133,6 +131,12 @@ std::vector<std::string> CatchComposites::names() {
   std::vector<std::string> names;
   for (const Composite& row : composites) names.emplace_back(row.name);
   return names;
+}
+
+Work CatchComposites::work_of(std::string_view name) {
+  const auto* row =
+      std::ranges::find(composites, name, [](const Composite& composite) { return std::string_view(composite.name); });
+  return row == composites.end() ? Work::none : row->work;
 }
 
 }  // namespace sinter::frontend

@@ -2,7 +2,9 @@
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sinter::frontend {
@@ -23,6 +25,15 @@ class CatchComposites {
 
   /// What is caught: "aten::lstm.data".
   [[nodiscard]] static std::vector<std::string> names();
+
+  /// The work that a composite operator does itself.
+  enum class Work : uint8_t {
+    none,    ///< it only calls others
+    looks,   ///< at integers in arguments
+    fills,   ///< its results, on the CPU and without gradients; else it calls other operators
+    unseen,  ///< packs weights in a way of its own, or writes what its schema does not tell
+  };
+  [[nodiscard]] static Work work_of(std::string_view name);
 
  private:
   c10::impl::IncludeDispatchKeyGuard include_;

@@ -3,10 +3,12 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "compiler/ir/op.h"
 #include "compiler/passes/decompose_rules.h"
 #include "frontend/capture_facts.h"
+#include "frontend/composites.h"
 
 namespace sinter::frontend {
 namespace {
@@ -16,22 +18,50 @@ bool takes_outputs(const c10::FunctionSchema& schema) {
                      [](const c10::Argument& argument) { return argument.is_out(); });
 }
 
-bool replaces_storage(const OpFacts& facts) {
-  return facts.name.starts_with("aten::resize_") || facts.name.starts_with("aten::set_");
+bool changes_layout(const OpFacts& facts) {
+  const bool resizes = facts.name.starts_with("aten::resize_") || facts.name.starts_with("aten::set_");
+  return resizes || (facts.view_in_place && facts.functional.empty());
+}
+
+/// What a recording can cut the graph at: Recorder::begin_read.
+bool can_be_cut_at(const OpFacts& facts) {
+  const bool plain = facts.gives_numbers || (facts.sizes_from_data && facts.mutates.empty() && !facts.reads_host);
+  return plain && !facts.impure && !facts.random;
+}
+
+/// Composite operators that do work of their own.
+std::optional<AuditedOp> audit_caught(const std::string& name) {
+  switch (CatchComposites::work_of(name)) {
+    case CatchComposites::Work::none:
+      return std::nullopt;
+    case CatchComposites::Work::looks:
+      return AuditedOp{name, Coverage::read, "integers in an argument"};
+    case CatchComposites::Work::fills:
+      return AuditedOp{name, Coverage::opened, "one library call on the CPU without gradients"};
+    case CatchComposites::Work::unseen:
+      return AuditedOp{name, Coverage::ends, "does work of its own that no operator tells of"};
+  }
+  return std::nullopt;
 }
 
 AuditedOp audit(const OpFacts& facts) {
   const std::string& form = facts.functional.empty() ? facts.name : facts.functional;
   if (facts.metadata_only) return {facts.name, Coverage::answered, {}};
-  if (facts.reads_host) return {facts.name, Coverage::ends, "reads a tensor to the host"};
-  if (replaces_storage(facts)) return {facts.name, Coverage::ends, "changes the storage of a tensor"};
+  if (changes_layout(facts)) return {facts.name, Coverage::ends, "changes the storage or the sizes of a tensor"};
+  if (auto caught = audit_caught(facts.name)) return std::move(*caught);
+  if (facts.reads_host) {
+    if (can_be_cut_at(facts)) return {facts.name, Coverage::read, "its result"};
+    return {facts.name, Coverage::ends, "reads a tensor to the host"};
+  }
   if (const auto row = ir::find_aten(form)) {
     return {facts.name, ir::row(*row).is_native() ? Coverage::fused : Coverage::decomposed, {}};
   }
   if (passes::structural_rule(form) != nullptr) return {facts.name, Coverage::decomposed, {}};
   if (facts.composite) return {facts.name, Coverage::opened, {}};
-  if (facts.sizes_from_data) return {facts.name, Coverage::ends, "the sizes of its results depend on data"};
-  if (!facts.mutates.empty()) return {facts.name, Coverage::called, "ends the graph where it writes inputs or state"};
+  if (facts.sizes_from_data) {
+    if (can_be_cut_at(facts)) return {facts.name, Coverage::read, "the sizes of its results, which depend on data"};
+    return {facts.name, Coverage::ends, "the sizes of its results depend on data"};
+  }
   return {facts.name, Coverage::called, {}};
 }
 
@@ -47,6 +77,8 @@ const char* name(Coverage coverage) {
       return "opened";
     case Coverage::called:
       return "called";
+    case Coverage::read:
+      return "read";
     case Coverage::ends:
       return "ends";
     case Coverage::answered:

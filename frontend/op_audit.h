@@ -12,7 +12,8 @@ enum class Coverage : uint8_t {
   decomposed,  ///< becomes primitives and views
   opened,      ///< only calls other operators, which are captured in its place
   called,      ///< a library call in the graph
-  ends,        ///< ends the graph: the call runs as eager runs it
+  read,        ///< the host reads what it gives: the graph is cut there, and goes on by the value
+  ends,        ///< a break: the call runs as eager runs it
   answered,    ///< answers from sizes and dtypes: nothing to capture
 };
 [[nodiscard]] const char* name(Coverage coverage);
@@ -20,7 +21,7 @@ enum class Coverage : uint8_t {
 struct AuditedOp {
   std::string op;  ///< "aten::add.Tensor"
   Coverage coverage;
-  std::string why;  ///< of what ends a graph, or may for some calls; or empty
+  std::string why;  ///< what is read, or why a call breaks, if only some calls do; or empty
 };
 
 /// Every operator of the aten namespace that this LibTorch has, by name. Out variants are left out: they are what their

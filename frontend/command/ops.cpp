@@ -13,12 +13,13 @@ namespace {
 
 using frontend::Coverage;
 
-constexpr std::array<std::pair<Coverage, const char*>, 6> kMeanings{{
+constexpr std::array<std::pair<Coverage, const char*>, 7> kMeanings{{
     {Coverage::fused, "a primitive of generated kernels"},
     {Coverage::decomposed, "becomes primitives and views"},
     {Coverage::opened, "only calls others, which are captured in its place"},
     {Coverage::called, "a library call in the graph"},
-    {Coverage::ends, "ends the graph: that call runs as eager runs it"},
+    {Coverage::read, "a host read: the graph is cut there and goes on by what was read"},
+    {Coverage::ends, "a break: that call runs as eager runs it"},
     {Coverage::answered, "answers from sizes and dtypes: nothing to capture"},
 }};
 

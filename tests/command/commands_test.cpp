@@ -47,11 +47,15 @@ TEST(Commands, run_writes_its_report_as_json) {
 }
 
 TEST(Commands, ops_lists_what_becomes_of_every_aten_operator) {
-  expect_output({"ops"},
-                {"fused       aten::mul.Tensor\n", "fused       aten::mul_.Tensor\n", "decomposed  aten::gelu\n",
-                 "decomposed  aten::native_batch_norm\n", "called      aten::addmm\n", "opened      aten::linear\n",
-                 "ends        aten::_local_scalar_dense  reads a tensor to the host\n",
-                 "ends        aten::nonzero  the sizes of its results depend on data\n"});
+  expect_output(
+      {"ops"},
+      {"fused       aten::mul.Tensor\n", "fused       aten::mul_.Tensor\n", "decomposed  aten::gelu\n",
+       "decomposed  aten::native_batch_norm\n", "called      aten::addmm\n", "opened      aten::linear\n",
+       "read        aten::_local_scalar_dense  its result\n",
+       "read        aten::nonzero  the sizes of its results, which depend on data\n",
+       "read        aten::tensor_split.tensor_indices_or_sections  integers in an argument\n",
+       "called      aten::index_add_\n", "ends        aten::resize_  changes the storage or the sizes of a tensor\n",
+       "ends        aten::fbgemm_pack_quantized_matrix  does work of its own that no operator tells of\n"});
   expect_output({"ops", "conv", "--how", "called"}, {"called      aten::convolution\n"});
 }
 
