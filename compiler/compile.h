@@ -19,7 +19,7 @@ struct CompileOptions {
   bool generic_sizes = false;  ///< kernels take sizes as parameters, so that other sizes mostly have the same text
   DeviceInfo device;
   ir::Stage stage = ir::Stage::captured;  ///< of the graph: captured or functional
-  /// Known alignment, in bytes, of each input, state and content tensor's address, by index; 16 where absent.
+  /// Known alignment, in bytes, of each input's and state's address, by index; as captured where absent.
   std::vector<int64_t> input_alignment;
   std::vector<int64_t> state_alignment;
 };

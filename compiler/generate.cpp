@@ -20,23 +20,23 @@ namespace {
 
 using namespace ir;
 
-constexpr int64_t unknown_alignment = 16;  ///< what LibTorch's own kernels rely on for tensors from anywhere
-constexpr int64_t cuda_alignment = 256;    ///< of fresh memory
+constexpr int64_t cuda_alignment = 256;  ///< of fresh memory
 constexpr int64_t cpu_alignment = 64;
 
-int64_t at_index(const std::vector<int64_t>& alignments, uint32_t index) {
-  return index < alignments.size() ? alignments[index] : unknown_alignment;
+int64_t at_index(const std::vector<int64_t>& alignments, const Buffer& buffer) {
+  return buffer.index < alignments.size() ? alignments[buffer.index] : buffer.alignment;
 }
 
-/// Bytes the address of a buffer is known to be a multiple of.
+/// Bytes that the address of a buffer should be a multiple of, by what guards, LibTorch's allocators and the capture
+/// say. A kernel that relies on it says so (KernelSource::params), and every launch checks it.
 int64_t alignment_of(const Plan& plan, BufferId id, const CompileOptions& options) {
   const Buffer& buffer = plan.buffers[id.index];
   const int64_t fresh = plan.device.kind == Device::Kind::cuda ? cuda_alignment : cpu_alignment;
   switch (buffer.kind) {
     case BufferKind::input:
-      return at_index(options.input_alignment, buffer.index);
+      return at_index(options.input_alignment, buffer);
     case BufferKind::state:
-      return at_index(options.state_alignment, buffer.index);
+      return at_index(options.state_alignment, buffer);
     case BufferKind::arena:
       return std::gcd(fresh, buffer.offset);
     case BufferKind::output:
@@ -48,9 +48,9 @@ int64_t alignment_of(const Plan& plan, BufferId id, const CompileOptions& option
     case BufferKind::content:
     case BufferKind::result:
     case BufferKind::frozen:
-      return unknown_alignment;
+      return buffer.alignment;
   }
-  return unknown_alignment;
+  return buffer.alignment;
 }
 
 void add_distinct(std::vector<std::string>& list, const std::string& text) {

@@ -36,6 +36,7 @@ struct Buffer {
   uint32_t index = 0;
   int64_t offset = 0;
   BufferId base;
+  int64_t alignment = ir::full_alignment;  ///< results, what they are kept as, and inputs made of them: as captured
 };
 
 /// How one parameter of a kernel is passed.
@@ -50,6 +51,13 @@ struct KernelArg {
   BufferId buffer;  ///< for scalars: a 0-dim CPU buffer read at every launch
 };
 
+/// What the text of a kernel relies on in one parameter. Whoever launches it checks the address: less aligned than this
+/// is never launched.
+struct KernelParam {
+  int64_t alignment = 1;  ///< bytes that the address is a multiple of, a power of two; 1 for numbers
+  bool written = false;
+};
+
 /// Text of one generated kernel, and how to launch it.
 struct KernelSource {
   std::string name;                       ///< symbol and readable name, "fused_add_relu"
@@ -58,10 +66,11 @@ struct KernelSource {
   int64_t numel = 0;                      ///< points of the loop nest
   std::array<uint32_t, 3> grid{1, 1, 1};  ///< CUDA
   std::array<uint32_t, 3> block{1, 1, 1};
-  int64_t granule = 1;           ///< CPU: ranges handed to the kernel start at multiples of this many points
-  int64_t bytes = 0;             ///< bytes one launch must move
-  std::vector<int64_t> sizes;    ///< 8 bytes each, passed after a launch's args: by value, to CPU kernels by address
-  std::vector<std::string> ops;  ///< IR ops, in order
+  int64_t granule = 1;              ///< CPU: ranges handed to the kernel start at multiples of this many points
+  int64_t bytes = 0;                ///< bytes one launch must move
+  std::vector<KernelParam> params;  ///< by argument of a launch; nothing is relied on in those that are missing
+  std::vector<int64_t> sizes;       ///< 8 bytes each, passed after a launch's args: by value, to CPU kernels by address
+  std::vector<std::string> ops;     ///< IR ops, in order
   std::vector<std::string> modules;  ///< module paths
   std::vector<std::string> sources;  ///< source places
 };

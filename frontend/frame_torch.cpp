@@ -200,12 +200,20 @@ int64_t TorchFrame::scalar_i64(BufferId buffer) const {
 
 void TorchFrame::allocate(BufferId buffer) { set(buffer.index, empty(layout_->buffers[buffer.index])); }
 
-void TorchFrame::allocate_arena() {
+at::Tensor TorchFrame::bytes_on_device(int64_t bytes) const {
   const auto device = device_of(layout_->plan->device);
-  const int64_t size = layout_->plan->arena_bytes;
   const int64_t stride = 1;
-  arena_ = device.is_cuda() ? at::Tensor(at::detail::empty_strided_cuda(size, stride, at::kByte, device))
-                            : at::Tensor(at::detail::empty_strided_cpu(size, stride, at::kByte));
+  return device.is_cuda() ? at::Tensor(at::detail::empty_strided_cuda(bytes, stride, at::kByte, device))
+                          : at::Tensor(at::detail::empty_strided_cpu(bytes, stride, at::kByte));
+}
+
+std::shared_ptr<void> TorchFrame::scratch(int64_t bytes) {
+  const auto tensor = std::make_shared<at::Tensor>(bytes_on_device(bytes));
+  return {tensor, reinterpret_cast<void*>(address_of(*tensor->unsafeGetTensorImpl()))};
+}
+
+void TorchFrame::allocate_arena() {
+  arena_ = bytes_on_device(layout_->plan->arena_bytes);
   arena_data_ = reinterpret_cast<void*>(address_of(*arena_.unsafeGetTensorImpl()));
   for (const auto buffer : layout_->arena) {
     data_[buffer] = static_cast<char*>(arena_data_) + layout_->buffers[buffer].offset;

@@ -61,6 +61,7 @@ class TorchFrame final : public runtime::Frame {
   void allocate_arena() override;
   [[nodiscard]] void* arena() const override { return arena_data_; }
   void release_arena() override;
+  [[nodiscard]] std::shared_ptr<void> scratch(int64_t bytes) override;
   void bind(BufferId buffer) override;
   void release(BufferId buffer) override;
   void share(BufferId buffer, const Frame& other, BufferId other_buffer) override;
@@ -70,6 +71,7 @@ class TorchFrame final : public runtime::Frame {
   [[nodiscard]] bool writing() const { return writing_; }
 
  private:
+  [[nodiscard]] at::Tensor bytes_on_device(int64_t bytes) const;
   void set(uint32_t buffer, at::Tensor tensor);
   void set_result(const ExternCall& call, size_t position, const at::Tensor& tensor);
   [[nodiscard]] at::Tensor over_arena(const BufferShape& shape, void* data) const;

@@ -10,6 +10,7 @@
 #include "compiler/ir/verify.h"
 #include "frontend/convert.h"
 #include "frontend/overlap.h"
+#include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
 namespace {
@@ -368,6 +369,8 @@ void Recorder::after(Pending pending, c10::ArrayRef<c10::IValue> results) {
   const std::vector<ir::ValueId> values = trace_.graph.node(node).results;
   for (size_t i = 0; i < values.size(); ++i) {
     trace_.graph.value(values[i]).hint = value_hint(facts.name);
+    trace_.graph.value(values[i]).alignment =
+        alignment_up_to(ir::full_alignment, address_of(*tensors[i].unsafeGetTensorImpl()));
     place_result(tensors[i], values[i], known_before[i], pending);
     if (pending.owned) set_owner(values[i], pending.owner);
     Origin& origin = ledger_.memory_or_add(tensors[i]).origin;

@@ -78,6 +78,19 @@ bool inputs_match(const ir::Graph& graph, const detail::Flat& arguments) {
   return true;
 }
 
+/// Lowers what one capture saw of addresses to what another one of the same program saw.
+ir::Graph as_aligned_as_both(ir::Graph graph, const ir::Graph& other) {
+  for (size_t i = 0; i < graph.order().size(); ++i) {
+    const auto& results = graph.node(graph.order()[i]).results;
+    const auto& others = other.node(other.order().at(i)).results;
+    for (size_t r = 0; r < results.size(); ++r) {
+      int64_t& alignment = graph.value(results[r]).alignment;
+      alignment = std::min(alignment, other.value(others.at(r)).alignment);
+    }
+  }
+  return graph;
+}
+
 std::vector<int64_t> sample_sizes(const ir::SymbolicGraph& graph, size_t sample) {
   std::vector<int64_t> sizes;
   for (const ir::Symbol& symbol : graph.symbols()) sizes.push_back(symbol.samples[sample]);
@@ -110,7 +123,7 @@ std::variant<std::shared_ptr<ShapeFamily>, ShapeFamily::Refusal> ShapeFamily::ma
   const bool special = differs_below_two(first, second);
   if (auto found = difference_beyond_integers(first, second)) return Refusal{std::move(*found), !special};
   std::vector<ir::Numbers> samples = {ir::numbers_of(first.graph), ir::numbers_of(second.graph)};
-  auto solved = ir::SymbolicGraph::solve(second.graph, samples);
+  auto solved = ir::SymbolicGraph::solve(as_aligned_as_both(second.graph, first.graph), samples);
   if (const auto* unsolved = std::get_if<ir::Unsolved>(&solved)) return Refusal{unsolved->reason, !special};
   auto& graph = std::get<ir::SymbolicGraph>(solved);
   return std::shared_ptr<ShapeFamily>(new ShapeFamily(second, std::move(graph), std::move(samples)));
@@ -185,7 +198,7 @@ ShapeFamily::Outcome ShapeFamily::solve_again(const Trace& captured) {
   auto samples = samples_;
   if (samples.size() == max_samples) samples.erase(samples.begin());
   samples.push_back(ir::numbers_of(captured.graph));
-  auto solved = ir::SymbolicGraph::solve(captured.graph, samples);
+  auto solved = ir::SymbolicGraph::solve(as_aligned_as_both(captured.graph, trace_.graph), samples);
   if (const auto* unsolved = std::get_if<ir::Unsolved>(&solved)) {
     return {Joined::refused, {unsolved->reason, !special}};
   }

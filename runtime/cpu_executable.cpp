@@ -64,6 +64,9 @@ class CpuExecutor {
                        [&loop](int64_t begin, int64_t end) { loop(begin, end); });
   }
   void call(Frame& frame, uint32_t call) { frame.call(call); }
+  void copy(uint64_t to, uint64_t from, int64_t bytes) {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), static_cast<size_t>(bytes));
+  }
 
  private:
   const Plan& plan_;

@@ -145,6 +145,8 @@ void CudaGraph::capture(Frame& frame, const Frame* kept) {
     const RecordedDraws recorded(draws_.get());
     interpret(steps, *inside, executor);
     graph_ = capturing.end();
+  } catch (const NotRecorded&) {
+    throw;
   } catch (const std::exception&) {
     throw NotRecorded(executor.last() + " cannot be recorded");
   }

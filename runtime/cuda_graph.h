@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
 #include "runtime/graph_layout.h"
@@ -14,12 +13,6 @@
 #include "runtime/program.h"
 
 namespace sinter::runtime {
-
-/// Why an entry launches directly, e.g. "aten::multinomial cannot be recorded". Everything is as before the attempt.
-class NotRecorded : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// One plan recorded as a CUDA Graph. Used by one thread at a time, with the device's primary context current.
 class CudaGraph {

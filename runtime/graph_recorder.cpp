@@ -49,6 +49,10 @@ void RecordingExecutor::launch(const Program::Launch& launch, std::span<const Pr
   launches_.push_back({capture_.last_node(), launch.kernel, params, {values.begin(), values.end()}});
 }
 
+void RecordingExecutor::copy(uint64_t /*to*/, uint64_t /*from*/, int64_t /*bytes*/) {
+  throw NotRecorded("a tensor is less aligned than it was when the call was captured");
+}
+
 void RecordingExecutor::call(Frame& frame, uint32_t call) {
   executor_.call(frame, call);
   capture_.check_alive();

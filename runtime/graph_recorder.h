@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,12 @@
 #include "runtime/program.h"
 
 namespace sinter::runtime {
+
+/// Why an entry launches directly, e.g. "aten::multinomial cannot be recorded". Everything is as before the attempt.
+class NotRecorded : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 /// What running a CUDA plan takes, whether directly or recorded. Everything outlives what is made from it.
 struct CudaParts {
@@ -32,6 +39,10 @@ class CudaExecutor {
   void call(Frame& frame, uint32_t call) {
     last_ = &parts_.plan.calls[call].op;
     frame.call(call);
+  }
+  void copy(uint64_t to, uint64_t from, int64_t bytes) {
+    parts_.driver.check(parts_.driver.copy_on_device(to, from, static_cast<size_t>(bytes), stream_),
+                        "cuMemcpyDtoDAsync");
   }
   /// The extern op or kernel started last; "nothing" before the first.
   [[nodiscard]] std::string last() const { return last_ == nullptr ? "nothing" : *last_; }
@@ -79,6 +90,8 @@ class RecordingExecutor {
 
   void launch(const Program::Launch& launch, std::span<const Program::Param> params, std::span<uint64_t> values);
   void call(Frame& frame, uint32_t call);
+  /// Always throws NotRecorded: later calls may not need the copy.
+  void copy(uint64_t to, uint64_t from, int64_t bytes);
   [[nodiscard]] std::string last() const { return executor_.last(); }
   [[nodiscard]] const std::vector<RecordedLaunch>& launches() const { return launches_; }
 

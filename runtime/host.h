@@ -29,6 +29,8 @@ class Frame {
   virtual void allocate_arena() = 0;
   [[nodiscard]] virtual void* arena() const = 0;
   virtual void release_arena() = 0;
+  /// Memory of the plan's device from the same allocator, on the current stream, for as long as the pointer is held.
+  [[nodiscard]] virtual std::shared_ptr<void> scratch(int64_t bytes) = 0;
   /// Binds a `view`, `in_place` or `arena` buffer to the memory its plan entry names.
   virtual void bind(BufferId buffer) = 0;
   /// Drops the tensor.
@@ -55,8 +57,8 @@ class Host {
   virtual void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) = 0;
 
   /// Memory for recording a CUDA Graph: while the returned object lives, allocations of this thread on this device
-  /// come from a private pool and the current stream is a side stream; `stream()` is that stream. The pool's memory
-  /// stays reserved until `release_pool`.
+  /// come from a private pool and the current stream is one that nobody else is given; `stream()` is that stream. The
+  /// pool's memory stays reserved until `release_pool`.
   class Recording {
    public:
     virtual ~Recording() = default;

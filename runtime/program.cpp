@@ -48,21 +48,36 @@ class Flattener {
   void add_launch(const sinter::Launch& launch) {
     if (is_empty(launch)) return;
     const auto first = static_cast<uint32_t>(program_.params.size());
-    for (const KernelArg& arg : launch.args) program_.params.push_back(param(arg));
-    const auto& sizes = plan_.kernels[launch.kernel].sizes;
-    for (const int64_t size : sizes) program_.params.push_back({KernelArg::Pass::size, 0, size, {}});
+    const KernelSource& kernel = plan_.kernels[launch.kernel];
+    for (size_t i = 0; i < launch.args.size(); ++i) {
+      program_.params.push_back(param(launch.args[i], i < kernel.params.size() ? kernel.params[i] : KernelParam{}));
+    }
+    const auto& sizes = kernel.sizes;
+    for (const int64_t size : sizes) {
+      program_.params.push_back({.pass = KernelArg::Pass::size, .offset = size, .buffer = {}});
+    }
     const auto count = static_cast<uint32_t>(launch.args.size() + sizes.size());
     program_.launches.push_back({launch.kernel, first, count});
     program_.most_params = std::max(program_.most_params, count);
   }
 
-  Program::Param param(const KernelArg& arg) {
-    if (arg.pass != KernelArg::Pass::pointer) return {arg.pass, 0, 0, arg.buffer};
+  Program::Param param(const KernelArg& arg, const KernelParam& needs) {
+    Program::Param param{.pass = arg.pass, .buffer = arg.buffer};
+    if (arg.pass != KernelArg::Pass::pointer) return param;
+    param.clear = static_cast<uint64_t>(needs.alignment - 1);
+    param.written = needs.written;
+    param.bytes = span_bytes(plan_.buffers[arg.buffer.index].type);
     const Root root = root_of(plan_, arg.buffer);
     const Buffer& buffer = plan_.buffers[root.buffer.index];
-    if (buffer.kind != BufferKind::arena) return {arg.pass, slot_of(root.buffer), root.bytes, arg.buffer};
+    param.offset = root.bytes;
+    if (buffer.kind != BufferKind::arena) {
+      param.slot = slot_of(root.buffer);
+      return param;
+    }
     program_.uses_arena = true;
-    return {arg.pass, Program::arena_slot, buffer.offset + root.bytes, arg.buffer};
+    param.slot = Program::arena_slot;
+    param.offset += buffer.offset;
+    return param;
   }
 
   uint32_t slot_of(BufferId root) {

@@ -39,6 +39,9 @@ struct Program {
     uint32_t slot = 0;   ///< pointers: index into the table of addresses
     int64_t offset = 0;  ///< pointers: bytes after it; sizes: the number
     BufferId buffer;     ///< as the plan names it; none for sizes
+    uint64_t clear = 0;  ///< pointers: bits of the address that the kernel needs to be 0
+    bool written = false;
+    int64_t bytes = 0;  ///< pointers: from the first element to the end of the last
   };
   struct Launch {
     uint32_t kernel = 0;  ///< index into Plan::kernels

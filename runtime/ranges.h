@@ -55,6 +55,7 @@ class RangedExecutor {
     const RangeScope range(&ranges_, step_text(plan_.calls[call]));
     executor_.call(frame, call);
   }
+  void copy(uint64_t to, uint64_t from, int64_t bytes) { executor_.copy(to, from, bytes); }
 
  private:
   Executor& executor_;

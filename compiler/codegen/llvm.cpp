@@ -425,6 +425,19 @@ std::vector<std::string> op_names(const Kernel& kernel) {
   return names;
 }
 
+/// Vectors are loaded and stored as unaligned ones: an element's own alignment is enough.
+std::vector<KernelParam> params_of(const Kernel& kernel) {
+  std::vector<KernelParam> params;
+  for (const Param& param : kernel.params) {
+    if (param.role == Param::Role::host_scalar) {
+      params.emplace_back();
+    } else {
+      params.push_back({ir::bytes_of(param.dtype), param.role == Param::Role::output});
+    }
+  }
+  return params;
+}
+
 }  // namespace
 
 KernelSource generate_llvm(const Kernel& kernel, const DeviceInfo& device) {
@@ -433,6 +446,7 @@ KernelSource generate_llvm(const Kernel& kernel, const DeviceInfo& device) {
   for (const std::string& line : kernel.comment) source.comment += fmt::format("; {}\n", line);
   Generator generator(kernel, device.vector_bits);
   source.text = generator.run();
+  source.params = params_of(kernel);
   source.sizes = generator.sizes();
   source.numel = kernel.numel();
   source.granule = choose_granule(kernel);

@@ -94,6 +94,9 @@ struct Value {
   NodeId producer;
   std::string hint;            ///< name to print, without "%"; made unique on print
   std::optional<Alias> alias;  ///< captured stage only
+  /// Bytes, a power of two up to `full_alignment`, that the address of a call's result was a multiple of when it was
+  /// captured. Another run of the call may give less: who relies on it checks it.
+  int64_t alignment = full_alignment;
 };
 
 /// Where a node comes from.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <limits>
 
@@ -19,6 +20,7 @@ constexpr int depth_limit = 16;
 struct Declared {
   Type type;
   std::optional<Alias> alias;
+  int64_t alignment = full_alignment;
 };
 
 struct ResultName {
@@ -204,12 +206,21 @@ class GraphReader {
   }
 
   Declared declared_type() {
-    Declared declared{read_type(cursor_, graph_.device), std::nullopt};
-    if (!cursor_.accept("alias")) return declared;
-    declared.alias = Alias{lookup(result_name()), 0};
-    cursor_.expect("+", "alias %x + 0");
-    declared.alias->offset = cursor_.integer("an offset in elements", "alias %x + 0");
+    Declared declared{.type = read_type(cursor_, graph_.device), .alias = std::nullopt};
+    if (cursor_.accept("alias")) {
+      declared.alias = Alias{lookup(result_name()), 0};
+      cursor_.expect("+", "alias %x + 0");
+      declared.alias->offset = cursor_.integer("an offset in elements", "alias %x + 0");
+    }
+    if (cursor_.accept("align")) declared.alignment = alignment();
     return declared;
+  }
+
+  int64_t alignment() {
+    const size_t place = cursor_.mark();
+    const int64_t bytes = cursor_.natural(full_alignment, "an alignment in bytes", "align 8");
+    if (!std::has_single_bit(static_cast<uint64_t>(bytes))) cursor_.fail_at(place, "an alignment is a power of two");
+    return bytes;
   }
 
   /// `: TYPE, TYPE`, one for each result.
@@ -237,6 +248,7 @@ class GraphReader {
     for (size_t i = 0; i < results.size(); ++i) {
       const ValueId value = graph_.node(id).results[i];
       graph_.value(value).alias = declared[i].alias;
+      graph_.value(value).alignment = declared[i].alignment;
       if (!all_digits(results[i].name)) graph_.value(value).hint = results[i].name;
       const bool fresh = values_.emplace(results[i].name, value).second;
       if (!fresh) cursor_.fail_at(results[i].place, fmt::format("%{} is defined twice", results[i].name));

@@ -244,6 +244,7 @@ class Printer {
     const Value& value = graph_.value(id);
     std::string text = to_string(value.type, graph_.device);
     if (value.alias) text += fmt::format(" alias {} + {}", names_(value.alias->base), value.alias->offset);
+    if (value.alignment < full_alignment) text += fmt::format(" align {}", value.alignment);
     return text;
   }
 

@@ -24,6 +24,9 @@ enum class DType : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, b8, c64
 /// True for the dtypes generated kernels read, compute and write.
 [[nodiscard]] constexpr bool is_kernel_dtype(DType d) { return d <= DType::b8; }
 
+/// Bytes beyond which nobody asks how an address is aligned: the widest access of a kernel.
+inline constexpr int64_t full_alignment = 16;
+
 struct Device {
   enum class Kind : uint8_t { cpu, cuda, other };
   Kind kind = Kind::cpu;

@@ -179,6 +179,7 @@ void Functionalizer::bind_results(NodeId old_node, NodeId new_node) {
     const ValueId made = rewrite_.next().node(new_node).results[i];
     const auto& alias = old_.value(olds[i]).alias;
     rewrite_.next().value(made).hint = old_.value(olds[i]).hint;
+    rewrite_.next().value(made).alignment = old_.value(olds[i]).alignment;
     if (!alias) {
       current_[olds[i].index] = made;
       continue;

@@ -133,6 +133,7 @@ void MemoryPlanner::start_given(bool once) {
         if (const auto* content = node.as<Constant>()) {
           buffer = add_buffer({BufferKind::content, type, content->index, 0, {}});
         }
+        if (buffer.valid()) result_.plan.buffers[buffer.index].alignment = graph_.value(value).alignment;
       }
       if (!buffer.valid() || (once && frozen_[id.index] && !node.as<State>())) continue;
       Memory memory;
@@ -237,8 +238,8 @@ bool MemoryPlanner::kept_after_once(ValueId root) const { return once_ && crosse
 void MemoryPlanner::add_result(ValueId value) {
   const ValueId root = root_[value.index];
   const bool kept = kept_after_once(root);
-  const BufferId buffer =
-      add_buffer({kept ? BufferKind::frozen : BufferKind::result, graph_.type(value), 0, 0, BufferId{}});
+  const BufferId buffer = add_buffer({kept ? BufferKind::frozen : BufferKind::result, graph_.type(value), 0, 0,
+                                      BufferId{}, graph_.value(value).alignment});
   if (kept) given_[value.index] = buffer;
   if (root != value && places_[root.index].memory != none) {  // lies in memory that is there already
     places_[value.index] = {places_[root.index].memory, buffer, true};

@@ -41,6 +41,7 @@ ir::NodeId Rewriter::copy(ir::NodeId old_node) {
   for (size_t i = 0; i < node.results.size(); ++i) {
     const ir::ValueId result = next_.node(id).results[i];
     set(node.results[i], result);
+    next_.value(result).alignment = old_.value(node.results[i]).alignment;
     if (const auto& alias = old_.value(node.results[i]).alias; alias && get(alias->base).valid()) {
       next_.value(result).alias = ir::Alias{get(alias->base), alias->offset};
     }

@@ -159,6 +159,7 @@ class Builder {
     if (placement_.of(id) >= index_) throw InternalError("split_at_reads", "a value is used before it is made");
     const auto place = static_cast<uint32_t>(inputs_ + segment_.taken.size());
     const ValueId input = rewrite_.next().add1(Input{place}, {}, old_.type(value));
+    rewrite_.next().value(input).alignment = old_.value(value).alignment;
     segment_.taken.push_back(made_[value.index]);
     rewrite_.set(value, input);
     return input;

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <new>
 #include <random>
+#include <utility>
 #include <variant>
 
 #include "compiler/codegen/cuda.h"
@@ -43,6 +48,30 @@ std::string first_difference(const Case& test, const std::vector<Buffer>& before
   return {};
 }
 
+/// A copy of a buffer at a multiple of `alignment` that is no multiple of twice that, up to the last byte of its block.
+class LeastAligned {
+ public:
+  LeastAligned(const Buffer& buffer, int64_t alignment)
+      : bytes_(static_cast<size_t>(buffer.size() * ir::bytes_of(buffer.dtype()))),
+        shift_(static_cast<size_t>(alignment)),
+        block_(static_cast<std::byte*>(::operator new(shift_ + bytes_, block_alignment))) {
+    std::memcpy(data(), buffer.data(), bytes_);
+  }
+
+  [[nodiscard]] void* data() const { return block_.get() + shift_; }
+  [[nodiscard]] size_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr std::align_val_t block_alignment{64};
+  struct Delete {
+    void operator()(std::byte* block) const { ::operator delete(block, block_alignment); }
+  };
+
+  size_t bytes_;
+  size_t shift_;
+  std::unique_ptr<std::byte, Delete> block_;
+};
+
 }  // namespace
 
 bool agree(const RefValue& got, const RefValue& want, DType dtype, Tolerance tolerance) {
@@ -74,22 +103,26 @@ std::vector<Buffer> filled_params(const Case& test, uint64_t seed) {
   return params;
 }
 
-void run_emulated(const Emulator& emulator, size_t index, const kernel::Kernel& kernel, std::vector<Buffer>& params,
-                  std::span<const int64_t> sizes) {
+void run_emulated(const Emulator& emulator, size_t index, const kernel::Kernel& kernel, const KernelSource& source,
+                  std::vector<Buffer>& params) {
   if (kernel.numel() == 0) return;
+  std::vector<std::pair<Buffer*, LeastAligned>> placed;
   std::vector<EmulatedArg> args;
   for (size_t p = 0; p < params.size(); ++p) {
     if (kernel.params[p].role != Param::Role::host_scalar) {
-      args.emplace_back(params[p].data());
+      placed.emplace_back(&params[p], LeastAligned(params[p], source.params.at(p).alignment));
+      args.emplace_back(placed.back().second.data());
     } else {
       std::visit([&](auto number) { args.emplace_back(number); }, params[p].get(0));
     }
   }
-  for (const int64_t size : sizes) args.emplace_back(size);
+  for (const int64_t size : source.sizes) args.emplace_back(size);
   emulator.run(index, args);
+  for (const auto& [buffer, copy] : placed) std::memcpy(buffer->data(), copy.data(), copy.bytes());
 }
 
 std::string compare_all(std::span<const Case> cases) {
+  if (cases.empty()) return "no cases";
   std::vector<KernelSource> sources;
   for (const bool generic : {false, true}) {
     for (const Case& test : cases) {
@@ -105,7 +138,7 @@ std::string compare_all(std::span<const Case> cases) {
     const auto before = filled_params(cases[i], 17 + i);
     auto got = before;
     auto want = before;
-    run_emulated(emulator, s, cases[i].kernel, got, sources[s].sizes);
+    run_emulated(emulator, s, cases[i].kernel, sources[s], got);
     run_reference(cases[i].kernel, want);
     const std::string difference = first_difference(cases[i], before, got, want);
     if (!difference.empty()) {

@@ -35,9 +35,10 @@ struct Case {
 /// Exactly the elements the kernel touches, so that the sanitizer sees the first byte beyond; filled from `seed`.
 [[nodiscard]] std::vector<Buffer> filled_params(const Case& test, uint64_t seed);
 
-/// Launches one emulated kernel on the buffers.
-void run_emulated(const Emulator& emulator, size_t index, const kernel::Kernel& kernel, std::vector<Buffer>& params,
-                  std::span<const int64_t> sizes = {});
+/// Launches one emulated kernel, whose text is `source`, on the buffers. They lie at addresses that are as aligned as
+/// the source asks for, and no more, so that a source that asks for too little aborts.
+void run_emulated(const Emulator& emulator, size_t index, const kernel::Kernel& kernel, const KernelSource& source,
+                  std::vector<Buffer>& params);
 
 /// Compiles all cases together, with sizes in the text and as parameters, runs each and the reference on equal buffers.
 /// What differs, one line and the kernel's text each; empty when all agree.

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cstdint>
@@ -45,14 +43,6 @@ inline long long __double_as_longlong(double value) {
   long long bits;
   memcpy(&bits, &value, sizeof bits);
   return bits;
-}
-
-/// Aborts on what a GPU would refuse: an address that is no multiple of the access.
-template <class P>
-void check_aligned(const void* address) {
-  if (reinterpret_cast<uintptr_t>(address) % alignof(P) == 0) return;
-  fprintf(stderr, "emulator: a %zu-byte access at a misaligned address\n", alignof(P));
-  abort();
 }
 
 /// Runs every thread of every block of a one-dimensional launch.

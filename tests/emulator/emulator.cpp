@@ -53,7 +53,8 @@ void* build(const std::filesystem::path& directory, const std::string& text, siz
   const std::string path = stem.string();
   std::ofstream(path + ".cpp") << text;
   const std::string command = fmt::format(
-      "{1} -std=c++17 -O1 -w -fPIC -shared -fwrapv -fno-strict-aliasing -ffp-contract=off -fsanitize=address "
+      "{1} -std=c++17 -O1 -w -fPIC -shared -fwrapv -fno-strict-aliasing -ffp-contract=off -fsanitize=address,alignment "
+      "-fno-sanitize-recover=alignment "
       "{0}.cpp -o {0}.so > {0}.log 2>&1",
       path, SINTER_COMPILER);
   if (system(command.c_str()) != 0) {

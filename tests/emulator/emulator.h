@@ -15,7 +15,8 @@ namespace sinter::test {
 using EmulatedArg = std::variant<void*, double, int64_t>;
 
 /// Generated CUDA text compiled as plain C++ with the address sanitizer, and run on the CPU: block by block, thread by
-/// thread. Misaligned vector accesses abort. The program that loads it must be built with -fsanitize=address.
+/// thread. An access at an address that is no multiple of its size, which a GPU would refuse, aborts. The program that
+/// loads it must be built with -fsanitize=address.
 class Emulator {
  public:
   /// Compiles all kernels; names need not differ. Throws std::runtime_error with the compiler's output and the path

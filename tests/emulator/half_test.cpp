@@ -69,7 +69,7 @@ TEST(HalfAccuracy, every_f16_is_within_half_an_ulp_and_a_twentieth) {
     std::vector<Buffer> params{Buffer(DType::f16, all_halves), Buffer(DType::f16, all_halves)};
     for (uint32_t bits = 0; bits < all_halves; ++bits)
       static_cast<uint16_t*>(params[0].data())[bits] = static_cast<uint16_t>(bits);
-    run_emulated(emulator, f, kernel_of(functions()[f]), params);
+    run_emulated(emulator, f, kernel_of(functions()[f]), sources[f], params);
     for (int64_t i = 0; i < all_halves; ++i) {
       const double x = std::get<double>(params[0].get(i));
       const double want = functions()[f].exact(x);
@@ -93,7 +93,7 @@ TEST(HalfAccuracy, infinities_give_the_limits) {
     std::vector<Buffer> params{Buffer(DType::f16, all_halves), Buffer(DType::f16, all_halves)};
     params[0].set(0, INFINITY);
     params[0].set(1, -INFINITY);
-    run_emulated(emulator, f, kernel_of(functions()[f]), params);
+    run_emulated(emulator, f, kernel_of(functions()[f]), sources[f], params);
     for (const int64_t i : {0, 1}) {
       const double want = functions()[f].exact(i == 0 ? INFINITY : -INFINITY);
       const double got = std::get<double>(params[1].get(i));

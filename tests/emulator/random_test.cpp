@@ -95,7 +95,7 @@ std::string run_alone(const Graph& graph, uint64_t seed) {
   Trial trial = trial_of(graph, seed);
   const std::vector<KernelSource> sources{codegen::generate_cuda(trial.kernel, test_device())};
   const Emulator emulator(sources);
-  run_emulated(emulator, 0, trial.kernel, trial.params, sources[0].sizes);
+  run_emulated(emulator, 0, trial.kernel, sources[0], trial.params);
   return difference(trial, trial.params);
 }
 
@@ -133,7 +133,7 @@ TEST(RandomGraphs, give_what_the_interpreter_gives) {
   const Emulator emulator(sources);
   for (size_t i = 0; i < trials.size(); ++i) {
     auto params = trials[i].params;
-    run_emulated(emulator, i, trials[i].kernel, params, sources[i].sizes);
+    run_emulated(emulator, i, trials[i].kernel, sources[i], params);
     if (!difference(trials[i], params).empty()) FAIL() << explain(trials[i].graph, seeds[i]);
   }
 }

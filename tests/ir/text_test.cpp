@@ -20,6 +20,8 @@ constexpr std::string_view everything = R"(graph @mlp on cuda:0 (%x: f16[8,768],
   %w1_t = call aten.t(%w1) : f16[768,3072]{1,768} alias %w1 + 0  # fc1  model.cpp:21
   %h = call aten.addmm(%b1, %x, %w1_t, 1, 1) : f16[8,3072]  # fc1  model.cpp:21
   %h.1 = call aten.relu_(%h) mutates(0) functional aten.relu : f16[8,3072] alias %h + 0  # fc1
+  %bits = call aten.view.dtype(%h, dtype(i16)) : i16[8,3072] alias %h + 0 align 2  # fc1
+  %own = call ns.own(%x) : f16[8] align 8
   call aten.copy_(%h, [1, none, [2.0, inf, -inf, nan], true, false]) mutates(0, 1)
   %d, %e = call "odd op"("text", dtype(bf16), device(cuda:1), device(cpu), enum(memory_format, 2), opaque(0)) random impure : other[2], c64[1,0,3]@cuda:1  #   model.cpp:30
   %0 = mul %h, 0.70710678 : f16[8,3072]
@@ -150,6 +152,7 @@ TEST(Text, errors_name_line_column_what_was_expected_and_what_was_found) {
   EXPECT_EQ(line_message("call aten.foo(%x, ?)").substr(0, 42), "ir:2:19: expected an argument, found '?'. ");
   EXPECT_EQ(line_message("%y = fused @f(%x, 1) : f32[2] { yield %0 }"),
             "ir:2:15: a fused node takes values only. Example: fused @f(%x, %y)");
+  EXPECT_EQ(line_message("%y = call a.b(%x) : f32[2] align 3"), "ir:2:34: an alignment is a power of two");
   EXPECT_EQ(line_message("call a.b(\"x"),
             "ir:2:12: expected a closing '\"', found the end of the line. Example: %x, 2, 0.5, true, none, [1, 2], "
             "\"text\" or dtype(f16)");

@@ -77,6 +77,8 @@ void Frame::allocate(BufferId buffer) { set(buffer, host_.allocate(plan_.buffers
 
 void Frame::allocate_arena() { arena_ = host_.allocate_device(plan_.arena_bytes); }
 
+std::shared_ptr<void> Frame::scratch(int64_t bytes) { return host_.allocate_device(bytes).storage; }
+
 void Frame::bind(BufferId id) {
   const Buffer& buffer = plan_.buffers[id.index];
   if (buffer.kind == BufferKind::arena) return set(id, {arena_.storage, arena_.data + buffer.offset});

@@ -82,6 +82,7 @@ class Frame final : public runtime::Frame {
   void allocate_arena() override;
   [[nodiscard]] void* arena() const override { return arena_.data; }
   void release_arena() override { arena_ = {}; }
+  [[nodiscard]] std::shared_ptr<void> scratch(int64_t bytes) override;
   void bind(BufferId buffer) override;
   void release(BufferId buffer) override { tensors_[buffer.index].reset(); }
   void share(BufferId buffer, const runtime::Frame& other, BufferId other_buffer) override;
