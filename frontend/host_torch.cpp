@@ -9,10 +9,12 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "compiler/support/errors.h"
 #include "frontend/convert.h"
 #include "frontend/graph_generators.h"
+#include "runtime/driver.h"
 #include "runtime/llvm_jit.h"
 
 namespace sinter::frontend {
@@ -22,28 +24,58 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 
 c10::DeviceIndex index_of(ir::Device device) { return static_cast<c10::DeviceIndex>(device.index); }
 
-/// Recordings of a process take turns: they share one side stream a device, so that the workspaces LibTorch keeps for
-/// a stream exist once the warm-up has run there.
-struct SideStreams {
-  std::mutex turn;
-  std::map<c10::DeviceIndex, c10::cuda::CUDAStream> streams;
-
-  static SideStreams& get() {
-    static SideStreams instance;
+/// The streams that recordings run on: one a device, made for it and never destroyed. Those of LibTorch's pool go round
+/// among everybody who asks, and what such a stream allocates while it is recorded would land in the graph's memory.
+/// Recordings of a process take turns, so that what LibTorch's libraries keep for a stream exists once the warm-up has
+/// run there.
+class RecordingStreams {
+ public:
+  static RecordingStreams& get() {
+    static auto& instance = *new RecordingStreams();
     return instance;
   }
 
-  c10::cuda::CUDAStream on(c10::DeviceIndex device) {
-    const auto found = streams.find(device);
-    if (found != streams.end()) return found->second;
-    return streams.emplace(device, c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device)).first->second;
+  [[nodiscard]] std::unique_lock<std::mutex> take_turn() { return std::unique_lock(turn_); }
+
+  /// In one's turn.
+  [[nodiscard]] c10::cuda::CUDAStream on(c10::DeviceIndex device) {
+    const auto found = streams_.find(device);
+    return found != streams_.end() ? found->second : streams_.emplace(device, make(device)).first->second;
   }
+
+  /// Takes over the workspaces that cuBLAS handles were given for a stream: recorded graphs work in them, and LibTorch
+  /// gives its own back when the program asks (at::cuda::clearCublasWorkspaces). It goes on using them. In one's turn.
+  void keep_workspaces(const c10::cuda::CUDAStream& stream) {
+    for (at::cuda::WorkspaceMapWithMutex* all :
+         {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+      const std::unique_lock lock(all->mutex);
+      for (auto& [key, memory] : all->map) {
+        const bool owned = memory.get_context() != nullptr;
+        if (std::get<1>(key) != stream.stream() || !owned) continue;
+        c10::DataPtr borrowed(memory.get(), memory.device());
+        workspaces_.push_back(std::exchange(memory, std::move(borrowed)));
+      }
+    }
+  }
+
+ private:
+  static c10::cuda::CUDAStream make(c10::DeviceIndex device) {
+    const runtime::Driver& driver = runtime::Driver::get();
+    const runtime::ContextScope scope(driver, driver.context_of(device));
+    CUstream stream = nullptr;
+    driver.check(driver.stream_create(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    return c10::cuda::getStreamFromExternal(stream, device);
+  }
+
+  std::mutex turn_;
+  std::map<c10::DeviceIndex, c10::cuda::CUDAStream> streams_;
+  std::vector<c10::DataPtr> workspaces_;  ///< until the process ends: nobody counts the graphs that work in them
 };
 
 class TorchRecording final : public runtime::Host::Recording {
  public:
   TorchRecording(c10::DeviceIndex device, bool use_pool)
-      : turn_(SideStreams::get().turn), device_(device), guard_(SideStreams::get().on(device)) {
+      : turn_(RecordingStreams::get().take_turn()), device_(device), guard_(RecordingStreams::get().on(device)) {
     if (!use_pool) return;
     pool_ = at::cuda::MemPool::graph_pool_handle(/*is_user_created=*/false);
     const auto stream = guard_.current_stream().stream();
@@ -52,6 +84,7 @@ class TorchRecording final : public runtime::Host::Recording {
   TorchRecording(const TorchRecording&) = delete;
   TorchRecording& operator=(const TorchRecording&) = delete;
   ~TorchRecording() override {
+    RecordingStreams::get().keep_workspaces(guard_.current_stream());
     if (pool() != 0) allocator::endAllocateToPool(device_, pool_);
   }
 

@@ -7,6 +7,7 @@
 #include "runtime/cuda_graph.h"
 #include "runtime/plan_executable.h"
 #include "runtime/stopwatch.h"
+#include "runtime/stream_uses.h"
 
 namespace sinter::runtime {
 namespace {
@@ -20,17 +21,37 @@ class CudaExecutable final : public PlanExecutable {
         kernels_(std::move(kernels)),
         parts_{plan(), host(), Driver::get(), kernels_},
         layout_(options.graphs ? lay_out_graph(plan(), options.changing_contents) : GraphLayout{}),
+        moving_(alignment_of_moving_inputs()),
         report_(report),
         report_mutex_(options.report_mutex),
         graphs_(options.graphs),
-        direct_runs_(options.runs_before_recording) {}
+        direct_runs_(options.runs_before_recording),
+        kept_uses_(parts_.driver) {}
+  CudaExecutable(const CudaExecutable&) = delete;
+  CudaExecutable& operator=(const CudaExecutable&) = delete;
+  ~CudaExecutable() override { kept_uses_.finish(); }
 
  private:
   void run_call(Frame& frame) override {
     const ContextScope scope(parts_.driver, context_);
     const bool direct = direct_runs_ > 0 && direct_runs_-- > 0;
     if (graphs_ && !direct && replayed(frame)) return;
-    PlanExecutable::run_call(frame);
+    try {
+      PlanExecutable::run_call(frame);
+    } catch (...) {
+      note_kept_use();
+      throw;
+    }
+    note_kept_use();
+  }
+
+  /// What is kept goes back to the allocator behind what this thread's stream was given so far. LibTorch's own default
+  /// stream, the one whose handle is its own for ever, needs no event where the memory is its own.
+  void note_kept_use() {
+    if (kept() == nullptr) return;
+    const CUstream current = stream();
+    if ((current == nullptr && kept_on() == nullptr) || is_recording(current)) return;
+    kept_uses_.note(current);
   }
 
   [[nodiscard]] CUstream stream() const { return static_cast<CUstream>(host().current_stream(plan().device)); }
@@ -50,6 +71,7 @@ class CudaExecutable final : public PlanExecutable {
     parts_.driver.check(parts_.driver.stream_synchronize(stream()), "cuStreamSynchronize");
   }
 
+  [[nodiscard]] void* stream_of_memory() const override { return stream(); }
   [[nodiscard]] bool may_wait() const override {
     const ContextScope scope(parts_.driver, context_);
     return !is_recording(stream());
@@ -70,16 +92,43 @@ class CudaExecutable final : public PlanExecutable {
                        [&](BufferId input) { return reinterpret_cast<uintptr_t>(frame.data(input)) % 16 == 0; });
   }
 
+  /// An input that the graph is re-pointed to, and the bits of its address that kernels need to be 0.
+  struct Moving {
+    BufferId input;
+    uint64_t clear = 0;
+  };
+
+  [[nodiscard]] std::vector<Moving> alignment_of_moving_inputs() const {
+    std::vector<Moving> moving;
+    for (const BufferId input : layout_.moving_inputs) {
+      uint64_t clear = 0;
+      for (const Program::Param& param : steps().params) {
+        if (steps().slots[param.slot] == input) clear |= param.clear;
+      }
+      if (clear != 0) moving.push_back({input, clear});
+    }
+    return moving;
+  }
+
+  /// True when the graph may be re-pointed to these inputs: none is less aligned than a kernel needs.
+  [[nodiscard]] bool is_aligned(const Frame& frame) const {
+    return std::all_of(moving_.begin(), moving_.end(), [&](const Moving& moving) {
+      return (reinterpret_cast<uintptr_t>(frame.data(moving.input)) & moving.clear) == 0;
+    });
+  }
+
   /// Runs the call through the graph, recorded at the first one. False when the plan launches directly.
   bool replayed(Frame& frame) {
     const CUstream current = stream();
     if (is_recording(current) || (kept() == nullptr && !plan().once.empty())) return false;
-    if (!draws_as_for_copies(frame)) return false;
+    if (!draws_as_for_copies(frame) || !is_aligned(frame)) return false;
     std::lock_guard lock(mutex_);
     if (graph_ == nullptr && !record(frame, current)) return false;
     if (has_kept_outputs()) share_frozen(frame);
     graph_->replay(frame, current);
+    if (!has_kept_outputs()) return true;
     copy_kept_outputs(frame);
+    note_kept_use();
     return true;
   }
 
@@ -111,12 +160,14 @@ class CudaExecutable final : public PlanExecutable {
   std::vector<CudaKernel> kernels_;
   CudaParts parts_;
   GraphLayout layout_;
+  std::vector<Moving> moving_;
   EntryReport& report_;
   std::mutex* report_mutex_;
   std::atomic<bool> graphs_;          ///< false once a recording failed
   std::atomic<int64_t> direct_runs_;  ///< still to come before the first recording
   std::mutex mutex_;                  ///< one thread at a time records or replays
   std::unique_ptr<CudaGraph> graph_;  ///< null until recorded
+  StreamUses kept_uses_;              ///< of the frozen buffers, but for what turns of the graph wait for
 };
 
 }  // namespace

@@ -62,6 +62,7 @@ void resolve(Driver& d, Resolver& r) {
   r(d.stream_destroy, "cuStreamDestroy");
   r(d.stream_synchronize, "cuStreamSynchronize");
   r(d.stream_wait, "cuStreamWaitEvent");
+  r(d.stream_get_id, "cuStreamGetId");
   r(d.stream_is_capturing, "cuStreamIsCapturing");
   r(d.begin_capture, "cuStreamBeginCapture");
   r(d.end_capture, "cuStreamEndCapture");
@@ -69,6 +70,7 @@ void resolve(Driver& d, Resolver& r) {
   r(d.event_create, "cuEventCreate");
   r(d.event_destroy, "cuEventDestroy");
   r(d.event_record, "cuEventRecord");
+  r(d.event_query, "cuEventQuery");
   r(d.event_synchronize, "cuEventSynchronize");
   r(d.graph_instantiate, "cuGraphInstantiateWithFlags");  // what the header calls cuGraphInstantiate
   r(d.graph_destroy, "cuGraphDestroy");
@@ -119,6 +121,12 @@ void Driver::fail(CUresult result, const char* what) const {
   const char* text = nullptr;
   if (error_string(result, &text) != CUDA_SUCCESS || text == nullptr) text = "unknown error";
   throw InternalError("cuda", fmt::format("{}: {}", what, text));
+}
+
+StreamId Driver::id_of(CUstream stream) const {
+  unsigned long long id = 0;
+  check(stream_get_id(stream, &id), "cuStreamGetId");
+  return StreamId{id};
 }
 
 CUcontext Driver::context_of(int device) const {

@@ -9,6 +9,8 @@
 /// without a driver, where `Driver::find` answers nullptr.
 namespace sinter::runtime {
 
+enum class StreamId : unsigned long long {};
+
 /// The driver's entry points, in the ABI of the cuda.h this file was compiled with. Immutable after loading.
 struct Driver {
   decltype(&::cuInit) init;
@@ -34,6 +36,7 @@ struct Driver {
   decltype(&::cuStreamDestroy) stream_destroy;
   decltype(&::cuStreamSynchronize) stream_synchronize;
   decltype(&::cuStreamWaitEvent) stream_wait;
+  decltype(&::cuStreamGetId) stream_get_id;
   decltype(&::cuStreamIsCapturing) stream_is_capturing;
   decltype(&::cuStreamBeginCapture) begin_capture;
   decltype(&::cuStreamEndCapture) end_capture;
@@ -41,6 +44,7 @@ struct Driver {
   decltype(&::cuEventCreate) event_create;
   decltype(&::cuEventDestroy) event_destroy;
   decltype(&::cuEventRecord) event_record;
+  decltype(&::cuEventQuery) event_query;
   decltype(&::cuEventSynchronize) event_synchronize;
   decltype(&::cuGraphInstantiate) graph_instantiate;
   decltype(&::cuGraphDestroy) graph_destroy;
@@ -59,6 +63,10 @@ struct Driver {
     if (result != CUDA_SUCCESS) fail(result, what);
   }
   [[noreturn]] void fail(CUresult result, const char* what) const;
+
+  /// What tells a stream from every other one of the process, those of the past and of other threads included. Its
+  /// handle does not: every thread's own default stream has the same, and that of a destroyed stream may come again.
+  [[nodiscard]] StreamId id_of(CUstream stream) const;
 
   /// The primary context of a device, the one LibTorch uses. Retained once per process, never released.
   [[nodiscard]] CUcontext context_of(int device) const;

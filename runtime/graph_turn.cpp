@@ -19,19 +19,18 @@ GraphTurn::GraphTurn(const Driver& driver) : driver_(driver) {
 }
 
 void GraphTurn::enter(CUstream stream) {
-  if (!used_ || stream == last_stream_) return;
+  if (!last_stream_ || *last_stream_ == driver_.id_of(stream)) return;
   driver_.check(driver_.stream_wait(stream, last_use_, CU_EVENT_WAIT_DEFAULT), "cuStreamWaitEvent");
 }
 
 void GraphTurn::leave(CUstream stream) {
   driver_.check(driver_.event_record(last_use_, stream), "cuEventRecord");
-  last_stream_ = stream;
-  used_ = true;
+  last_stream_ = driver_.id_of(stream);
 }
 
 void GraphTurn::finish() {
   std::lock_guard lock(mutex_);
-  if (used_) driver_.event_synchronize(last_use_);
+  if (last_stream_) driver_.event_synchronize(last_use_);
 }
 
 }  // namespace sinter::runtime

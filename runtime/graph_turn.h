@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include <mutex>
+#include <optional>
 
 #include "runtime/driver.h"
 
@@ -31,8 +32,7 @@ class GraphTurn {
   const Driver& driver_;
   std::mutex mutex_;
   CUevent last_use_ = nullptr;
-  CUstream last_stream_ = nullptr;
-  bool used_ = false;
+  std::optional<StreamId> last_stream_;  ///< none before the first turn
 };
 
 }  // namespace sinter::runtime

@@ -35,6 +35,7 @@ void PlanExecutable::prepare(Frame& frame) {
   execute(once_, frame);
   wait();
   kept_ = host_.make_frame(*plan_);
+  kept_on_ = stream_of_memory();
   for (BufferId buffer : frozen_) kept_->share(buffer, frame, buffer);
 }
 
@@ -44,6 +45,7 @@ bool PlanExecutable::adopt(const Executable& other) {
   const auto pairs = same_once(*plan_, *like->plan_);
   if (!pairs) return false;
   kept_ = host_.make_frame(*plan_);
+  kept_on_ = like->kept_on_;
   for (const auto& [mine, theirs] : *pairs) kept_->share(mine, *like->kept_, theirs);
   return true;
 }
@@ -61,7 +63,7 @@ void PlanExecutable::run_call(Frame& frame) {
 
 void PlanExecutable::share_frozen(Frame& frame) {
   if (plan_->once.empty()) return;
-  if (kept_ == nullptr) return execute(once_, frame);
+  if (kept_ == nullptr || !may_wait()) return execute(once_, frame);
   for (BufferId buffer : frozen_) frame.share(buffer, *kept_, buffer);
 }
 

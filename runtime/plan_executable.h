@@ -31,6 +31,8 @@ class PlanExecutable : public Executable {
   virtual void wait() = 0;
   /// False while nothing may be waited for: the caller records the stream.
   [[nodiscard]] virtual bool may_wait() const { return true; }
+  /// The stream, a CUstream, that memory allocated now belongs to; null on the CPU.
+  [[nodiscard]] virtual void* stream_of_memory() const { return nullptr; }
 
   /// Runs a program step by step, each in its range.
   template <class Executor>
@@ -39,7 +41,8 @@ class PlanExecutable : public Executable {
     interpret(program, frame, RangedExecutor(executor, *plan_, *ranges_));
   }
 
-  /// Binds the frozen buffers in a call's frame; computes them there when none were kept.
+  /// Binds the frozen buffers in a call's frame; computes them there when none were kept, and where the caller records
+  /// the stream: his graph may outlive what is kept.
   void share_frozen(Frame& frame);
   /// Gives outputs that lie in frozen or content memory a copy of it: the caller may write to them.
   void copy_kept_outputs(Frame& frame);
@@ -50,6 +53,8 @@ class PlanExecutable : public Executable {
   [[nodiscard]] const Program& steps() const { return steps_; }
   /// Holds the frozen buffers; null when there are none, or none could be kept.
   [[nodiscard]] const Frame* kept() const { return kept_.get(); }
+  /// The stream that their memory belongs to.
+  [[nodiscard]] void* kept_on() const { return kept_on_; }
 
  private:
   std::shared_ptr<const Plan> plan_;
@@ -59,6 +64,7 @@ class PlanExecutable : public Executable {
   Program steps_;
   std::vector<BufferId> frozen_;
   std::unique_ptr<Frame> kept_;
+  void* kept_on_ = nullptr;
   std::vector<BufferId> kept_outputs_;  ///< frozen and content roots of outputs
   std::vector<BufferId> kept_binds_;    ///< views of them among the outputs
 };
