@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "compiler/support/cuda_options.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
 #include "runtime/build_id.h"
@@ -175,7 +176,9 @@ class Program {
 };
 
 std::vector<std::string> option_list(int sm) {
-  return {fmt::format("--gpu-architecture=sm_{}", sm), "--device-as-default-execution-space", "--std=c++17"};
+  std::vector<std::string> all{fmt::format("--gpu-architecture=sm_{}", sm)};
+  all.insert(all.end(), cuda_options.begin(), cuda_options.end());
+  return all;
 }
 
 [[noreturn]] void refuse(const KernelSource& source, int sm, nvrtcResult result, const std::string& log) {

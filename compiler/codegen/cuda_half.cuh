@@ -49,13 +49,13 @@ static __device__ __forceinline__ float half_exp(float x) { return approx_exp2(x
 // ever after.
 static __device__ __forceinline__ float half_erfc_positive(float z) {
   float p = -2.0688658e-05f;
-  p = p * z + 0.000491946354f;
-  p = p * z - 0.00525995111f;
-  p = p * z + 0.0340228193f;
-  p = p * z - 0.152612314f;
-  p = p * z - 0.916933835f;
-  p = p * z - 1.62811387f;
-  p = p * z + 4.67835753e-06f;
+  p = fmaf(p, z, 0.000491946354f);
+  p = fmaf(p, z, -0.00525995111f);
+  p = fmaf(p, z, 0.0340228193f);
+  p = fmaf(p, z, -0.152612314f);
+  p = fmaf(p, z, -0.916933835f);
+  p = fmaf(p, z, -1.62811387f);
+  p = fmaf(p, z, 4.67835753e-06f);
   return approx_exp2(p);
 }
 
@@ -68,9 +68,9 @@ static __device__ __forceinline__ float half_one_plus_erf(float z) {
 static __device__ __forceinline__ float half_erf(float z) {
   const float u = z * z;
   float p = -0.021018181f;
-  p = p * u + 0.110583946f;
-  p = p * u - 0.375839561f;
-  p = p * u + 1.12837338f;
+  p = fmaf(p, u, 0.110583946f);
+  p = fmaf(p, u, -0.375839561f);
+  p = fmaf(p, u, 1.12837338f);
   const float large = copysignf(1.0f - half_erfc_positive(fabsf(z)), z);
   return u < 0.64f ? p * z : large;
 }
@@ -78,9 +78,9 @@ static __device__ __forceinline__ float half_erf(float z) {
 static __device__ __forceinline__ float half_tanh(float x) {
   const float u = x * x;
   float p = -0.0409294218f;
-  p = p * u + 0.130578563f;
-  p = p * u - 0.333140403f;
-  p = p * u + 0.999997854f;
-  const float large = copysignf(1.0f - 2.0f * approx_reciprocal(approx_exp2(fabsf(x) * 2.88539008f) + 1.0f), x);
+  p = fmaf(p, u, 0.130578563f);
+  p = fmaf(p, u, -0.333140403f);
+  p = fmaf(p, u, 0.999997854f);
+  const float large = copysignf(fmaf(-2.0f, approx_reciprocal(approx_exp2(fabsf(x) * 2.88539008f) + 1.0f), 1.0f), x);
   return u < 0.36f ? p * x : large;
 }

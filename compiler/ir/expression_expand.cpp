@@ -31,6 +31,12 @@ Arg as_arg(const RefValue& number, DType dtype) {
   return Arg{std::get<double>(converted)};
 }
 
+/// Arithmetic on numbers rounds as ATen's on its computation dtype does.
+RefValue rounded(const RefValue& number, DType dtype) {
+  const auto* real = std::get_if<double>(&number);
+  return real != nullptr && is_float(dtype) ? RefValue(ref::round_to(*real, dtype)) : number;
+}
+
 double highest_of(DType dtype) {
   switch (dtype) {
     case DType::f64:
@@ -173,8 +179,8 @@ class Expander {
     if (op == op_named("mul") && is_one({operands[1]})) return {operands[0], boolean};
     if (std::ranges::all_of(operands, &Arg::is_scalar)) {
       std::vector<RefValue> numbers;
-      for (const Arg& operand : operands) numbers.push_back(*number_of(operand));
-      return {as_arg(row(op).native().reference(numbers, dtype), result), boolean};
+      for (const Arg& operand : operands) numbers.push_back(rounded(*number_of(operand), dtype));
+      return {as_arg(rounded(row(op).native().reference(numbers, dtype), result), result), boolean};
     }
     return {Arg{builder_.add(op, std::move(operands), result)}, boolean};
   }

@@ -9,20 +9,24 @@ namespace sinter::ir::table {
 
 // clang-format off
 inline constexpr auto derived_rows = std::to_array<OpRow>({
-    // Arithmetic.
-    with_rounded_attributes(derived("aten_add", {"aten::add"}, 2, same, "{0} + {1} * {2}", all_reals)),
-    with_rounded_attributes(derived("aten_sub", {"aten::sub"}, 2, same, "{0} - {1} * {2}", all_reals)),
-    with_rounded_attributes(derived("rsub", {"aten::rsub"}, 2, same, "{1} - {0} * {2}", all_reals)),
+    // Arithmetic. `fma` where ATen's own kernel rounds a product and a sum together.
+    with_rounded_attributes(derived("aten_add", {"aten::add"}, 2, same,
+                                    "{2}=1: {0} + {1}; floating: fma({1}, {2}, {0}); {0} + {1} * {2}", all_reals)),
+    with_rounded_attributes(derived("aten_sub", {"aten::sub"}, 2, same,
+                                    "{2}=1: {0} - {1}; floating: fma({1}, -{2}, {0}); {0} - {1} * {2}", all_reals)),
+    with_rounded_attributes(derived("rsub", {"aten::rsub"}, 2, same,
+                                    "{2}=1: {1} - {0}; floating: fma({0}, -{2}, {1}); {1} - {0} * {2}", all_reals)),
     derived("aten_abs", {"aten::abs"}, 1, same, "boolean: {0}; unsigned: {0}; abs({0})", all_reals),
     derived("square", {"aten::square"}, 1, same, "boolean: refuse; {0} * {0}", all_reals),
     derived("reciprocal", {"aten::reciprocal"}, 1, float_like, "1 / {0}", positive),
     derived("rsqrt", {"aten::rsqrt"}, 1, float_like, "1 / sqrt({0})", positive),
-    derived("addcmul", {"aten::addcmul"}, 3, same, "boolean: refuse; cuda: {0} + {3} * ({1} * {2}); {0} + {3} * {1} * {2}",
-            all_reals),
-    derived("addcdiv", {"aten::addcdiv"}, 3, floating, "cuda: {0} + {3} * ({1} / {2}); {0} + {3} * {1} / {2}",
-            positive),
+    derived("addcmul", {"aten::addcmul"}, 3, same,
+            "boolean: refuse; integer: {0} + {3} * {1} * {2}; cuda, {3}=1: {0} + {1} * {2};"
+            "cuda: fma({3}, {1} * {2}, {0}); fma({3} * {1}, {2}, {0})", all_reals),
+    derived("addcdiv", {"aten::addcdiv"}, 3, floating,
+            "cuda, {3}=1: {0} + {1} / {2}; cuda: fma({3}, {1} / {2}, {0}); {0} + {3} * {1} / {2}", positive),
     with_wide_numbers(derived("lerp", {"aten::lerp"}, 3, floating,
-                              "where(abs({2}) < 0.5, {0} + {2} * ({1} - {0}), {1} - ({1} - {0}) * (1 - {2}))",
+                              "where(abs({2}) < 0.5, fma({2}, {1} - {0}, {0}), fma({0} - {1}, 1 - {2}, {1}))",
                               all_reals)),
     derived("deg2rad", {"aten::deg2rad"}, 1, float_like, "{0} * 0.017453292519943295", all_reals),
     derived("rad2deg", {"aten::rad2deg"}, 1, float_like, "{0} * 57.29577951308232", all_reals),
@@ -114,7 +118,7 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
             "where(({0} == {1}) & (abs({0}) == inf), {0}, maximum({0}, {1}) + log1p(exp(-abs({0} - {1}))))", all_reals),
     derived("logaddexp2", {"aten::logaddexp2"}, 2, floating,
             "where(({0} == {1}) & (abs({0}) == inf), {0},"
-            "  maximum({0}, {1}) + log1p(exp2(-abs({0} - {1}))) * 1.4426950408889634)", all_reals),
+            "  fma(log1p(exp2(-abs({0} - {1}))), 1.4426950408889634, maximum({0}, {1})))", all_reals),
     derived("xlogy", {"aten::xlogy"}, 2, float_like,
             "where({1} != {1}, nan, where({0} == 0, 0, {0} * log({1})))", positive),
     derived("xlog1py", {"aten::special_xlog1py"}, 2, float_like,
@@ -124,6 +128,12 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("log_odds", {}, 1, float_like, "log({0} / (1 - {0}))", unit_interval),
     derived("logit", {"aten::logit"}, 1, float_like,
             "{1}=none: log_odds({0}); log_odds(minimum(maximum({0}, {1}), 1 - {1}))", unit_interval),
+    // SLEEF squares the argument, which overflows; ATen calls libm. Far out both are log(2 |x|).
+    derived("aten_asinh", {"aten::asinh"}, 1, float_like,
+            "cuda: asinh({0});"
+            "where(abs({0}) > 1e9, copysign(log(abs({0})) + 0.6931471805599453, {0}), asinh({0}))", all_reals),
+    derived("aten_acosh", {"aten::acosh"}, 1, float_like,
+            "cuda: acosh({0}); where({0} > 1e9, log({0}) + 0.6931471805599453, acosh({0}))", at_least_one),
     derived("sinc", {"aten::sinc"}, 1, float_like,
             "where({0} == 0, 1, sin(pi * {0}) / (pi * {0}))", all_reals),
     derived("erfinv_middle", {}, 2, floating,
@@ -145,7 +155,7 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("silu", {"aten::silu"}, 1, floating, "{0} / (1 + exp(-{0}))", all_reals),
     derived("mish", {"aten::mish"}, 1, floating, "{0} * tanh(log1p(exp({0})))", all_reals),
     derived("gelu", {"aten::gelu"}, 1, floating,
-            "{1}='tanh': 0.5 * {0} * (1 + tanh(0.7978845608028654 * ({0} + 0.044715 * {0} * {0} * {0})));"
+            "{1}='tanh': 0.5 * {0} * (1 + tanh(0.7978845608028654 * fma(0.044715, {0} * {0} * {0}, {0})));"
             "{0} * 0.5 * (1 + erf({0} * 0.7071067811865476))", all_reals),
     derived("elu", {"aten::elu"}, 1, floating,
             "where({0} < 0, expm1({0} * {3}) * ({1} * {2}), {0} * {2})", all_reals),

@@ -19,7 +19,7 @@ inline constexpr auto native_rows = std::to_array<OpRow>({
     native("where", {"aten::where"}, 3, select, ref::where, {"{0} ? {1} : {2}", {}},
            any("{r} = select {mask} {0}, {t} {1}, {t} {2}"), all_reals),
 
-    // Arithmetic. Integers wrap; the sum of two bools is their `or`.
+    // Arithmetic. Integers wrap; the sum of two bools is their `or`. `fma` is {0} * {1} + {2}, rounded once.
     native("add", {}, 2, same, numbers<ref::add, ref::add>, {"{0} + {1}", "wrap_add({0}, {1})"},
            binary<"fadd", "add", "add", "or">, all_reals),
     native("sub", {}, 2, same, numbers<ref::sub, ref::sub>, {"{0} - {1}", "wrap_sub({0}, {1})"},
@@ -28,6 +28,7 @@ inline constexpr auto native_rows = std::to_array<OpRow>({
                              {"{0} * {1}", "wrap_mul({0}, {1})"}, binary<"fmul", "mul", "mul", "and">, all_reals)),
     with_wide_numbers(native("div", {"aten::div"}, 2, float_like, ref::floats<ref::div>, {"{0} / {1}", {}},
                              binary<"fdiv", "", "", "">, nonzero_second)),
+    native("fma", {}, 3, floating, ref::fma, {"fma({0}, {1}, {2})", {}}, floats("intrinsic:fma"), all_reals),
     native("neg", {"aten::neg"}, 1, same, numbers<ref::neg, ref::neg>, {"-{0}", "wrap_neg({0})"},
            {"{r} = fneg {t} {0}", "{r} = sub {t} zeroinitializer, {0}", "{r} = sub {t} zeroinitializer, {0}", {}},
            all_reals),
@@ -117,8 +118,8 @@ inline constexpr auto native_rows = std::to_array<OpRow>({
     maths<"sinh", std::sinh>(all_reals),
     maths<"cosh", std::cosh>(all_reals),
     maths<"tanh", std::tanh>(all_reals),
-    maths<"asinh", std::asinh>(all_reals),
-    maths<"acosh", std::acosh>(at_least_one),
+    maths<"asinh", std::asinh>(all_reals, {}),
+    maths<"acosh", std::acosh>(at_least_one, {}),
     maths<"atanh", std::atanh>(symmetric_unit),
     maths<"erf", std::erf>(all_reals),
     maths<"erfc", std::erfc>(all_reals),

@@ -83,6 +83,12 @@ RefValue bitwise_not(Args a, DType dtype) {
   return dtype == DType::b8 ? static_cast<int64_t>(integer(a[0]) == 0) : wrap(~integer(a[0]), dtype);
 }
 
+RefValue fma(Args a, DType dtype) {
+  if (dtype == DType::f64) return std::fma(real(a[0]), real(a[1]), real(a[2]));
+  const auto single = [&](size_t i) { return static_cast<float>(real(a[i])); };
+  return static_cast<double>(std::fma(single(0), single(1), single(2)));
+}
+
 RefValue nextafter(Args a, DType dtype) {
   if (dtype == DType::f64) return std::nextafter(real(a[0]), real(a[1]));
   return static_cast<double>(std::nextafter(static_cast<float>(real(a[0])), static_cast<float>(real(a[1]))));

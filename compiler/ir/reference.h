@@ -107,6 +107,8 @@ RefValue compare(Args a, DType dtype) {
 RefValue cast(Args a, DType dtype);
 RefValue where(Args a, DType dtype);
 RefValue bitwise_not(Args a, DType dtype);
+/// a[0] * a[1] + a[2], rounded once to f32 or f64.
+RefValue fma(Args a, DType dtype);
 /// The next value of the dtype itself.
 RefValue nextafter(Args a, DType dtype);
 

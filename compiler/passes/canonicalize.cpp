@@ -14,8 +14,7 @@ using namespace ir;
 
 class Canonicalizer {
  public:
-  /// With `round_trips`, a computed value rounded to half and back to f32 is the value.
-  Canonicalizer(Graph& graph, bool round_trips) : graph_(graph), round_trips_(round_trips), ownership_(graph) {}
+  explicit Canonicalizer(Graph& graph) : graph_(graph), ownership_(graph) {}
 
   int64_t run() {
     for (NodeId id : graph_.order()) {
@@ -127,18 +126,13 @@ class Canonicalizer {
     const ValueId origin = *inner.args[0].value();
     const DType from = graph_.type(origin).dtype;
     const DType through = graph_.type(source).dtype;
-    const DType to = graph_.type(node.results[0]).dtype;
-    const bool rounds_back = round_trips_ && from == DType::f32 && is_half(through) && to == DType::f32 &&
-                             !graph_.producer(origin).as<Input>();
-    if (graph_.type(origin).sizes != graph_.type(source).sizes) return;
-    if (!rounds_back && !holds_exactly(through, from)) return;
+    if (graph_.type(origin).sizes != graph_.type(source).sizes || !holds_exactly(through, from)) return;
     node.args[0].data = origin;
     ++changes_;
     replace(node, origin);
   }
 
   Graph& graph_;
-  bool round_trips_;
   Ownership ownership_;
   std::unordered_map<ValueId, ValueId> replacements_;
   int64_t changes_ = 0;
@@ -146,11 +140,10 @@ class Canonicalizer {
 
 }  // namespace
 
-PassResult canonicalize(Graph& graph, const PassContext& context) {
+PassResult canonicalize(Graph& graph, const PassContext&) {
   PassResult result;
-  const bool fast = context.numerics == Numerics::fast;
-  result.changes += rewrite_bodies(graph, [&](Graph& body) { return Canonicalizer(body, fast).run(); });
-  result.changes += Canonicalizer(graph, false).run();
+  result.changes += rewrite_bodies(graph, [](Graph& body) { return Canonicalizer(body).run(); });
+  result.changes += Canonicalizer(graph).run();
   return result;
 }
 

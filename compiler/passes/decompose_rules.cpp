@@ -34,8 +34,9 @@ std::optional<ValueId> constant(Graph& graph, const CallSite& site) {
   return cast_of(graph, site, Arg{number});
 }
 
-/// Batch norm by stored statistics: (x - mean) / sqrt(var + eps) * weight + bias, as x * scale + shift. Schema
-/// positions: 0 input, 1 weight, 2 bias, 3 mean, 4 var.
+/// Batch norm by stored statistics: (x - mean) / sqrt(var + eps) * weight + bias. Schema positions: 0 input, 1 weight,
+/// 2 bias, 3 mean, 4 var. As ATen computes it: on CUDA the mean is subtracted first, so that a mean far from zero
+/// cancels exactly; on the CPU scale and shift of a channel are made first.
 struct BatchNormArgs {
   ValueId input;
   Arg weight;
@@ -60,10 +61,7 @@ class BatchNorm {
     const Arg spread = op("sqrt", {op("add", {per_channel(args_.var), {args_.eps}})});
     const Arg inverse = op("div", {{1.0}, spread});
     const Arg scale = args_.weight.is_none() ? inverse : op("mul", {inverse, per_channel(*args_.weight.value())});
-    const Arg centre = op("mul", {per_channel(args_.mean), scale});
-    const Arg shift =
-        args_.bias.is_none() ? op("neg", {centre}) : op("sub", {per_channel(*args_.bias.value()), centre});
-    const Arg result = op("add", {op("mul", {cast(args_.input), scale}), shift});
+    const Arg result = site_.type.device.kind == Device::Kind::cuda ? centred(scale) : folded(scale);
     if (graph_.type(*result.value()) == site_.type) return *result.value();
     return graph_.add1(Primitive{op_named("cast")}, {result}, site_.type, site_.scope);
   }
@@ -75,6 +73,21 @@ class BatchNorm {
     type.dtype = compute_;
     if (!type.is_dense()) type.strides = contiguous_strides(type.sizes);
     return {graph_.add1(Primitive{op_named("cast")}, {{value}}, type, site_.scope)};
+  }
+
+  /// (x - mean) * scale + bias, the last two rounded once as by ATen's kernel.
+  Arg centred(const Arg& scale) {
+    const Arg difference = op("sub", {cast(args_.input), per_channel(args_.mean)});
+    if (args_.bias.is_none()) return op("mul", {difference, scale});
+    return op("fma", {difference, scale, per_channel(*args_.bias.value())});
+  }
+
+  /// x * scale + (bias - mean * scale), each sum rounded once.
+  Arg folded(const Arg& scale) {
+    const Arg centre = op("neg", {per_channel(args_.mean)});
+    const Arg shift = args_.bias.is_none() ? op("mul", {centre, scale})
+                                           : op("fma", {centre, scale, per_channel(*args_.bias.value())});
+    return op("fma", {cast(args_.input), scale, shift});
   }
 
   /// A vector over the channels, in the computation dtype, that broadcasts along dim 1 of the input.

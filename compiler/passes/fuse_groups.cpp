@@ -15,9 +15,9 @@ namespace {
 using namespace ir;
 
 /// Ops of about one instruction; all others count as `dear_op`.
-constexpr std::array<std::string_view, 21> simple_ops = {
-    "cast", "add", "sub", "mul", "neg",  "abs",   "maximum", "minimum",     "where",      "eq",         "ne",
-    "lt",   "le",  "gt",  "ge",  "relu", "rsqrt", "sqrt",    "logical_and", "logical_or", "logical_not"};
+constexpr std::array<std::string_view, 22> simple_ops = {
+    "cast", "add", "sub", "mul", "fma", "neg",  "abs",   "maximum", "minimum",     "where",      "eq",
+    "ne",   "lt",  "le",  "gt",  "ge",  "relu", "rsqrt", "sqrt",    "logical_and", "logical_or", "logical_not"};
 constexpr int64_t dear_op = 10;
 /// What is broadcast into a larger region is computed again for every element; up to this cost.
 constexpr int64_t most_repeated_cost = 24;

@@ -13,6 +13,7 @@
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/split_bias.h"
+#include "compiler/passes/widen.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
 
@@ -34,9 +35,11 @@ constexpr std::array rows = {
                 "before fuse, so that the copies it adds become part of kernels"},
     PipelineRow{"fuse", fuse, Stage::fused, "last on the whole graph: regions hide their primitives from other passes"},
     PipelineRow{"canonicalize", canonicalize, Stage::fused,
-                "inside regions, where it is known what is stored: halves are rounded there only"},
+                "inside regions: spreading and joining leave casts and constants that go"},
     PipelineRow{"cse", cse, Stage::fused, "merges what fuse computes again for several users of one region"},
-    PipelineRow{"dce", dce, Stage::fused, "drops what the two before it left, and arguments no body reads"},
+    PipelineRow{"widen", widen, Stage::fused,
+                "where it is known what is stored and what is one value: who sees a half is settled"},
+    PipelineRow{"dce", dce, Stage::fused, "drops what the three before it left, and arguments no body reads"},
 };
 
 /// Runs one row; whatever it throws leaves as an InternalError with the graph that went in saved to a file. `input`

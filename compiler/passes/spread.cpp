@@ -10,8 +10,6 @@ namespace {
 
 using namespace ir;
 
-/// A value is broadcast when its user has at least this many times its elements.
-constexpr int64_t broadcast_factor = 8;
 /// Nodes copied for one user, at most.
 constexpr size_t most_copies = 16;
 

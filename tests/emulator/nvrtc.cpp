@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdlib>
+#include <vector>
+
+#include "compiler/support/cuda_options.h"
 
 namespace sinter::test {
 
@@ -15,6 +17,8 @@ struct Nvrtc::Functions {
   int (*compile)(void* program, int options, const char* const* option);
   int (*log_size)(void* program, size_t* size);
   int (*log)(void* program, char* text);
+  int (*ptx_size)(void* program, size_t* size);
+  int (*ptx)(void* program, char* text);
   int (*destroy)(void** program);
 };
 
@@ -38,18 +42,19 @@ std::optional<Nvrtc> Nvrtc::open() {
   }
   if (library == nullptr) return std::nullopt;
   Functions functions{};
-  const bool complete = find(library, "nvrtcCreateProgram", functions.create) &&
-                        find(library, "nvrtcCompileProgram", functions.compile) &&
-                        find(library, "nvrtcGetProgramLogSize", functions.log_size) &&
-                        find(library, "nvrtcGetProgramLog", functions.log) &&
-                        find(library, "nvrtcDestroyProgram", functions.destroy);
+  const bool complete =
+      find(library, "nvrtcCreateProgram", functions.create) &&
+      find(library, "nvrtcCompileProgram", functions.compile) &&
+      find(library, "nvrtcGetProgramLogSize", functions.log_size) &&
+      find(library, "nvrtcGetProgramLog", functions.log) && find(library, "nvrtcGetPTXSize", functions.ptx_size) &&
+      find(library, "nvrtcGetPTX", functions.ptx) && find(library, "nvrtcDestroyProgram", functions.destroy);
   if (!complete) return std::nullopt;
   Nvrtc nvrtc;
   nvrtc.functions_ = std::make_shared<const Functions>(functions);
   return nvrtc;
 }
 
-std::string Nvrtc::compile(std::span<const KernelSource> kernels, const char* architecture) const {
+Nvrtc::Compiled Nvrtc::compile(std::span<const KernelSource> kernels, const char* architecture) const {
   std::string text;
   for (size_t i = 0; i < kernels.size(); ++i) {
     text += fmt::format("#define {0} kernel{1}\nnamespace scope{1} {{\n{2}\n}}\n#undef {0}\n", kernels[i].name, i,
@@ -57,15 +62,23 @@ std::string Nvrtc::compile(std::span<const KernelSource> kernels, const char* ar
   }
   void* program = nullptr;
   functions_->create(&program, text.c_str(), "kernels.cu", 0, nullptr, nullptr);
-  const std::string target = fmt::format("--gpu-architecture={}", architecture);
-  const std::array<const char*, 3> options{target.c_str(), "--std=c++17", "--minimal"};
-  const int failed = functions_->compile(program, static_cast<int>(options.size()), options.data());
-  size_t size = 0;
-  functions_->log_size(program, &size);
-  std::string log(size, '\0');
-  functions_->log(program, log.data());
+  std::vector<std::string> options{fmt::format("--gpu-architecture={}", architecture), "--minimal"};
+  options.insert(options.end(), cuda_options.begin(), cuda_options.end());
+  std::vector<const char*> pointers;
+  for (const std::string& option : options) pointers.push_back(option.c_str());
+  const int failed = functions_->compile(program, static_cast<int>(pointers.size()), pointers.data());
+  const auto text_of = [&](auto size_of, auto read) {
+    size_t size = 0;
+    size_of(program, &size);
+    std::string result(size, '\0');
+    read(program, result.data());
+    return result;
+  };
+  Compiled compiled;
+  if (failed != 0) compiled.log = text_of(functions_->log_size, functions_->log);
+  if (failed == 0) compiled.ptx = text_of(functions_->ptx_size, functions_->ptx);
   functions_->destroy(&program);
-  return failed == 0 ? "" : log;
+  return compiled;
 }
 
 }  // namespace sinter::test

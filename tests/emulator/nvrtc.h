@@ -16,9 +16,12 @@ class Nvrtc {
   /// Nothing where the library is not found.
   [[nodiscard]] static std::optional<Nvrtc> open();
 
-  /// Compiles all kernels in one program to machine code; names need not differ. The compiler's log when it fails,
-  /// empty when it succeeds.
-  [[nodiscard]] std::string compile(std::span<const KernelSource> kernels, const char* architecture) const;
+  struct Compiled {
+    std::string log;  ///< empty when it succeeded
+    std::string ptx;  ///< empty when it failed, or when the architecture is a real one (sm_90, not compute_90)
+  };
+  /// Compiles all kernels in one program, with the options that the text is written for; names need not differ.
+  [[nodiscard]] Compiled compile(std::span<const KernelSource> kernels, const char* architecture) const;
 
  private:
   struct Functions;

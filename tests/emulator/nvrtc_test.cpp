@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "compiler/codegen/cuda.h"
+#include "compiler/compile.h"
+#include "compiler/ir/parse.h"
 #include "tests/emulator/op_kernels.h"
 
 namespace sinter::test {
@@ -25,11 +27,56 @@ TEST_P(EveryText, compiles_for_sm_80_and_sm_90) {
   const auto sources = sources_of(GetParam());
   const auto nvrtc = Nvrtc::open();
   if (!nvrtc) GTEST_SKIP() << sources.size() << " kernels not compiled: no NVRTC under SINTER_LIBTORCH";
-  for (const char* architecture : {"sm_80", "sm_90"}) EXPECT_EQ(nvrtc->compile(sources, architecture), "");
+  for (const char* architecture : {"sm_80", "sm_90"}) EXPECT_EQ(nvrtc->compile(sources, architecture).log, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, EveryText, testing::ValuesIn(kernel_dtypes()),
                          [](const auto& param) { return std::string(ir::name(param.param)); });
+
+/// The kernel that a graph of pointwise operators becomes.
+KernelSource kernel_of(std::string_view graph) {
+  CompileOptions options;
+  options.device = test_device();
+  EntryReport report;
+  const Plan plan = compile(ir::parse(graph), options, report);
+  EXPECT_EQ(plan.kernels.size(), 1U);
+  return plan.kernels.at(0);
+}
+
+/// Lines of PTX that round a product and a sum together.
+size_t fused_roundings(const KernelSource& kernel) {
+  const auto nvrtc = Nvrtc::open();
+  const auto compiled = nvrtc->compile(std::span(&kernel, 1), "compute_90");
+  EXPECT_EQ(compiled.log, "");
+  EXPECT_NE(compiled.ptx.find("st.global"), std::string::npos);
+  size_t count = 0;
+  for (size_t at = compiled.ptx.find("fma.rn"); at != std::string::npos; at = compiled.ptx.find("fma.rn", at + 1))
+    ++count;
+  return count;
+}
+
+TEST(Contraction, never_joins_what_two_operators_round) {
+  if (!Nvrtc::open()) GTEST_SKIP() << "no NVRTC under SINTER_LIBTORCH";
+  const KernelSource kernel = kernel_of(R"(
+graph @norm on cuda:0 (%a: f32[1], %b: f32[1]) -> (%y) {
+  %p = call aten.mul.Tensor(%a, %a) : f32[1]
+  %q = call aten.mul.Tensor(%b, %b) : f32[1]
+  %d = call aten.sub.Tensor(%p, %q, 1) : f32[1]
+  %y = call aten.sqrt(%d) : f32[1]
+}
+)");
+  EXPECT_EQ(fused_roundings(kernel), 0U) << kernel.text;
+}
+
+TEST(Contraction, is_written_where_one_operator_rounds_once) {
+  if (!Nvrtc::open()) GTEST_SKIP() << "no NVRTC under SINTER_LIBTORCH";
+  const KernelSource kernel = kernel_of(R"(
+graph @sum on cuda:0 (%a: f32[1], %b: f32[1]) -> (%y) {
+  %y = call aten.add.Tensor(%a, %b, 0.1) : f32[1]
+}
+)");
+  EXPECT_EQ(fused_roundings(kernel), 1U) << kernel.text;
+}
 
 }  // namespace
 }  // namespace sinter::test

@@ -75,8 +75,8 @@ TEST(Expression, follows_the_order_of_atens_kernels_on_each_device) {
   Recorder cuda(inputs, true);
   ASSERT_TRUE(expand(op_named("addcmul"), args, singles, cpu));
   ASSERT_TRUE(expand(op_named("addcmul"), args, singles, cuda));
-  EXPECT_TRUE(cpu.text.starts_with("mul 0.500000 %1 -> f32\nmul %3 %2 -> f32\n")) << cpu.text;
-  EXPECT_TRUE(cuda.text.starts_with("mul %1 %2 -> f32\nmul 0.500000 %3 -> f32\n")) << cuda.text;
+  EXPECT_EQ(cpu.text, "mul 0.500000 %1 -> f32\nfma %3 %2 %0 -> f32\n");
+  EXPECT_EQ(cuda.text, "mul %1 %2 -> f32\nfma 0.500000 %3 %0 -> f32\n");
 }
 
 TEST(ExpressionParser, guards_precede_their_alternative) {
@@ -106,7 +106,17 @@ TEST(Expand, alpha_one_folds_away) {
   EXPECT_EQ(expansion("aten_add", {DType::f32, DType::f32}, {value(0), value(1), Arg{int64_t{1}}}, singles),
             "add %0 %1 -> f32\n");
   EXPECT_EQ(expansion("aten_add", {DType::f32, DType::f32}, {value(0), value(1), Arg{2.0}}, singles),
-            "mul %1 2.000000 -> f32\nadd %0 %2 -> f32\n");
+            "fma %1 2.000000 %0 -> f32\n");
+}
+
+TEST(Expand, sums_that_aten_rounds_once_are_one_fma) {
+  const std::vector<DType> inputs(3, DType::f32);
+  EXPECT_EQ(expansion("aten_sub", inputs, {value(0), value(1), Arg{0.5}}, singles), "fma %1 -0.500000 %0 -> f32\n");
+  EXPECT_EQ(expansion("rsub", inputs, {value(0), value(1), Arg{0.5}}, singles), "fma %0 -0.500000 %1 -> f32\n");
+  EXPECT_EQ(expansion("lerp", inputs, {value(0), value(1), Arg{0.25}}, singles),
+            "sub %1 %0 -> f32\nfma 0.250000 %3 %0 -> f32\n");
+  EXPECT_EQ(expansion("aten_add", {DType::i32, DType::i32}, {value(0), value(1), Arg{int64_t{3}}}, ints),
+            "mul %1 3 -> i32\nadd %0 %2 -> i32\n");
 }
 
 TEST(Expand, halves_are_cast_before_and_after) {
