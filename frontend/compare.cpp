@@ -2,8 +2,11 @@
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/logical_or.h>
 #include <ATen/ops/sub.h>
+#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/DispatchKeySet.h>
@@ -30,18 +33,32 @@ double tolerance(at::ScalarType dtype) {
 
 double norm(const at::Tensor& tensor) { return at::linalg_vector_norm(tensor).item<double>(); }
 
+/// The same numbers in float64; of complex ones, both parts.
+at::Tensor as_float64(const at::Tensor& tensor) {
+  if (!tensor.is_complex()) return tensor.to(at::kDouble);
+  return at::view_as_real(tensor.to(at::kComplexDouble).resolve_conj());
+}
+
+/// What is no finite number, as it is, and zero for the rest.
+at::Tensor special(const at::Tensor& tensor, const at::Tensor& finite, const at::Tensor& zero) {
+  return at::where(at::logical_or(finite, at::isnan(tensor)), zero, tensor);
+}
+
 std::optional<std::string> difference(const at::Tensor& eager, const at::Tensor& compiled) {
   if (eager.scalar_type() != compiled.scalar_type()) return "another dtype";
   if (eager.sizes() != compiled.sizes()) return "other sizes";
   if (eager.numel() == 0) return std::nullopt;
-  if (!eager.is_floating_point()) {
+  if (!eager.is_floating_point() && !eager.is_complex()) {
     return at::equal(eager, compiled) ? std::nullopt : std::optional<std::string>("other values");
   }
-  const auto wide = eager.to(at::kDouble);
-  const auto other = compiled.to(at::kDouble);
+  const auto wide = as_float64(eager);
+  const auto other = as_float64(compiled);
   const auto finite = at::isfinite(wide);
-  if (!at::equal(finite, at::isfinite(other))) return "infinities or nans in other places";
   const auto zero = at::zeros_like(wide);
+  if (!at::equal(at::isnan(wide), at::isnan(other)) ||
+      !at::equal(special(wide, finite, zero), special(other, at::isfinite(other), zero))) {
+    return "infinities or nans in other places";
+  }
   const auto error = norm(at::where(finite, at::sub(wide, other), zero));
   const auto size = norm(at::where(finite, wide, zero));
   if (error <= tolerance(eager.scalar_type()) * size + 1e-12) return std::nullopt;

@@ -38,6 +38,7 @@ constexpr std::array composites{
     Composite{"aten::ctc_loss.Tensor", Work::looks, 2, 2},
     Composite{"aten::_reshape_from_tensor", Work::looks, 1, 1},
     Composite{"aten::max_pool1d", Work::fills},
+    Composite{"aten::_pad_circular", Work::fills},
     Composite{"aten::choose_qparams_optimized", Work::fills},
     Composite{"aten::_grid_sampler_2d_cpu_fallback_backward", Work::fills},
     Composite{"aten::_sobol_engine_draw", Work::fills},

@@ -203,6 +203,7 @@ void GraphRunner::mark_last_uses() {
     if (const auto* call = std::get_if<OperatorCall>(&step->action)) visit_all(call->arguments());
     if (const auto* call = std::get_if<NumberCall>(&step->action)) visit_all(call->operands);
     if (const auto* number = std::get_if<TensorNumber>(&step->action)) visit_all({number->tensor, number->dim});
+    if (const auto* assertion = std::get_if<Assertion>(&step->action)) visit_all({assertion->condition});
     if (const auto* call = std::get_if<HigherOrder>(&step->action)) {
       visit_all(call->arguments);
       visit_all(call->operands);

@@ -3,6 +3,7 @@
     python tests/model_file/data/export.py [FOLDER]
 
 NAME.pt2 or NAME.pt is a model; NAME.case.pt a dict: "args" (tuple), "kwargs" (dict), "result". Needs PyTorch 2.11.
+samples/NAME.DTYPE.NUMBER.pt2 are from tests/conformance/export_samples.py.
 """
 
 import pathlib
@@ -113,6 +114,24 @@ class Windows(nn.Module):
         return self.project(windows).softmax(-1) * int(width**0.5)
 
 
+class Special(nn.Module):
+    """Results that are nan and infinite."""
+
+    def forward(self, x):
+        return torch.log(x), 1 / x, torch.polar(x.abs(), x) / 0
+
+
+class Selected(nn.Module):
+    """Sizes that depend on data, and arithmetic on them."""
+
+    def forward(self, x):
+        places = (x > 0).nonzero()
+        count = places.shape[0]
+        torch._check(count <= 32)
+        picked = x[x > 0.5]
+        return places.reshape(count * 2), torch.ones(count + 1).cumsum(0), picked * 2, torch.unique(x.sign())
+
+
 class NoDouble(nn.Module):
     """An operator that does not know float64."""
 
@@ -189,6 +208,12 @@ def main(folder):
     decomposed = torch.export.export(randomise(ConvNet()), (image,)).run_decompositions()
     torch.export.save(decomposed, folder / "decomposed.pt2")
     save_case(folder, "decomposed", decomposed.module(), (image,))
+
+    # Samples: run eager and compiled and compared, without saved results.
+    samples = folder / "samples"
+    special = torch.tensor([-1.0, 0.0, 2.0, float("inf"), float("nan"), 1e-30])
+    torch.export.save(torch.export.export(Special(), (special,), strict=False), samples / "special.pt2")
+    torch.export.save(torch.export.export(Selected(), (matrix,), strict=False), samples / "selected.pt2")
 
     # A state dict that does not fit `gelu_mlp`.
     wrong = {"fc1.weight": torch.zeros(1).expand(8, 768), "fc1.bias": torch.zeros(1).expand(3072), "fc2.weight": torch.zeros(1).expand(768, 3072)}
