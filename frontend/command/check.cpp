@@ -1,7 +1,5 @@
-#include <ATen/TensorOperators.h>
 #include <ATen/core/TensorBody.h>
 #include <ATen/ops/argmax.h>
-#include <ATen/ops/isfinite.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,22 +25,22 @@ double largest_relative_error(at::ScalarType dtype) {
   }
 }
 
-/// Where two tensors differ most: "[0, 17]".
-std::string place_of_largest(const at::Tensor& result, const at::Tensor& expected) {
-  if (result.numel() == 0) return "[]";
-  int64_t flat = (result.to(at::kDouble) - expected.to(at::kDouble)).abs().argmax().item<int64_t>();
-  std::vector<int64_t> place(static_cast<size_t>(result.dim()));
+struct Checked {
+  bench::Accuracy accuracy;
+  double size = 0;         ///< largest finite magnitude of what was expected
+  double error = 0;        ///< largest distance; infinite where only one of both is nan or an infinity
+  std::string place;       ///< of that element: "[0, 17]"
+  bool same_kinds = true;  ///< nan and the same infinity in the same places
+};
+
+std::string place_in(const at::Tensor& tensor, int64_t flat) {
+  std::vector<int64_t> place(static_cast<size_t>(tensor.dim()));
   for (size_t d = place.size(); d-- > 0;) {
-    place[d] = flat % result.size(static_cast<int64_t>(d));
-    flat /= result.size(static_cast<int64_t>(d));
+    place[d] = flat % tensor.size(static_cast<int64_t>(d));
+    flat /= tensor.size(static_cast<int64_t>(d));
   }
   return fmt::format("[{}]", fmt::join(place, ", "));
 }
-
-struct Checked {
-  bench::Accuracy accuracy;
-  double size = 0;  ///< largest of what was expected
-};
 
 /// What was saved is rounded as eager's result is: where `exact` (wider; may be undefined) tells how far eager is
 /// from the truth, a result may be twice as far from the truth, and what was saved as far on the other side.
@@ -52,20 +50,25 @@ void allow_for_rounding(bench::Accuracy& accuracy, const at::Tensor& result, con
   const bench::Accuracy rounding = bench::compare(eager, eager, exact);
   accuracy.max_allowed = std::max(accuracy.max_allowed, 3 * rounding.max_error);
   accuracy.rms_allowed = std::max(accuracy.rms_allowed, 3 * rounding.rms_error);
-  const bool same_kind = result.scalar_type() == eager.scalar_type() && at::isfinite(eager).all().item<bool>() &&
-                         at::isfinite(result).all().item<bool>();
+  const bool same_kind = result.scalar_type() == eager.scalar_type() && bench::same_special_values(result, eager);
   accuracy.ok = accuracy.ok ||
                 (same_kind && accuracy.max_error <= accuracy.max_allowed && accuracy.rms_error <= accuracy.rms_allowed);
 }
 
 Checked check_tensor(const at::Tensor& result, const at::Tensor& eager, const at::Tensor& exact,
                      const at::Tensor& expected) {
-  Checked checked{.accuracy = bench::compare(result, eager, expected)};
+  Checked checked{.accuracy = bench::compare(result, eager, expected), .place = "[]"};
   allow_for_rounding(checked.accuracy, result, eager, exact);
-  if (expected.numel() > 0) checked.size = expected.to(at::kDouble).abs().max().item<double>();
+  checked.size = bench::largest_finite(expected);
+  if (const at::Tensor far = bench::distances(result, expected); far.numel() > 0) {
+    checked.error = far.max().item<double>();
+    checked.place = place_in(result, far.argmax().item<int64_t>());
+  }
+  checked.same_kinds = bench::same_special_values(result, expected);
   const bool same_inputs =
+      bench::same_special_values(eager, expected) &&
       checked.accuracy.eager_max_error <= largest_relative_error(eager.scalar_type()) * std::max(checked.size, 1.0);
-  checked.accuracy.ok = checked.accuracy.ok && same_inputs;
+  checked.accuracy.ok = checked.accuracy.ok && checked.same_kinds && same_inputs;
   return checked;
 }
 
@@ -87,12 +90,17 @@ int check_against(const std::string& file, const Target& target, const c10::IVal
       throw UserError(fmt::format("{}: result {} is [{}], the model gives [{}]", file, i,
                                   fmt::join(expected[i].sizes(), ","), fmt::join(results[i].sizes(), ",")));
     }
+    if (expected[i].is_complex() != results[i].is_complex()) {
+      throw UserError(fmt::format("{}: result {} is {}, the model gives {}", file, i,
+                                  c10::toString(expected[i].scalar_type()), c10::toString(results[i].scalar_type())));
+    }
     const at::Tensor wanted = expected[i].to(results[i].device());
-    const auto [accuracy, size] =
-        check_tensor(results[i], eager[i], i < exact.size() ? exact[i] : at::Tensor(), wanted);
-    fmt::print("{} result {}  largest error {:.3g} of {:.3g} at {} (eager {:.3g}, allowed {:.3g})\n",
-               accuracy.ok ? "as saved" : "NOT AS SAVED", i, accuracy.max_error, size,
-               place_of_largest(results[i], wanted), accuracy.eager_max_error, accuracy.max_allowed);
+    const Checked checked = check_tensor(results[i], eager[i], i < exact.size() ? exact[i] : at::Tensor(), wanted);
+    const bench::Accuracy& accuracy = checked.accuracy;
+    fmt::print("{} result {}  largest error {:.3g} of {:.3g} at {} (eager {:.3g}, allowed {:.3g}){}\n",
+               accuracy.ok ? "as saved" : "NOT AS SAVED", i, checked.error, checked.size, checked.place,
+               accuracy.eager_max_error, accuracy.max_allowed,
+               checked.same_kinds ? "" : "  nan or infinity in other places");
     ok = ok && accuracy.ok;
   }
   return ok ? 0 : 1;

@@ -74,6 +74,23 @@ int compare(const BenchOptions& options);
 /// GELU MLP and ResNet-50 in both modes, with a report file.
 int demo(const BenchOptions& options);
 
+struct CheckFilesOptions {
+  TargetOptions target;  ///< device, mode and numerics
+  std::string folder;    ///< of .pt2 files, with the index.json of tests/conformance/export_samples.py or without
+  std::string only;      ///< files whose name holds this; empty: all
+  std::string report;    ///< JSON file; empty: none
+  int64_t calls = 6;
+  int64_t jobs = 2;      ///< processes at a time
+  int64_t timeout = 60;  ///< seconds for one file
+  bool progress = false;
+};
+/// Runs every file eager and compiled on the same inputs and prints, for each dtype, how many agree, ran eager, were
+/// refused or differ, and why. 1 where one differs or ends its process.
+int check_files(const CheckFilesOptions& options);
+
+/// The files named in `list`, in this process; one line of JSON each in `out`.
+int check_files_child(const CheckFilesOptions& options, const std::string& list, const std::string& out);
+
 /// One measurement inside a child process of `bench`; prints its JSON to `file`.
 int bench_child(const TargetOptions& target, const std::string& kind, double budget, const std::string& file);
 

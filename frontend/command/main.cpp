@@ -69,6 +69,11 @@ class Program {
     auto* ops_app = app_.add_subcommand("ops", "list ATen's operators and what becomes of each");
     ops_app->add_option("pattern", ops_.pattern, "part of the names to list");
     ops_app->add_option("--how", ops_.how, "fused, decomposed, opened, called, ends or answered");
+    add_check_files(*app_.add_subcommand("check-files", "check a folder of .pt2 files against eager"));
+    auto* files_child = app_.add_subcommand("check-files-child", "one share of check-files, in its own process");
+    add_check_files(*files_child->group(""));
+    files_child->add_option("--list", files_list_);
+    files_child->add_option("--out", child_file_);
     add_child(*app_.add_subcommand("bench-child", "one measurement of bench, in its own process")->group(""));
   }
 
@@ -87,6 +92,8 @@ class Program {
     if (app_.got_subcommand("dump")) return dump(dump_);
     if (app_.got_subcommand("opt")) return opt(opt_);
     if (app_.got_subcommand("ops")) return ops(ops_);
+    if (app_.got_subcommand("check-files")) return check_files(check_files_);
+    if (app_.got_subcommand("check-files-child")) return check_files_child(check_files_, files_list_, child_file_);
     if (app_.got_subcommand("bench-child")) return bench_child(child_, kind_, bench_.budget, child_file_);
     return list_models();
   }
@@ -120,6 +127,19 @@ class Program {
         ->allow_extra_args(false);
   }
 
+  void add_check_files(CLI::App& app) {
+    app.add_option("folder", check_files_.folder, "folder of .pt2 files")->required();
+    app.add_option("--only", check_files_.only, "files whose name holds this text");
+    app.add_option("--device", check_files_.target.device, "cpu, cuda or cuda:1 (a GPU if there is one)");
+    app.add_option("--mode", check_files_.target.mode, "default, reduce-overhead or max-autotune");
+    app.add_option("--numerics", check_files_.target.numerics, "fast or eager: where half values are rounded");
+    app.add_option("--calls", check_files_.calls, "how often to call each")->check(CLI::PositiveNumber);
+    app.add_option("--jobs", check_files_.jobs, "processes at a time")->check(CLI::PositiveNumber);
+    app.add_option("--timeout", check_files_.timeout, "seconds for one file")->check(CLI::PositiveNumber);
+    app.add_option("--report", check_files_.report, "write counts and reasons as JSON to this file");
+    app.add_flag("--progress", check_files_.progress, "say on standard error how far it is");
+  }
+
   void add_child(CLI::App& app) {
     add_target(app, child_, true);
     app.add_option("--mode", child_.mode);
@@ -134,6 +154,8 @@ class Program {
   DumpOptions dump_;
   OptOptions opt_;
   OpsOptions ops_;
+  CheckFilesOptions check_files_;
+  std::string files_list_;
   TargetOptions child_;
   std::string kind_;
   std::string child_file_;
