@@ -2,6 +2,8 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/cuda/EmptyTensor.h>
+#include <ATen/ops/_conj.h>
+#include <ATen/ops/_neg_view.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -299,6 +301,8 @@ void TorchFrame::set_result(const ExternCall& call, size_t position, const at::T
   }
   // A library chose another layout than it was seen or expected to choose: right all the same, at the price of a copy.
   at::Tensor expected_layout = empty(shape);
+  if (tensor.is_conj()) expected_layout = at::_conj(expected_layout);
+  if (tensor.is_neg()) expected_layout = at::_neg_view(expected_layout);
   expected_layout.copy_(tensor);
   set(index, std::move(expected_layout));
 }

@@ -24,8 +24,13 @@ void Origin::add(const Origin& other) {
 }
 
 Layout Layout::of(const at::Tensor& tensor) {
-  return {tensor.storage().unsafeGetStorageImpl(), tensor.scalar_type(), tensor.storage_offset(), tensor.sizes().vec(),
-          tensor.strides().vec()};
+  return {tensor.storage().unsafeGetStorageImpl(),
+          tensor.scalar_type(),
+          tensor.storage_offset(),
+          tensor.sizes().vec(),
+          tensor.strides().vec(),
+          tensor.is_conj(),
+          tensor.is_neg()};
 }
 
 int64_t Layout::begin_byte() const { return offset * static_cast<int64_t>(c10::elementSize(dtype)); }

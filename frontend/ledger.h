@@ -19,6 +19,7 @@ struct Layout {
   at::ScalarType dtype{};
   int64_t offset = 0;  ///< in elements
   std::vector<int64_t> sizes, strides;
+  bool conjugated = false, negated = false;  ///< how the tensor reads what lies there
 
   static Layout of(const at::Tensor& tensor);
   bool operator==(const Layout&) const = default;

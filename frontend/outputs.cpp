@@ -1,5 +1,7 @@
 #include "frontend/outputs.h"
 
+#include <ATen/ops/_conj.h>
+#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/clone.h>
@@ -20,9 +22,18 @@ bool is_owned_by_others(const Plan& plan, BufferId buffer, uint32_t own) {
          root.kind == BufferKind::content || root.kind == BufferKind::frozen;
 }
 
+/// The tensor with the bits that make it read its memory in this way.
+at::Tensor read_as(at::Tensor tensor, ir::Reading reading) {
+  if (tensor.is_conj() != reading.conjugated) tensor = at::_conj(tensor);
+  if (tensor.is_neg() != reading.negated) tensor = at::_neg_view(tensor);
+  return tensor;
+}
+
 /// A view without a history: results that take part in a graph of gradients are never replayed.
-at::Tensor view(const at::Tensor& base, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
-  at::Tensor seen = at::as_strided(base, sizes, strides, base.storage_offset() + offset);
+at::Tensor view(const at::Tensor& base, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset,
+                ir::Reading reading) {
+  const at::Tensor plain = at::as_strided(base, sizes, strides, base.storage_offset() + offset);
+  const at::Tensor seen = read_as(plain, reading);
   return seen.requires_grad() ? seen.detach() : seen;
 }
 
@@ -34,6 +45,7 @@ OutputRules::Rule OutputRules::rule_for(const Trace& trace, size_t index) {
   const bool itself = as_is.valid();
   const ir::ValueId output = itself ? as_is : captured.outputs[index];
   Rule rule;
+  if (!itself) rule.reading = ir::reading_of(captured, output);
   auto root = output;
   while (const auto& alias = captured.value(root).alias) {
     rule.offset += alias->offset;
@@ -93,17 +105,19 @@ void OutputRules::collect(TorchFrame& frame, const detail::Flat& arguments, std:
         replay.tensors.push_back(lock(states[rule.index].tensor));
         break;
       case How::argument_view:
-        replay.tensors.push_back(view(*arguments.tensors[rule.index], rule.sizes, rule.strides, rule.offset));
+        replay.tensors.push_back(
+            view(*arguments.tensors[rule.index], rule.sizes, rule.strides, rule.offset, rule.reading));
         if (planted(Bug::alias_missed)) replay.tensors.back() = at::clone(replay.tensors.back());
         break;
       case How::state_view:
-        replay.tensors.push_back(view(lock(states[rule.index].tensor), rule.sizes, rule.strides, rule.offset));
+        replay.tensors.push_back(
+            view(lock(states[rule.index].tensor), rule.sizes, rule.strides, rule.offset, rule.reading));
         break;
       case How::buffer:
-        replay.tensors.push_back(frame.tensor(BufferId{rule.index}));
+        replay.tensors.push_back(read_as(frame.tensor(BufferId{rule.index}), rule.reading));
         break;
       case How::copy:
-        replay.tensors.push_back(at::clone(frame.tensor(BufferId{rule.index})));
+        replay.tensors.push_back(at::clone(read_as(frame.tensor(BufferId{rule.index}), rule.reading)));
         break;
       case How::same:
         replay.tensors.push_back(at::Tensor(replay.tensors[rule.index]));

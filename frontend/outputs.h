@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "compiler/ir/reading.h"
 #include "frontend/capture.h"
 #include "frontend/frame_torch.h"
 #include "sinter/detail/flatten.h"
@@ -27,6 +28,7 @@ class OutputRules {
     uint32_t index = 0;  ///< of the argument, state, buffer or earlier result
     std::vector<int64_t> sizes{}, strides{};
     int64_t offset = 0;
+    ir::Reading reading{};  ///< a recorded graph hands memory on, not bits
   };
 
   [[nodiscard]] static Rule rule_for(const Trace& captured, size_t output);

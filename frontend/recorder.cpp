@@ -309,7 +309,8 @@ void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {
                 pending.frames, pending.module);
   }
   if (!facts.view_in_place &&
-      (ledger_.memory(tensor)->opaque || trace_.graph.type(root).dtype != trace_.graph.type(value).dtype)) {
+      (ledger_.memory(tensor)->opaque || trace_.graph.type(root).dtype != trace_.graph.type(value).dtype ||
+       tensor.is_conj() || tensor.is_neg())) {
     return fail(unsupported(facts, "writes a tensor whose memory others see through another dtype or layout",
                             "write to a clone of it"),
                 pending.frames, pending.module);

@@ -250,4 +250,7 @@ void run_recorded(Recorder& recorder, const c10::OperatorHandle& op, c10::Dispat
 /// Why a tensor cannot stand in a graph ("a sparse tensor"); nothing when it can.
 [[nodiscard]] std::optional<std::string> unsupported_kind(const at::Tensor& tensor);
 
+/// The same for a tensor that no operator of the graph made.
+[[nodiscard]] std::optional<std::string> unsupported_leaf(const at::Tensor& tensor);
+
 }  // namespace sinter::frontend

@@ -45,7 +45,7 @@ void Recorder::note_leaf(const at::Tensor& tensor, const std::string& name, std:
   leaf.slot.name = name;
   leaf.slot.input = input;
   if (!input) leaf.slot.leaf = leaf.tensor;
-  if (const at::Tensor& found = impl->grad(); found.defined() && !unsupported_kind(found)) {
+  if (const at::Tensor& found = impl->grad(); found.defined() && !unsupported_leaf(found)) {
     leaf.found = weaken(found);
     leaf.found_kind = MovingTensor::of(found);
     gradient_leaf_by_found_.emplace(found.unsafeGetTensorImpl(), gradient_leaves_.size());

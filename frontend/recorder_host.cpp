@@ -85,7 +85,7 @@ std::optional<Recorder::Pending> Recorder::before_host(const detail::HostFunctio
   trace_.opaques.push_back(c10::IValue::make_capsule(c10::make_intrusive<HostClosure>(function)));
   ir::ArgList list;
   for (const at::Tensor& tensor : tensors) {
-    const auto kind = tensor.defined() ? unsupported_kind(tensor) : std::optional<std::string>("an undefined tensor");
+    const auto kind = tensor.defined() ? unsupported_leaf(tensor) : std::optional<std::string>("an undefined tensor");
     if (kind) {
       fail(host_break(BreakCode::unsupported_op, fmt::format("a host function is given {}", *kind),
                       "give it dense tensors on the CPU or a CUDA device"),

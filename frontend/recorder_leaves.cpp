@@ -38,10 +38,15 @@ std::optional<std::string> unsupported_kind(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet wrapped({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper,
                                          c10::DispatchKey::Functionalize, c10::DispatchKey::Python});
   if (tensor.key_set().has_any(wrapped)) return "a wrapped tensor (a tensor subclass or a function transform)";
-  if (tensor.is_conj() || tensor.is_neg()) return "a conjugated or negated view";
   if (tensor.has_names()) return "a tensor with named dimensions";
   if (!tensor.has_storage()) return "a tensor without storage";
   return std::nullopt;
+}
+
+std::optional<std::string> unsupported_leaf(const at::Tensor& tensor) {
+  auto kind = unsupported_kind(tensor);
+  if (!kind && (tensor.is_conj() || tensor.is_neg())) return "a conjugated or negated view";
+  return kind;
 }
 
 void Recorder::index_names(std::span<const NamedTensor> names) {
@@ -57,7 +62,7 @@ void Recorder::index_names(std::span<const NamedTensor> names) {
 }
 
 void Recorder::add_input(const at::Tensor& tensor, uint32_t index) {
-  const auto kind = tensor.defined() ? unsupported_kind(tensor) : std::optional<std::string>("an undefined tensor");
+  const auto kind = tensor.defined() ? unsupported_leaf(tensor) : std::optional<std::string>("an undefined tensor");
   if (kind) {
     return fail({BreakCode::unsupported_input,
                  {},
@@ -91,10 +96,19 @@ ir::ValueId Recorder::resolve(const at::Tensor& tensor, bool overwritten) {
     if (memory->watched && !all) refresh_content(*memory);
   }
   if (const auto known = ledger_.find(tensor)) return *known;
-  const bool named = add_named_over(tensor);
+  const bool bare = !unsupported_leaf(tensor);
+  const bool named = bare && add_named_over(tensor);
   if (const auto known = ledger_.find(tensor)) return *known;
   const Placement placement = place(tensor);
   if (const auto view = view_of(tensor, placement)) return *view;
+  if (!bare) {
+    fail({BreakCode::unsupported_op,
+          {},
+          {},
+          "a conjugated or negated view was made outside of the callable",
+          "hand in what it looks at, or what resolve_conj() and resolve_neg() give"},
+         scopes_.take(), {});
+  }
   if (placement.kind == Placement::Kind::overlapping || (placement.ambiguous && !named)) {
     fail({BreakCode::unsupported_op,
           {},
@@ -163,7 +177,7 @@ bool Recorder::add_named_over(const at::Tensor& tensor) {
     const at::Tensor owner_tensor(std::move(held));
     const Layout other = Layout::of(owner_tensor);
     const bool overlaps = other.begin_byte() < layout.end_byte() && layout.begin_byte() < other.end_byte();
-    if (!overlaps || ledger_.find(owner_tensor) || unsupported_kind(owner_tensor)) continue;
+    if (!overlaps || ledger_.find(owner_tensor) || unsupported_leaf(owner_tensor)) continue;
     add_leaf(owner_tensor, &named);
     added = true;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/ir/print.h"
+#include "compiler/ir/reading.h"
 #include "compiler/ir/verify.h"
 
 namespace sinter::ir {
@@ -88,6 +89,7 @@ Problem readable_problem(const Graph& graph, const Node& node) {
     const Type& type = graph.type(*value);
     if (!is_kernel_dtype(type.dtype))
       return fmt::format("operand {} is {}, which no kernel reads", i, name(type.dtype));
+    if (!reading_of(graph, *value).plain()) return fmt::format("operand {} is a conjugated or negated view", i);
     const bool host_scalar = type.rank() == 0 && type.device.kind == Device::Kind::cpu;
     if (type.device == result.device || host_scalar) continue;
     return fmt::format("operand {} is on {}, the result on {}", i, to_string(type.device), to_string(result.device));

@@ -8,13 +8,6 @@
 namespace sinter::passes {
 namespace {
 
-template <size_t n>
-bool contains(const std::array<std::string_view, n>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-constexpr std::array<std::string_view, 2> meaning_changing = {"aten::_conj", "aten::_neg_view"};
-
 /// Words in the names of ops that look at the data they are given, on every device, and refuse some of it.
 constexpr std::array<std::string_view, 12> checks_data = {
     "linalg",         "cholesky",     "inverse",  "solve",    "_assert",   "histc",
@@ -67,8 +60,6 @@ std::string pure_form(const ir::Call& call) {
   if (!base.ends_with('_') || base.ends_with("__") || !ir::find_aten(base)) return {};
   return std::string(base.substr(0, base.size() - 1)) + call.op.substr(base.size());
 }
-
-bool changes_meaning(std::string_view op) { return contains(meaning_changing, base_name(op)); }
 
 bool may_refuse(const ir::Graph& graph, const ir::Node& node) {
   const auto* call = node.as<ir::Call>();

@@ -15,9 +15,6 @@ namespace sinter::passes {
 /// in-place form of an op of the table without its underscore; empty when there is none.
 [[nodiscard]] std::string pure_form(const ir::Call& call);
 
-/// True for aliasing ops whose result reads the same memory as other numbers (`_conj`, `_neg_view`).
-[[nodiscard]] bool changes_meaning(std::string_view op);
-
 /// True for calls that may refuse the data they are given (an index out of range, a singular matrix, a divisor of
 /// zero), other than by its types: eager throws then, whether anybody reads the result or not, so they run where they
 /// stand.

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/memory.h"
+#include "compiler/ir/reading.h"
 #include "compiler/ir/reference.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/pointwise.h"
@@ -119,8 +120,7 @@ bool Functionalizer::is_foreign_look(const Node& node, ValueId result) const {
   if (type.dtype != base.dtype || type.device != base.device) return true;
   const bool outside = alias->offset < 0 || alias->offset + type.span() > base.span();
   if (outside && type.span() > 0) return true;
-  const Call* call = node.as<Call>();
-  if (call != nullptr && changes_meaning(call->op)) return true;
+  if (!reading_of(old_, result).plain()) return true;
   bool foreign = false;
   for (const Arg& arg : node.args) {
     for_each_value(arg, [&](ValueId v) { foreign = foreign || (foreign_[v.index] && root(v) == alias->base); });

@@ -4,6 +4,7 @@
 
 #include "compiler/ir/expression.h"
 #include "compiler/ir/op_types.h"
+#include "compiler/ir/reading.h"
 
 namespace sinter::passes {
 namespace {
@@ -98,7 +99,7 @@ bool is_kernel_operand(const Graph& graph, const Arg& arg) {
   if (arg.is_scalar()) return true;
   if (arg.value() == nullptr) return false;
   const Type& type = graph.type(*arg.value());
-  if (!is_kernel_dtype(type.dtype) || !type.is_static()) return false;
+  if (!is_kernel_dtype(type.dtype) || !type.is_static() || !reading_of(graph, *arg.value()).plain()) return false;
   return type.device == graph.device || (type.device.kind == Device::Kind::cpu && type.rank() == 0);
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "compiler/ir/reading.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/rewriter.h"
 #include "compiler/support/errors.h"
@@ -21,13 +22,14 @@ bool is_read(const Node& node) {
 
 bool is_leaf(const Node& node) { return node.as<Input>() || node.as<State>() || node.as<Constant>(); }
 
-/// True for what every segment makes for itself: it costs nothing, and shares memory with what it looks at.
+/// True for what every segment makes for itself: it costs nothing, and shares memory with what it looks at. Views that
+/// read their memory otherwise are such wherever they lie: what crosses between segments is plain memory.
 bool is_look(const Graph& graph, const Node& node) {
   if (node.as<View>()) return true;
   if (node.as<Call>() == nullptr || has_effect(node)) return false;
   return std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
     const auto& alias = graph.value(result).alias;
-    return alias && is_leaf(graph.producer(alias->base));
+    return alias && (is_leaf(graph.producer(alias->base)) || !reading_of(graph, result).plain());
   });
 }
 

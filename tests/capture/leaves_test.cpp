@@ -316,10 +316,20 @@ TEST(Breaks, a_sparse_input_is_not_supported) {
   EXPECT_TRUE(breaks(trace, BreakCode::unsupported_input, "", "input 0 is a sparse tensor"));
 }
 
-TEST(Breaks, conjugated_views_are_not_supported) {
+TEST(Leaves, conjugates_of_them_are_views_made_by_a_call) {
   const at::Tensor z = torch::randn({3}, at::kComplexFloat);
   const Trace trace = trace_of([](const at::Tensor& v) { return v.conj(); }, z);
-  ASSERT_TRUE(trace.graph_break);
+  EXPECT_FALSE(trace.graph_break);
+  EXPECT_TRUE(shows(trace, "call aten._conj(%x0) : c64[3] alias %x0 + 0"));
+}
+
+TEST(Breaks, conjugates_made_outside_are_not_supported) {
+  const at::Tensor z = torch::randn({3}, at::kComplexFloat).conj();
+  const Trace input = trace_of([](const at::Tensor& v) { return v * 2; }, z);
+  EXPECT_TRUE(breaks(input, BreakCode::unsupported_input, "", "input 0 is a conjugated or negated view"));
+  const Trace closed_over =
+      trace_of([&](const at::Tensor& v) { return at::vdot(z, v); }, torch::randn({3}, at::kComplexFloat));
+  EXPECT_TRUE(breaks(closed_over, BreakCode::unsupported_op, "", "a conjugated or negated view was made outside"));
 }
 
 /// All weights of a layer in one storage, as recurrent layers keep them, and the tensor over all of them that such a

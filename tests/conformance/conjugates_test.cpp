@@ -1,0 +1,119 @@
+#include <ATen/ops/_neg_view.h>
+#include <ATen/ops/fft_irfft.h>
+#include <ATen/ops/fft_rfft.h>
+#include <ATen/ops/imag.h>
+#include <ATen/ops/pad.h>
+#include <ATen/ops/real.h>
+
+#include "tests/api/where.h"
+
+/// Tensors that read their memory otherwise (the conjugate and the negative bit), and results that LibTorch fills part
+/// by part.
+namespace sinter::test {
+namespace {
+
+using at::Tensor;
+
+class Bits : public OnDevice {
+ protected:
+  [[nodiscard]] Tensor complex(double factor) const {
+    return (at::randn({4, 3}, at::kComplexFloat) * factor).to(GetParam().device);
+  }
+
+  /// The program compiled, on several tensors: eager's results, and later calls replayed without a break.
+  template <class Program>
+  void expect_compiles(const Program& program, const char* what) {
+    const c10::NoGradGuard no_grad;
+    const auto fast = compile(program, {.mode = GetParam().mode, .strict = true});
+    for (int call = 0; call < 7; ++call) {
+      const Tensor x = complex(call + 1);
+      const Tensor compiled = fast(x);
+      const Tensor eager = program(x);
+      EXPECT_EQ(compiled.is_conj(), eager.is_conj()) << what;
+      EXPECT_EQ(compiled.is_neg(), eager.is_neg()) << what;
+      EXPECT_TRUE(same(compiled.resolve_conj().resolve_neg(), eager.resolve_conj().resolve_neg()))
+          << what << ", call " << call;
+    }
+    EXPECT_TRUE(unbroken(fast.report())) << what;
+    EXPECT_GE(replays(fast.report()), 3) << what << fast.report();
+  }
+};
+
+TEST_P(Bits, of_a_conjugate_made_inside_are_seen_by_what_reads_it) {
+  expect_compiles([](const Tensor& x) { return x.conj() * x; }, "product");
+  expect_compiles([](const Tensor& x) { return (x * 2).conj().t().contiguous(); }, "copy");
+  expect_compiles([](const Tensor& x) { return at::matmul(x.conj().t(), x); }, "matmul reads the bit itself");
+  expect_compiles([](const Tensor& x) { return x.conj().conj() + 1; }, "twice");
+}
+
+TEST_P(Bits, of_a_negative_are_not_overlooked_by_kernels) {
+  expect_compiles([](const Tensor& x) { return at::imag(x.conj()).clone(); }, "clone");
+  expect_compiles([](const Tensor& x) { return at::imag((x + 1).conj()).mul(2).exp(); }, "pointwise");
+  expect_compiles([](const Tensor& x) { return at::_neg_view(at::real(x * 2)) + 1; }, "sum");
+  expect_compiles(
+      [](const Tensor& x) {
+        Tensor y = at::ones({4, 3}, x.options().dtype(at::kFloat));
+        y.copy_(at::imag(x.conj()));
+        return y * 3;
+      },
+      "copied into another");
+}
+
+TEST_P(Bits, come_out_with_results) {
+  expect_compiles([](const Tensor& x) { return x.conj(); }, "of an argument");
+  expect_compiles([](const Tensor& x) { return (x * 2).conj(); }, "of an intermediate");
+  expect_compiles([](const Tensor& x) { return (x * 2).conj().slice(0, 1).t(); }, "a view of one");
+  expect_compiles([](const Tensor& x) { return at::_neg_view(at::real(x * 2)); }, "a negative");
+}
+
+TEST_P(Bits, of_a_view_follow_writes_to_what_it_looks_at) {
+  expect_compiles(
+      [](const Tensor& x) {
+        Tensor y = x * 2;
+        const Tensor seen = y.conj();
+        y.add_(x);
+        return seen * 1;
+      },
+      "written after the view was made");
+}
+
+TEST_P(Bits, of_what_is_written_run_as_eager_runs_them) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const Tensor& x) {
+    Tensor y = x * 2;
+    y.conj().mul_(x);
+    return y;
+  };
+  const auto fast = compile(program, {.mode = GetParam().mode, .strict = true});
+  for (int call = 0; call < 3; ++call) {
+    const Tensor x = complex(call + 1);
+    EXPECT_TRUE(same(fast(x), program(x)));
+  }
+  EXPECT_EQ(only_break(fast.report()).code, BreakCode::unsupported_op);
+}
+
+TEST_P(Bits, of_spectra_compile) {
+  expect_compiles([](const Tensor& x) { return at::fft_irfft(at::fft_rfft(at::real(x)).conj()); }, "fft");
+}
+
+TEST_P(Bits, circular_padding_compiles) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const Tensor& x) { return at::pad(x * 2, {1, 2, 2, 1}, "circular") + 1; };
+  const auto fast = compile(program, {.mode = GetParam().mode, .strict = true});
+  for (int call = 0; call < 7; ++call) {
+    const Tensor x = at::randn({1, 2, 4, 5}).to(GetParam().device);
+    EXPECT_TRUE(same(fast(x), program(x))) << "call " << call;
+  }
+  EXPECT_TRUE(unbroken(fast.report()));
+  EXPECT_GE(replays(fast.report()), 3) << fast.report();
+}
+
+constexpr Where kCpu{"cpu", at::kCPU, Mode::Default};
+constexpr Where kCuda{"cuda", at::kCUDA, Mode::Default};
+constexpr Where kGraphs{"graphs", at::kCUDA, Mode::ReduceOverhead};
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Bits, ::testing::Values(kCpu), name_of);
+INSTANTIATE_TEST_SUITE_P(Gpu, Bits, ::testing::Values(kCuda, kGraphs), name_of);
+
+}  // namespace
+}  // namespace sinter::test
