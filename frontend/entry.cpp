@@ -96,6 +96,11 @@ EntryReport Entry::report() const {
   return report;
 }
 
+int64_t Entry::graphs() const {
+  const std::lock_guard lock(mutex_);
+  return record_.graphs;
+}
+
 bool Entry::may_be_setup() const {
   if (second_try_) return false;
   const auto reason = first_break();

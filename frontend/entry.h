@@ -83,6 +83,8 @@ class Entry {
 
   void add_verification(Verification verification);
   [[nodiscard]] EntryReport report() const;
+  /// CUDA Graphs that one call replays.
+  [[nodiscard]] int64_t graphs() const;
   /// True when the entry runs eagerly because the recorded call left tensors that it made where others find them, and
   /// the program's next call may be another one for that. Entries of a second try do not ask for a third.
   [[nodiscard]] bool may_be_setup() const;

@@ -339,7 +339,12 @@ Report Function::report() const {
   report.failed_at = failed_at_;
   report.entries = retired_;
   for (const auto& entry : *entries) {
-    if (entry->head() == nullptr || entry->head() == entry.get()) report.entries.push_back(entry->report());
+    if (entry->head() != nullptr && entry->head() != entry.get()) continue;
+    report.entries.push_back(entry->report());
+    for (const auto& other : *entries) {
+      const bool instance = other != entry && other->head() == entry.get();
+      if (instance) report.entries.back().recorded_instantiations += other->graphs();
+    }
   }
   report.entries.insert(report.entries.end(), unsupported_.begin(), unsupported_.end());
   report.notes.insert(report.notes.end(), note_texts_.begin(), note_texts_.end());

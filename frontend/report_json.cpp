@@ -77,6 +77,7 @@ static void to_json(json& out, const EntryReport& entry) {
          {"instantiations", entry.instantiations},
          {"instantiation_seconds", entry.instantiation_seconds},
          {"built_for_instantiations", entry.built_for_instantiations},
+         {"recorded_instantiations", entry.recorded_instantiations},
          {"graphs", entry.graphs},
          {"captured_calls", entry.captured_calls},
          {"replays", entry.replays},

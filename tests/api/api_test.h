@@ -80,8 +80,9 @@ inline GraphBreak only_break(const Report& report) {
   return report.entries.back().breaks.front();
 }
 
-/// No entry broke, none fell back.
+/// There are entries; none broke, none fell back.
 inline ::testing::AssertionResult unbroken(const Report& report) {
+  if (report.entries.empty()) return ::testing::AssertionFailure() << "no entry in\n" << report.text();
   for (const auto& entry : report.entries) {
     if (!entry.compiled || !entry.breaks.empty()) return ::testing::AssertionFailure() << report.text();
   }

@@ -1,5 +1,6 @@
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
+#include <ATen/cuda/Sleep.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
@@ -128,11 +129,14 @@ TEST_F(Gpu, calls_run_on_the_callers_stream) {
   const auto x = at::randn({1 << 20}, at::TensorOptions(at::kCUDA));
   fast(x);
   fast(x);
+  c10::cuda::device_synchronize();
   const auto side = c10::cuda::getStreamFromPool();
   const c10::cuda::CUDAStreamGuard guard(side);
+  at::cuda::sleep(int64_t{1} << 30);  // work on any other stream is done before this input is there
   const auto y = fast(x * 2);
   side.synchronize();
   EXPECT_TRUE(same(y, erf_gelu(x * 2)));
+  EXPECT_EQ(replays(fast.report()), 1) << fast.report();
 }
 
 TEST_F(Gpu, a_stream_that_the_callable_leaves_current_is_a_break) {
@@ -186,6 +190,8 @@ TEST_F(Gpu, threads_may_share_a_recorded_graph) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(fast.report().entries.at(0).graphs, 1) << fast.report();
+  EXPECT_GT(replays(fast.report()), 4) << fast.report();
 }
 
 TEST_F(Gpu, more_than_two_to_the_31_elements_in_every_layout_and_mode) {

@@ -34,6 +34,7 @@ TEST_F(Threads, calls_from_several_threads_are_right_from_the_first_call_on) {
   });
   EXPECT_EQ(wrong, 0);
   EXPECT_TRUE(unbroken(fast.report()));
+  EXPECT_GT(replays(fast.report()), 0) << fast.report();
 }
 
 TEST_F(Threads, copies_share_their_entries) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <stdexcept>
 #include <vector>
 
 #include "compiler/support/cuda_options.h"
@@ -40,7 +41,7 @@ std::optional<Nvrtc> Nvrtc::open() {
   for (const char* folder : {"/nvidia/cu13/lib", "/../nvidia/cu13/lib"}) {
     if (library == nullptr) library = dlopen(fmt::format("{}{}/libnvrtc.so.13", root, folder).c_str(), RTLD_NOW);
   }
-  if (library == nullptr) return std::nullopt;
+  if (library == nullptr) throw std::runtime_error("no NVRTC in " + root);
   Functions functions{};
   const bool complete =
       find(library, "nvrtcCreateProgram", functions.create) &&
@@ -48,7 +49,7 @@ std::optional<Nvrtc> Nvrtc::open() {
       find(library, "nvrtcGetProgramLogSize", functions.log_size) &&
       find(library, "nvrtcGetProgramLog", functions.log) && find(library, "nvrtcGetPTXSize", functions.ptx_size) &&
       find(library, "nvrtcGetPTX", functions.ptx) && find(library, "nvrtcDestroyProgram", functions.destroy);
-  if (!complete) return std::nullopt;
+  if (!complete) throw std::runtime_error("NVRTC in " + root + " lacks functions");
   Nvrtc nvrtc;
   nvrtc.functions_ = std::make_shared<const Functions>(functions);
   return nvrtc;

@@ -13,7 +13,7 @@ namespace sinter::test {
 /// Needs no GPU.
 class Nvrtc {
  public:
-  /// Nothing where the library is not found.
+  /// Nothing where no folder is named. Throws std::runtime_error where NVRTC is not in it.
   [[nodiscard]] static std::optional<Nvrtc> open();
 
   struct Compiled {

@@ -26,7 +26,7 @@ std::vector<KernelSource> sources_of(ir::DType dtype) {
 TEST_P(EveryText, compiles_for_sm_80_and_sm_90) {
   const auto sources = sources_of(GetParam());
   const auto nvrtc = Nvrtc::open();
-  if (!nvrtc) GTEST_SKIP() << sources.size() << " kernels not compiled: no NVRTC under SINTER_LIBTORCH";
+  if (!nvrtc) GTEST_SKIP() << sources.size() << " kernels not compiled: SINTER_LIBTORCH names no LibTorch";
   for (const char* architecture : {"sm_80", "sm_90"}) EXPECT_EQ(nvrtc->compile(sources, architecture).log, "");
 }
 

@@ -1,5 +1,6 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <ATen/cuda/Sleep.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 
@@ -140,6 +141,25 @@ void a_function_destroyed_while_it_runs(Session& s) {
   }
 }
 
+/// What it keeps was made on one stream; it goes while another one still reads that.
+void a_frozen_function_destroyed_while_another_stream_runs(Session& s) {
+  const Tensor weight = s.randn({1 << 18});
+  const Tensor x = s.randn({1 << 18});
+  Tensor result;
+  {
+    auto f = s.compile([&](const Tensor& a) { return a * (weight * 2 + 1).tanh(); }, {.freeze = true});
+    for (int call = 0; call < 4; ++call) f(x);
+    c10::cuda::device_synchronize();
+    const CUDAStreamGuard guard(c10::cuda::getStreamFromPool());
+    at::cuda::sleep(int64_t{1} << 29);
+    result = f.quietly(x);
+  }
+  std::vector<Tensor> noise;
+  for (int block = 0; block < 16; ++block) noise.push_back(at::full({1 << 18}, std::nan(""), s.options()));
+  c10::cuda::device_synchronize();
+  s.show("result", result);
+}
+
 /// A stream that is current, and waited for at the end.
 struct StreamOfItsOwn {
   CUDAStreamGuard guard{c10::cuda::getStreamFromPool()};
@@ -203,6 +223,8 @@ const Program programs[] = {
     {"a_graph_of_the_program", a_graph_of_the_program, replays()},
     {"functions_that_take_turns", functions_that_take_turns, replays(2, 5)},
     {"a_function_destroyed_while_it_runs", a_function_destroyed_while_it_runs, replays(2)},
+    {"a_frozen_function_destroyed_while_another_stream_runs", a_frozen_function_destroyed_while_another_stream_runs,
+     replays()},
     {"threads_on_streams_of_their_own", threads_on_streams_of_their_own, replays()},
     {"more_memory_than_there_is", more_memory_than_there_is, replays()},
     {"a_weight_updated_on_another_stream", a_weight_updated_on_another_stream, replays()},

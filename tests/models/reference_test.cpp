@@ -12,8 +12,9 @@
 
 #include "tests/models/check.h"
 
-/// The zoo against Python's models. `bench/peers/export_reference.py FOLDER` writes weights, input and output of each;
-/// SINTER_REFERENCES=FOLDER names them here. Skips where there are none.
+/// The zoo against Python's models: the number of parameters that torchvision publishes, and where
+/// `bench/peers/export_reference.py FOLDER` has written weights, input and output of each, the results. Configured with
+/// -DSINTER_REFERENCES=FOLDER, which registers those tests; a model without its file there fails.
 namespace sinter::test {
 namespace {
 
@@ -42,7 +43,7 @@ class References : public ::testing::TestWithParam<std::string> {
  protected:
   static std::filesystem::path path() {
     const char* folder = std::getenv("SINTER_REFERENCES");
-    return folder == nullptr ? "" : std::filesystem::path(folder) / (GetParam() + ".pt");
+    return std::filesystem::path(folder == nullptr ? "" : folder) / (GetParam() + ".pt");
   }
 
  private:
@@ -50,7 +51,8 @@ class References : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(References, python_gives_the_same_result_with_the_same_weights) {
-  if (!std::filesystem::exists(path())) GTEST_SKIP() << "needs bench/peers/export_reference.py and SINTER_REFERENCES";
+  ASSERT_TRUE(std::filesystem::exists(path())) << path() << " is missing: bench/peers/export_reference.py writes it, "
+                                               << "SINTER_REFERENCES names its folder";
   auto tensors = read(path());
   const at::Tensor input = tensors.extract("input").mapped();
   const at::Tensor output = tensors.extract("output").mapped();
@@ -72,6 +74,27 @@ std::vector<std::string> names() {
   for (const bench::ModelRow& row : bench::models()) all.emplace_back(row.name);
   return all;
 }
+
+struct Published {
+  const char* model;
+  int64_t parameters;
+};
+void PrintTo(const Published& published, std::ostream* out) { *out << published.model; }
+
+class Parameters : public ::testing::TestWithParam<Published> {};
+
+TEST_P(Parameters, are_as_many_as_torchvision_publishes) {
+  const bench::Model model = bench::build(bench::find_model(GetParam().model));
+  int64_t count = 0;
+  for (const at::Tensor& parameter : model.module->parameters()) count += parameter.numel();
+  EXPECT_EQ(count, GetParam().parameters);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, Parameters,
+                         ::testing::Values(Published{"resnet50", 25557032}, Published{"vgg16", 138357544},
+                                           Published{"vit_b16", 86567656}, Published{"swin_t", 28288354},
+                                           Published{"swin_b", 87768224}, Published{"convnext_l", 197767336}),
+                         [](const auto& parameter) { return std::string(parameter.param.model); });
 
 INSTANTIATE_TEST_SUITE_P(Python, References, ::testing::ValuesIn(names()),
                          [](const auto& parameter) { return parameter.param; });

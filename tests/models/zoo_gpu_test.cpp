@@ -20,7 +20,25 @@ class GpuZoo : public ::testing::TestWithParam<std::tuple<std::string, at::Scala
   at::NoGradGuard no_grad_;
 };
 
-TEST_P(GpuZoo, gives_eagers_results_with_the_same_work_in_both_modes) {
+/// Kernels that one call ran on an H200 when it was measured (bench/results/2026-11-21-h200-zoo-*.json), libraries' own
+/// included: launches and library calls together are no more. Eager ran more of each but lstm, whose one call of cuDNN
+/// starts hundreds.
+int64_t most_work(const std::string& model, at::ScalarType dtype) {
+  struct Row {
+    const char* model;
+    int64_t f32, f16;
+  };
+  constexpr Row rows[] = {{"gelu", 1, 1},        {"gelu_mlp", 3, 3},   {"resnet50", 133, 123}, {"vgg16", 68, 68},
+                          {"vit_b16", 156, 141}, {"swin_t", 305, 327}, {"swin_b", 635, 599},   {"convnext_l", 313, 304},
+                          {"lstm", 8, 8},        {"gpt", 429, 409},    {"moe", 24, 24}};
+  for (const Row& row : rows) {
+    if (row.model == model) return dtype == at::kHalf ? row.f16 : row.f32;
+  }
+  ADD_FAILURE() << model << " has no row";
+  return 0;
+}
+
+TEST_P(GpuZoo, gives_eagers_results_with_little_work_and_the_same_in_both_modes) {
   const auto& [name, dtype] = GetParam();
   const Subject subject(name, {at::kCUDA, 0}, dtype);
   const auto sizes = bench::parse_input(subject.row.inputs.at(0), 1).sizes;
@@ -28,6 +46,7 @@ TEST_P(GpuZoo, gives_eagers_results_with_the_same_work_in_both_modes) {
   (void)fast(subject.draw(sizes));
   const Work work = work_of(fast.report().entries.at(0));
   EXPECT_GT(work.launches + work.calls, 0);
+  EXPECT_LE(work.launches + work.calls, most_work(name, dtype)) << fast.report();
   for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) expect_compiled(subject, sizes, mode, work);
 }
 

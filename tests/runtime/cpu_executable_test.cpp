@@ -275,5 +275,68 @@ TEST_F(CpuExecutable, serves_many_threads_at_once) {
   }
 }
 
+/// y = x + the low five bits of x's address and of y's: shows what a kernel was given.
+KernelSource low_bits(int64_t numel) {
+  KernelSource source;
+  source.name = "low_bits";
+  source.numel = numel;
+  source.params = {{32, false}, {32, true}};
+  source.text = R"(
+define void @low_bits(ptr %params, i64 %begin, i64 %end) {
+entry:
+  %in = load ptr, ptr %params
+  %outp = getelementptr ptr, ptr %params, i64 1
+  %out = load ptr, ptr %outp
+  %ia = ptrtoint ptr %in to i64
+  %oa = ptrtoint ptr %out to i64
+  %both = or i64 %ia, %oa
+  %low = and i64 %both, 31
+  %c = sitofp i64 %low to float
+  br label %loop
+loop:
+  %i = phi i64 [ %begin, %entry ], [ %next, %loop ]
+  %from = getelementptr float, ptr %in, i64 %i
+  %v = load float, ptr %from
+  %r = fadd float %v, %c
+  %to = getelementptr float, ptr %out, i64 %i
+  store float %r, ptr %to
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %end
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+)";
+  return source;
+}
+
+/// Extern calls that return an address as aligned as a kernel needs, and then less.
+TEST_F(CpuExecutable, gives_a_kernel_copies_where_an_address_is_less_aligned_than_it_needs) {
+  const BufferId x = b.add(BufferKind::input, 8);
+  const BufferId r = b.add(BufferKind::result, 8);
+  const BufferId y = b.add(BufferKind::in_place, 8, 0, 0, r);
+  size_t shift = 0;
+  host.calls["shift"] = [&](fake::Frame& f, const ExternCall& call) {
+    fake::Tensor to = host.allocate_device(128);
+    to.data += shift;
+    std::copy_n(f.as<float>(x), 8, reinterpret_cast<float*>(to.data));
+    f.set(call.results[0], to);
+  };
+  b.step(RunCall{b.add_call("shift", {x}, {r})});
+  b.launch(b.add_kernel(low_bits(8)), {at(r), at(y)});
+  b.step(Bind{y});
+  b.plan.outputs = {y};
+  const auto executable = build();
+  for (const size_t next : {0, 4, 16, 0, 28}) {
+    shift = next;
+    const auto f = frame();
+    fill(*f, x);
+    executable->run(*f);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(f->data(y)) % 32, shift) << "the result stays where it is";
+    for (int i = 0; i < 8; ++i) ASSERT_EQ(f->as<float>(y)[i], static_cast<float>(i)) << shift;
+  }
+  EXPECT_EQ(host.live_tensors, 0) << "a copy was not given back";
+}
+
 }  // namespace
 }  // namespace sinter::runtime

@@ -32,6 +32,43 @@ KernelSource affine(const std::string& name, int factor, int addend, bool scalar
   return source;
 }
 
+/// Keeps a stream busy for about half a second, then copies `in` to `out`. What is to go wrong meanwhile goes wrong.
+KernelSource slow_copy() {
+  KernelSource source;
+  source.name = "slow_copy";
+  source.numel = count;
+  source.grid = {8, 1, 1};
+  source.block = {128, 1, 1};
+  source.text = fmt::format(
+      "extern \"C\" __global__ void slow_copy(const float* in, float* out) {{\n"
+      "  const long long start = clock64();\n"
+      "  while (clock64() - start < 1000000000ll) {{}}\n"
+      "  const int i = blockIdx.x * 128 + threadIdx.x;\n"
+      "  if (i < {}) out[i] = in[i];\n}}\n",
+      count);
+  return source;
+}
+
+/// out[i] = 2 in[i], four elements at a time from addresses that are multiples of 16.
+KernelSource twice_by_vectors() {
+  KernelSource source;
+  source.name = "twice_by_vectors";
+  source.numel = count;
+  source.grid = {2, 1, 1};
+  source.block = {128, 1, 1};
+  source.params = {{16, false}, {16, true}};
+  source.text = fmt::format(
+      "struct alignas(16) four {{ float v[4]; }};\n"
+      "extern \"C\" __global__ void twice_by_vectors(const float* in, float* out) {{\n"
+      "  const int i = blockIdx.x * 128 + threadIdx.x;\n"
+      "  if (4 * i >= {}) return;\n"
+      "  four x = reinterpret_cast<const four*>(in)[i];\n"
+      "  for (int k = 0; k < 4; ++k) x.v[k] *= 2;\n"
+      "  reinterpret_cast<four*>(out)[i] = x;\n}}\n",
+      count);
+  return source;
+}
+
 Values filled(float value) { return Values(static_cast<size_t>(count), value); }
 
 struct Gpu : testing::Test {
@@ -338,6 +375,151 @@ TEST_F(Gpu, frozen_buffers_are_computed_once_and_read_by_replays) {
     EXPECT_EQ(read(*f, frozen), filled(6));
     host->upload(f->data(frozen), filled(0));  // the caller may write to what it got
   }
+}
+
+/// What the executable kept was allocated on one stream and is read on another one, which is not done with it when the
+/// executable goes.
+TEST_F(Gpu, frozen_buffers_go_back_behind_every_stream_that_reads_them) {
+  const BufferId w = b.add(BufferKind::state, count);
+  const BufferId frozen = b.add(BufferKind::frozen, count);
+  const BufferId y = b.add(BufferKind::output, count);
+  b.plan.once = {Allocate{frozen}, Launch{b.add_kernel(affine("twice", 2, 0)), {at(w), at(frozen)}}};
+  b.step(Allocate{y});
+  b.launch(b.add_kernel(slow_copy()), {at(frozen), at(y)});
+  b.plan.outputs = {y};
+  const CUstream home = host->make_stream();
+  const CUstream other = host->make_stream();
+  for (const bool graphs : {false, true}) {
+    fake::GpuHost::use(home);
+    auto executable = build(graphs);
+    executable->prepare(*frame(w, 3));
+    fake::GpuHost::use(other);
+    const auto f = std::make_unique<fake::Frame>(b.plan, *host);
+    f->allocate(w);
+    executable->run(*f);
+    executable.reset();
+    fake::GpuHost::use(home);
+    std::vector<std::shared_ptr<void>> reused;
+    for (int block = 0; block < 4; ++block) {
+      reused.push_back(host->allocate_device(count * static_cast<int64_t>(sizeof(float))).storage);
+      host->upload(reused.back().get(), filled(-1));
+    }
+    fake::GpuHost::use(other);
+    EXPECT_EQ(read(*f, y), filled(6)) << (graphs ? "recorded" : "launched");
+  }
+}
+
+/// y = copy of x by a graph that first waits: its input lies in memory of the graph's own, which the next call of the
+/// graph writes too.
+struct GpuStreams : Gpu {
+  BufferId x = b.add(BufferKind::input, count);
+  BufferId r = b.add(BufferKind::result, count);
+  BufferId y = b.add(BufferKind::output, count);
+
+  void SetUp() override {
+    Gpu::SetUp();
+    if (IsSkipped()) return;
+    b.step(Allocate{y});
+    b.launch(b.add_kernel(slow_copy()), {at(x), at(y)});
+    b.step(RunCall{b.add_call("copy", {x}, {r})});
+    b.plan.outputs = {y, r};
+    executable = build(true);
+    const auto first = frame(x, 0);
+    executable->run(*first);
+    ASSERT_EQ(read(*first, r), filled(0));
+    ASSERT_EQ(report.graphs, 1);
+  }
+  void TearDown() override { executable.reset(); }
+
+  std::unique_ptr<Executable> executable;
+};
+
+TEST_F(GpuStreams, of_equal_handles_in_two_threads_are_two_streams) {
+  std::unique_ptr<fake::Frame> frames[2];
+  const auto in_thread = [&](int thread, const auto& work) {
+    std::jthread([&] {
+      const ContextScope current(*driver, driver->context_of(0));
+      fake::GpuHost::use(CU_STREAM_PER_THREAD);
+      frames[thread] = frame(x, static_cast<float>(thread + 1));
+      executable->run(*frames[thread]);
+      work();
+      EXPECT_EQ(read(*frames[thread], y), filled(static_cast<float>(thread + 1))) << thread;
+      EXPECT_EQ(read(*frames[thread], r), filled(static_cast<float>(thread + 1))) << thread;
+    }).join();
+  };
+  in_thread(0, [&] { in_thread(1, [] {}); });
+}
+
+TEST_F(GpuStreams, one_made_anew_is_another_one_even_where_its_handle_comes_again) {
+  CUstream stream = nullptr;
+  driver->check(driver->stream_create(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  fake::GpuHost::use(stream);
+  const auto before = frame(x, 1);
+  executable->run(*before);
+  driver->check(driver->stream_destroy(stream), "cuStreamDestroy");
+  driver->check(driver->stream_create(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  fake::GpuHost::use(stream);
+  const auto after = frame(x, 2);
+  executable->run(*after);
+  EXPECT_EQ(read(*after, y), filled(2));
+  EXPECT_EQ(read(*before, y), filled(1));
+  EXPECT_EQ(read(*before, r), filled(1));
+  fake::GpuHost::use(host->make_stream());
+  driver->stream_destroy(stream);
+}
+
+/// A copy at an address that is `shift` bytes beyond a multiple of 512.
+void copy_shifted(const Driver& driver, fake::GpuHost& host, fake::Frame& f, const ExternCall& call, size_t shift) {
+  const BufferId from{call.args.at(0).value()->index};
+  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+  fake::Tensor to = host.allocate_device(static_cast<int64_t>(bytes + shift));
+  to.data += shift;
+  driver.check(
+      driver.copy_on_device(reinterpret_cast<CUdeviceptr>(to.data), reinterpret_cast<CUdeviceptr>(f.data(from)), bytes,
+                            static_cast<CUstream>(host.current_stream({}))),
+      "cuMemcpyDtoDAsync");
+  f.set(call.results.at(0), to);
+}
+
+/// A library may give another alignment on every call. Where the address is too little aligned, the GPU refuses the
+/// access and the context is lost.
+TEST_F(Gpu, results_of_calls_that_are_less_aligned_than_a_kernel_needs_are_copied) {
+  const BufferId x = b.add(BufferKind::input, count);
+  const BufferId r = b.add(BufferKind::result, count);
+  const BufferId y = b.add(BufferKind::in_place, count, 0, 0, r);
+  b.step(RunCall{b.add_call("shift", {x}, {r})});
+  b.launch(b.add_kernel(twice_by_vectors()), {at(r), at(y)});
+  b.step(Bind{y});
+  b.plan.outputs = {y};
+  size_t shift = 0;
+  host->calls["shift"] = [&](fake::Frame& f, const ExternCall& call) { copy_shifted(*driver, *host, f, call, shift); };
+  const auto executable = build(false);
+  for (const size_t next : {size_t{4}, size_t{0}, size_t{8}, size_t{12}}) {
+    shift = next;
+    const auto f = frame(x, static_cast<float>(next + 1));
+    executable->run(*f);
+    EXPECT_EQ(read(*f, y), filled(2.0F * static_cast<float>(next + 1))) << shift;
+  }
+}
+
+TEST_F(Gpu, inputs_that_are_less_aligned_than_a_kernel_needs_are_not_given_to_the_graph) {
+  const BufferId x = b.add(BufferKind::input, count);
+  const BufferId y = b.add(BufferKind::output, count);
+  b.step(Allocate{y});
+  b.launch(b.add_kernel(twice_by_vectors()), {at(x), at(y)});
+  b.plan.outputs = {y};
+  const auto executable = build(true);
+  for (const size_t shift : {size_t{4}, size_t{0}, size_t{4}, size_t{8}}) {
+    fake::Frame f(b.plan, *host);
+    fake::Tensor input = host->allocate_device(count * static_cast<int64_t>(sizeof(float)) + 16);
+    input.data += shift;
+    host->upload(input.data, filled(static_cast<float>(shift)));
+    f.set(x, input);
+    executable->run(f);
+    EXPECT_EQ(read(f, y), filled(2.0F * static_cast<float>(shift))) << shift;
+  }
+  EXPECT_EQ(report.graphs, 1) << "recorded by the call whose input is aligned";
+  EXPECT_TRUE(report.notes.empty());
 }
 
 }  // namespace
