@@ -3,9 +3,25 @@
 # Checkouts in different folders share what the compiler cache holds.
 export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=true
 
-configure() { # PRESET
-  [ -f "build/$1/build.ninja" ] && grep -q "SINTER_LIBTORCH:PATH=$SINTER_LIBTORCH\$" "build/$1/CMakeCache.txt" && return
-  cmake --preset "$1" -DSINTER_LIBTORCH="$SINTER_LIBTORCH" >/dev/null
+configure() { # PRESET [OFF: without tests, where it is not configured with them]
+  local tests=${2:-ON} made="build/$1/CMakeCache.txt"
+  if [ -f "build/$1/build.ninja" ] && grep -qx "SINTER_LIBTORCH:PATH=$SINTER_LIBTORCH" "$made" &&
+    ! grep -qx SINTER_LIBTORCH_PARTS:BOOL=OFF "$made"; then
+    [ "$tests" = OFF ] && return
+    grep -qx SINTER_TESTS:BOOL=ON "$made" && return
+  fi
+  cmake --preset "$1" -DSINTER_LIBTORCH="$SINTER_LIBTORCH" -DSINTER_LIBTORCH_PARTS=ON -DSINTER_TESTS="$tests" >/dev/null
+}
+
+# The pure compiler alone: no LibTorch.
+configure_core() { # PRESET
+  install_packages "${packages_build[@]}" "${packages_test[@]}"
+  [ -f "build/$1/build.ninja" ] || cmake --preset "$1" >/dev/null
+}
+
+build_core() { # PRESET [TARGET]
+  configure_core "$1"
+  cmake --build --preset "$1" ${2:+--target "$2"}
 }
 
 dev_build() {
@@ -15,15 +31,14 @@ dev_build() {
 }
 
 dev_test() {
+  install_browser
   dev_build
   ctest --preset release -j 2 "$@"
 }
 
 # Core tests once more under the address and undefined-behaviour sanitizers.
 dev_sanitize() {
-  dev_setup
-  configure sanitize
-  cmake --build --preset sanitize
+  build_core sanitize
   ctest --preset sanitize -j 2
 }
 
@@ -37,18 +52,14 @@ dev_sanitize_suite() {
 
 # What several threads share, under the thread sanitizer.
 dev_threads() {
-  dev_setup
-  configure threads
-  cmake --build --preset threads --target thread_tests
+  build_core threads thread_tests
   ctest --preset threads -L threads
 }
 
-dev_demo() {
-  dev_build
-  build/release/bin/sinter demo "$@"
-}
-
 dev_bench() {
-  dev_build
+  install_packages "${packages_build[@]}"
+  setup_libtorch
+  configure release OFF
+  cmake --build --preset release --target sinter_command
   build/release/bin/sinter bench "$@"
 }
