@@ -33,6 +33,8 @@ dev_build() {
 dev_test() {
   install_browser
   dev_build
+  export SINTER_FUZZ_SEED=${SINTER_FUZZ_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+  echo "dev: SINTER_FUZZ_SEED=$SINTER_FUZZ_SEED draws this run's programs"
   ctest --preset release -j 2 "$@"
 }
 
