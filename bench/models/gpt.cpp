@@ -12,12 +12,12 @@
 namespace sinter::bench {
 namespace {
 
-constexpr int64_t width = 384;
+constexpr int64_t gpt_width = 384;
 constexpr int64_t heads = 6;
 constexpr int64_t vocabulary = 8192;
 constexpr int64_t context = 256;
 
-torch::nn::LayerNorm layer_norm() { return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})); }
+torch::nn::LayerNorm layer_norm() { return torch::nn::LayerNorm(torch::nn::LayerNormOptions({gpt_width})); }
 
 /// What a layer keeps of the tokens before: [batch, heads, tokens, width / heads] each; undefined before the first.
 struct Cache {
@@ -26,14 +26,14 @@ struct Cache {
 
 struct GptAttentionImpl : torch::nn::Module {
   GptAttentionImpl() {
-    c_attn = register_module("c_attn", torch::nn::Linear(width, 3 * width));
-    c_proj = register_module("c_proj", torch::nn::Linear(width, width));
+    c_attn = register_module("c_attn", torch::nn::Linear(gpt_width, 3 * gpt_width));
+    c_proj = register_module("c_proj", torch::nn::Linear(gpt_width, gpt_width));
   }
 
   /// Grows the cache by the tokens of `x`. A token that follows a cache comes alone, so it may see all of it.
   at::Tensor forward(const at::Tensor& x, Cache& cache) {
     const auto parts =
-        c_attn->forward(x).view({x.size(0), x.size(1), 3, heads, width / heads}).permute({2, 0, 3, 1, 4}).unbind();
+        c_attn->forward(x).view({x.size(0), x.size(1), 3, heads, gpt_width / heads}).permute({2, 0, 3, 1, 4}).unbind();
     const bool first = !cache.key.defined();
     cache.key = first ? parts[1] : at::cat({cache.key, parts[1]}, 2);
     cache.value = first ? parts[2] : at::cat({cache.value, parts[2]}, 2);
@@ -47,8 +47,8 @@ TORCH_MODULE(GptAttention);
 
 struct GptMlpImpl : torch::nn::Module {
   GptMlpImpl() {
-    c_fc = register_module("c_fc", torch::nn::Linear(width, 4 * width));
-    c_proj = register_module("c_proj", torch::nn::Linear(4 * width, width));
+    c_fc = register_module("c_fc", torch::nn::Linear(gpt_width, 4 * gpt_width));
+    c_proj = register_module("c_proj", torch::nn::Linear(4 * gpt_width, gpt_width));
   }
 
   at::Tensor forward(const at::Tensor& x) { return c_proj->forward(at::gelu(c_fc->forward(x), "tanh")); }
@@ -78,8 +78,8 @@ TORCH_MODULE(GptBlock);
 
 struct TransformerImpl : torch::nn::Module {
   explicit TransformerImpl(int64_t depth) {
-    wte = register_module("wte", torch::nn::Embedding(vocabulary, width));
-    wpe = register_module("wpe", torch::nn::Embedding(context, width));
+    wte = register_module("wte", torch::nn::Embedding(vocabulary, gpt_width));
+    wpe = register_module("wpe", torch::nn::Embedding(context, gpt_width));
     h = register_module("h", torch::nn::ModuleList());
     for (int64_t i = 0; i < depth; ++i) h->push_back(GptBlock());
     ln_f = register_module("ln_f", layer_norm());
@@ -101,7 +101,8 @@ TORCH_MODULE(Transformer);
 struct GptImpl : torch::nn::Module {
   GptImpl(int64_t depth, int64_t steps) : steps_(steps) {
     transformer = register_module("transformer", Transformer(depth));
-    lm_head = register_module("lm_head", torch::nn::Linear(torch::nn::LinearOptions(width, vocabulary).bias(false)));
+    lm_head =
+        register_module("lm_head", torch::nn::Linear(torch::nn::LinearOptions(gpt_width, vocabulary).bias(false)));
     randomise(*this);
   }
 

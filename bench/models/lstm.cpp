@@ -7,13 +7,13 @@ namespace sinter::bench {
 namespace {
 
 constexpr int64_t features = 256;
-constexpr int64_t hidden = 512;
+constexpr int64_t lstm_hidden = 512;
 
 struct LstmImpl : torch::nn::Module {
   explicit LstmImpl(int64_t layers) {
     lstm = register_module(
-        "lstm", torch::nn::LSTM(torch::nn::LSTMOptions(features, hidden).num_layers(layers).batch_first(true)));
-    head = register_module("head", torch::nn::Linear(hidden, features));
+        "lstm", torch::nn::LSTM(torch::nn::LSTMOptions(features, lstm_hidden).num_layers(layers).batch_first(true)));
+    head = register_module("head", torch::nn::Linear(lstm_hidden, features));
     randomise(*this);
   }
 

@@ -12,8 +12,8 @@
 namespace sinter::bench {
 namespace {
 
-constexpr int64_t width = 512;
-constexpr int64_t hidden = 2048;
+constexpr int64_t moe_width = 512;
+constexpr int64_t moe_hidden = 2048;
 constexpr int64_t chosen = 2;
 constexpr double spare = 1.25;
 
@@ -25,10 +25,10 @@ struct Routing {
 
 struct MoeImpl : torch::nn::Module {
   explicit MoeImpl(int64_t expert_count) : experts(expert_count) {
-    norm = register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})));
-    router = register_module("router", torch::nn::Linear(torch::nn::LinearOptions(width, experts).bias(false)));
-    w1 = register_parameter("w1", torch::empty({experts, width, hidden}));
-    w2 = register_parameter("w2", torch::empty({experts, hidden, width}));
+    norm = register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({moe_width})));
+    router = register_module("router", torch::nn::Linear(torch::nn::LinearOptions(moe_width, experts).bias(false)));
+    w1 = register_parameter("w1", torch::empty({experts, moe_width, moe_hidden}));
+    w2 = register_parameter("w2", torch::empty({experts, moe_hidden, moe_width}));
     randomise(*this);
   }
 
@@ -38,8 +38,8 @@ struct MoeImpl : torch::nn::Module {
     const auto seats = static_cast<int64_t>(std::ceil(spare * share));
     const Routing routing = route(tokens, seats);
     const at::Tensor taken = at::matmul(routing.dispatch.to(x.scalar_type()).t(), tokens);
-    const at::Tensor inner = at::gelu(at::bmm(taken.view({experts, seats, width}), w1));
-    const at::Tensor given = at::bmm(inner, w2).view({experts * seats, width});
+    const at::Tensor inner = at::gelu(at::bmm(taken.view({experts, seats, moe_width}), w1));
+    const at::Tensor given = at::bmm(inner, w2).view({experts * seats, moe_width});
     return x + at::matmul(routing.combine, given).view_as(x);
   }
 

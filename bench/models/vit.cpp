@@ -16,25 +16,25 @@
 namespace sinter::bench {
 namespace {
 
-constexpr int64_t width = 768;
+constexpr int64_t vit_width = 768;
 constexpr int64_t heads = 12;
 constexpr int64_t patch = 16;
 
-torch::nn::LayerNorm layer_norm() { return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(1e-6)); }
+torch::nn::LayerNorm layer_norm() { return torch::nn::LayerNorm(torch::nn::LayerNormOptions({vit_width}).eps(1e-6)); }
 
 /// Attention of a sequence to itself with the parameters of torch.nn.MultiheadAttention: one projection to queries,
 /// keys and values. [batch, tokens, width] -> the same.
 struct SelfAttentionImpl : torch::nn::Module {
   SelfAttentionImpl() {
-    in_proj_weight = register_parameter("in_proj_weight", torch::empty({3 * width, width}));
-    in_proj_bias = register_parameter("in_proj_bias", torch::empty({3 * width}));
-    out_proj = register_module("out_proj", torch::nn::Linear(width, width));
+    in_proj_weight = register_parameter("in_proj_weight", torch::empty({3 * vit_width, vit_width}));
+    in_proj_bias = register_parameter("in_proj_bias", torch::empty({3 * vit_width}));
+    out_proj = register_module("out_proj", torch::nn::Linear(vit_width, vit_width));
   }
 
   at::Tensor forward(const at::Tensor& x) {
     const at::Tensor projected = at::linear(x, in_proj_weight, in_proj_bias);
     const auto parts =
-        projected.view({x.size(0), x.size(1), 3, heads, width / heads}).permute({2, 0, 3, 1, 4}).unbind();
+        projected.view({x.size(0), x.size(1), 3, heads, vit_width / heads}).permute({2, 0, 3, 1, 4}).unbind();
     const at::Tensor mixed = at::scaled_dot_product_attention(parts[0], parts[1], parts[2]);
     return out_proj->forward(mixed.transpose(1, 2).reshape(x.sizes()));
   }
@@ -50,8 +50,9 @@ struct EncoderLayerImpl : torch::nn::Module {
     self_attention = register_module("self_attention", SelfAttention());
     ln_2 = register_module("ln_2", layer_norm());
     mlp = register_module(
-        "mlp", torch::nn::Sequential(torch::nn::Linear(width, 4 * width), torch::nn::GELU(), torch::nn::Dropout(0.0),
-                                     torch::nn::Linear(4 * width, width), torch::nn::Dropout(0.0)));
+        "mlp",
+        torch::nn::Sequential(torch::nn::Linear(vit_width, 4 * vit_width), torch::nn::GELU(), torch::nn::Dropout(0.0),
+                              torch::nn::Linear(4 * vit_width, vit_width), torch::nn::Dropout(0.0)));
   }
 
   at::Tensor forward(const at::Tensor& x) {
@@ -84,7 +85,7 @@ TORCH_MODULE(PatchDropout);
 
 struct EncoderImpl : torch::nn::Module {
   EncoderImpl(int64_t tokens, int64_t depth, double dropped) {
-    pos_embedding = register_parameter("pos_embedding", torch::empty({1, tokens, width}));
+    pos_embedding = register_parameter("pos_embedding", torch::empty({1, tokens, vit_width}));
     patch_dropout = register_module("patch_dropout", PatchDropout(dropped));
     for (int64_t i = 0; i < depth; ++i) layers->push_back("encoder_layer_" + std::to_string(i), EncoderLayer());
     register_module("layers", layers);
@@ -105,12 +106,12 @@ TORCH_MODULE(Encoder);
 struct VitImpl : torch::nn::Module {
   VitImpl(int64_t depth, int64_t image_size, double dropped) {
     const int64_t patches = (image_size / patch) * (image_size / patch);
-    class_token = register_parameter("class_token", torch::empty({1, 1, width}));
+    class_token = register_parameter("class_token", torch::empty({1, 1, vit_width}));
     conv_proj =
-        register_module("conv_proj", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, width, patch).stride(patch)));
+        register_module("conv_proj", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, vit_width, patch).stride(patch)));
     encoder = register_module("encoder", Encoder(patches + 1, depth, dropped));
     heads_ = register_module("heads", torch::nn::Sequential());
-    heads_->push_back("head", torch::nn::Linear(width, 1000));
+    heads_->push_back("head", torch::nn::Linear(vit_width, 1000));
     randomise(*this);
   }
 

@@ -21,7 +21,7 @@ int64_t divisor_at_vectors(const ir::Affine& affine, std::span<const int64_t> ex
 bool divides(int64_t divisor, int64_t number) { return number % divisor == 0; }
 
 /// Lanes of scale * ((inner / divisor) % modulus).
-std::optional<Lanes> lanes_of(const ir::QuasiTerm& term, std::span<const int64_t> extents, int64_t width) {
+std::optional<Lanes> lanes_of_term(const ir::QuasiTerm& term, std::span<const int64_t> extents, int64_t width) {
   const int64_t step = inner_stride(term.inner);
   const int64_t first = divisor_at_vectors(term.inner, extents, width);
   const int64_t span = step * width;
@@ -37,7 +37,7 @@ std::optional<Lanes> lanes_of(const ir::QuasiTerm& term, std::span<const int64_t
   return Lanes{.stride = term.scale * quotient_step, .alignment = term.scale * quotient};
 }
 
-int64_t largest(const ir::Affine& affine, std::span<const int64_t> extents) {
+int64_t largest_affine(const ir::Affine& affine, std::span<const int64_t> extents) {
   int64_t bound = std::max<int64_t>(affine.offset, 0);
   for (size_t d = 0; d < affine.strides.size(); ++d) {
     bound += std::max<int64_t>(affine.strides[d], 0) * (extents[d] - 1);
@@ -50,7 +50,7 @@ int64_t largest(const ir::Affine& affine, std::span<const int64_t> extents) {
 std::optional<Lanes> lanes_of(const ir::Index& index, std::span<const int64_t> extents, int64_t width) {
   Lanes lanes{.stride = inner_stride(index.affine), .alignment = divisor_at_vectors(index.affine, extents, width)};
   for (const auto& term : index.terms) {
-    const auto part = lanes_of(term, extents, width);
+    const auto part = lanes_of_term(term, extents, width);
     if (!part) return std::nullopt;
     lanes.stride += part->stride;
     lanes.alignment = std::gcd(lanes.alignment, part->alignment);
@@ -74,10 +74,10 @@ bool is_linear(const ir::Index& index, std::span<const int64_t> extents) {
 }
 
 int64_t largest(const ir::Index& index, std::span<const int64_t> extents) {
-  int64_t total = largest(index.affine, extents);
+  int64_t total = largest_affine(index.affine, extents);
   int64_t operand = 0;
   for (const auto& term : index.terms) {
-    const int64_t inner = largest(term.inner, extents);
+    const int64_t inner = largest_affine(term.inner, extents);
     operand = std::max(operand, inner);
     const int64_t quotient = inner / term.divisor;
     const int64_t value = term.modulus == 0 ? quotient : std::min(quotient, term.modulus - 1);

@@ -16,7 +16,7 @@ struct Item {
 };
 using Items = std::vector<Item>;
 
-std::optional<RefValue> number_of(const Arg& arg) {
+std::optional<RefValue> constant_of(const Arg& arg) {
   if (const auto* flag = std::get_if<bool>(&arg.data)) return static_cast<int64_t>(*flag);
   if (const auto* whole = std::get_if<int64_t>(&arg.data)) return *whole;
   if (const auto* real = std::get_if<double>(&arg.data)) return *real;
@@ -61,7 +61,7 @@ int64_t lowest_integer(DType dtype) {
 }
 
 bool is_one(const Item& item) {
-  const auto number = number_of(item.arg);
+  const auto number = constant_of(item.arg);
   return number && ref::real(*number) == 1.0;
 }
 
@@ -83,7 +83,7 @@ class Expander {
   /// A result as the caller wants it; nothing for None and text.
   std::optional<Arg> finish(const Item& item, DType dtype) {
     if (const ValueId* value = item.arg.value()) return Arg{cast(*value, dtype)};
-    const auto number = number_of(item.arg);
+    const auto number = constant_of(item.arg);
     return number ? std::optional(as_arg(*number, dtype)) : std::nullopt;
   }
 
@@ -97,7 +97,7 @@ class Expander {
       case Guard::Kind::text:
         return arg == Arg{guard.text};
       case Guard::Kind::number: {
-        const auto number = number_of(arg);
+        const auto number = constant_of(arg);
         return number && ref::real(*number) == guard.number;
       }
       case Guard::Kind::floating:
@@ -148,7 +148,7 @@ class Expander {
       if (!item) return std::nullopt;
       operands.push_back(std::move(*item));
       if (operands.size() > 1 || expression.op != op_named("where")) continue;
-      const auto condition = number_of(operands[0].arg);  // Known: only the arm it chooses is built.
+      const auto condition = constant_of(operands[0].arg);  // Known: only the arm it chooses is built.
       if (condition) return evaluate(expression.operands[ref::real(*condition) != 0 ? 1 : 2], args);
     }
     return row(expression.op).is_native() ? native(expression.op, operands, expression.logical)
@@ -179,14 +179,14 @@ class Expander {
     if (op == op_named("mul") && is_one({operands[1]})) return {operands[0], boolean};
     if (std::ranges::all_of(operands, &Arg::is_scalar)) {
       std::vector<RefValue> numbers;
-      for (const Arg& operand : operands) numbers.push_back(rounded(*number_of(operand), dtype));
+      for (const Arg& operand : operands) numbers.push_back(rounded(*constant_of(operand), dtype));
       return {as_arg(rounded(row(op).native().reference(numbers, dtype), result), result), boolean};
     }
     return {Arg{builder_.add(op, std::move(operands), result)}, boolean};
   }
 
   std::optional<Arg> as_bool(const Item& item) {
-    const auto number = number_of(item.arg);
+    const auto number = constant_of(item.arg);
     if (number) return Arg{ref::real(*number) != 0};
     const ValueId* value = item.arg.value();
     if (value == nullptr) return std::nullopt;
@@ -221,7 +221,7 @@ namespace {
 /// Halves compute in f32, but ATen first rounds operands of other dtypes to the promoted half dtype.
 Arg round_operand(const Arg& arg, OpDTypes dtypes, OpBuilder& builder) {
   if (!is_half(dtypes.operands)) return arg;
-  const auto number = number_of(arg);
+  const auto number = constant_of(arg);
   if (number && dtypes.round_numbers) return Arg{ref::round_to(ref::real(*number), dtypes.operands)};
   const ValueId* value = arg.value();
   if (value == nullptr) return arg;

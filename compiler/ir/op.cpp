@@ -17,22 +17,22 @@ constexpr auto rows = []<size_t... N, size_t... D>(std::index_sequence<N...>, st
   return std::array{table::native_rows[N]..., table::derived_rows[D]...};
 }(std::make_index_sequence<native_count>(), std::make_index_sequence<table::derived_rows.size()>());
 
-using Names = std::unordered_map<std::string_view, OpId>;
+using NameTable = std::unordered_map<std::string_view, OpId>;
 
 OpId id_of(size_t index) { return OpId{static_cast<uint32_t>(index)}; }
 
-const Names& ir_names() {
-  static const Names names = [] {
-    Names made;
+const NameTable& ir_names() {
+  static const NameTable names = [] {
+    NameTable made;
     for (size_t i = 0; i < rows.size(); ++i) made.emplace(rows[i].name, id_of(i));
     return made;
   }();
   return names;
 }
 
-const Names& aten_names() {
-  static const Names names = [] {
-    Names made;
+const NameTable& aten_names() {
+  static const NameTable names = [] {
+    NameTable made;
     for (size_t i = 0; i < rows.size(); ++i) {
       for (std::string_view name : rows[i].aten) made.emplace(name, id_of(i));
     }
@@ -41,7 +41,7 @@ const Names& aten_names() {
   return names;
 }
 
-std::optional<OpId> lookup(const Names& names, std::string_view name) {
+std::optional<OpId> lookup(const NameTable& names, std::string_view name) {
   const auto found = names.find(name);
   return found == names.end() ? std::nullopt : std::optional(found->second);
 }

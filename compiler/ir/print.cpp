@@ -17,7 +17,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word_char(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
 }
-bool all_digits(std::string_view text) { return std::all_of(text.begin(), text.end(), is_digit); }
+bool only_digits(std::string_view text) { return std::all_of(text.begin(), text.end(), is_digit); }
 bool is_word(std::string_view text) {
   return !text.empty() && !is_digit(text[0]) && text[0] != '.' && std::all_of(text.begin(), text.end(), is_word_char);
 }
@@ -92,7 +92,7 @@ class Names {
     for (char& c : wanted) {
       if (!is_word_char(c)) c = '_';
     }
-    if (all_digits(wanted)) return set(value, fmt::format("{}", next_number_++));
+    if (only_digits(wanted)) return set(value, fmt::format("{}", next_number_++));
     if (taken_.insert(wanted).second) return set(value, std::move(wanted));
     const std::string base = without_number(wanted);
     size_t& next = next_suffix_[base];
@@ -114,7 +114,7 @@ class Names {
   static std::string without_number(const std::string& name) {
     const size_t dot = name.rfind('.');
     if (dot == std::string::npos || dot == 0 || dot + 1 == name.size()) return name;
-    return all_digits(std::string_view(name).substr(dot + 1)) ? name.substr(0, dot) : name;
+    return only_digits(std::string_view(name).substr(dot + 1)) ? name.substr(0, dot) : name;
   }
 
   std::vector<std::string> names_;
