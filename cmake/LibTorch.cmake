@@ -1,31 +1,92 @@
-# LibTorch, the CUDA libraries it brings and LLVM, as imported targets. find_package(Torch) would demand nvcc.
-# SINTER_LIBTORCH is a folder that holds torch/ and nvidia/ (unpacked wheels), or a LibTorch folder with include/ and lib/.
+include_guard(GLOBAL)
+# LibTorch and the CUDA libraries it brings, as target sinter_libtorch. find_package(Torch) would demand nvcc.
+#   SINTER_LIBTORCH   a folder that holds torch/ and nvidia/ (unpacked wheels), or a LibTorch folder with include/, lib/
+#   SINTER_CUDA_ROOT  a folder with CUDA's include/ and lib/ or lib64/, where they do not lie beside LibTorch
+# Sets SINTER_CUDA: whether this LibTorch was built with CUDA. Without it, nothing of CUDA is included or linked.
+set(sinter_oldest_libtorch 2.11)
+set(sinter_tested_libtorch 2.11.0 2.15.0)
+
 set(SINTER_LIBTORCH "$ENV{SINTER_LIBTORCH}" CACHE PATH "Folder with torch/ and nvidia/, or a LibTorch folder")
+set(SINTER_CUDA_ROOT "" CACHE PATH "Folder with CUDA's headers and libraries, where they do not lie beside LibTorch")
 if(NOT SINTER_LIBTORCH)
   message(FATAL_ERROR "SINTER_LIBTORCH is not set: run ./dev setup, or name a LibTorch folder")
 endif()
 if(EXISTS ${SINTER_LIBTORCH}/torch/lib/libtorch.so)
   set(torch_root ${SINTER_LIBTORCH}/torch)
-  set(cuda_root ${SINTER_LIBTORCH}/nvidia/cu13)
-else()
+  set(nvidia_root ${SINTER_LIBTORCH}/nvidia)
+elseif(EXISTS ${SINTER_LIBTORCH}/lib/libtorch.so)
   set(torch_root ${SINTER_LIBTORCH})
-  set(cuda_root ${SINTER_LIBTORCH}/../nvidia/cu13)
+  set(nvidia_root ${SINTER_LIBTORCH}/../nvidia)
+else()
+  message(FATAL_ERROR "SINTER_LIBTORCH: no libtorch.so under '${SINTER_LIBTORCH}/torch/lib' or '${SINTER_LIBTORCH}/lib'")
 endif()
+
+# "2.11.0" from LibTorch's headers; empty where they do not say.
+function(sinter_libtorch_version result)
+  set(${result} "" PARENT_SCOPE)
+  set(header ${torch_root}/include/torch/headeronly/version.h)
+  if(NOT EXISTS ${header})
+    set(header ${torch_root}/include/torch/csrc/api/include/torch/version.h)
+  endif()
+  if(NOT EXISTS ${header})
+    return()
+  endif()
+  set(numbers)
+  foreach(part MAJOR MINOR PATCH)
+    file(STRINGS ${header} line REGEX "^#define TORCH_VERSION_${part} [0-9]+" LIMIT_COUNT 1)
+    string(REGEX MATCH "[0-9]+$" number "${line}")
+    list(APPEND numbers ${number})
+  endforeach()
+  list(JOIN numbers "." version)
+  set(${result} "${version}" PARENT_SCOPE)
+endfunction()
+
+sinter_libtorch_version(SINTER_LIBTORCH_VERSION)
+list(JOIN sinter_tested_libtorch " and " tested)
+if(NOT SINTER_LIBTORCH_VERSION VERSION_GREATER_EQUAL sinter_oldest_libtorch)
+  message(FATAL_ERROR "LibTorch in '${torch_root}' is version '${SINTER_LIBTORCH_VERSION}'. Sinter needs "
+                      "${sinter_oldest_libtorch} or later; ${tested} are tested.")
+endif()
+list(GET sinter_tested_libtorch -1 newest)
+if(SINTER_LIBTORCH_VERSION VERSION_GREATER newest)
+  message(STATUS "LibTorch ${SINTER_LIBTORCH_VERSION} is newer than those that Sinter is tested with (${tested})")
+endif()
+
+set(SINTER_CUDA OFF)
+set(CMAKE_BUILD_RPATH "${torch_root}/lib")
+if(EXISTS ${torch_root}/lib/libtorch_cuda.so)
+  set(SINTER_CUDA ON)
+  set(cuda_roots ${SINTER_CUDA_ROOT} ${nvidia_root}/cu13 /usr/local/cuda)
+  find_path(sinter_cuda_include cuda_runtime_api.h PATHS ${cuda_roots} PATH_SUFFIXES include NO_DEFAULT_PATH NO_CACHE)
+  list(TRANSFORM cuda_roots APPEND "/lib*/libcudart.so.*" OUTPUT_VARIABLE cudart_patterns)
+  file(GLOB cudart ${cudart_patterns} ${torch_root}/lib/libcudart*.so*)
+  if(NOT sinter_cuda_include OR NOT cudart)
+    message(FATAL_ERROR "LibTorch in '${torch_root}' was built with CUDA, whose headers or libcudart.so were not found. "
+                        "Set SINTER_CUDA_ROOT to a folder with CUDA's include/ and lib/.")
+  endif()
+  list(GET cudart 0 cudart)
+  file(GLOB nvidia_libs ${nvidia_root}/cu13/lib ${nvidia_root}/*/lib)
+  list(JOIN nvidia_libs ":" nvidia_rpath)
+  string(APPEND CMAKE_BUILD_RPATH ":${nvidia_rpath}")
+endif()
+message(STATUS "LibTorch ${SINTER_LIBTORCH_VERSION} in ${torch_root}, CUDA: ${SINTER_CUDA}")
 
 add_library(sinter_libtorch INTERFACE)
 target_include_directories(sinter_libtorch SYSTEM INTERFACE
-  ${torch_root}/include ${torch_root}/include/torch/csrc/api/include ${cuda_root}/include)
+  ${torch_root}/include ${torch_root}/include/torch/csrc/api/include ${sinter_cuda_include})
 target_compile_definitions(sinter_libtorch INTERFACE _GLIBCXX_USE_CXX11_ABI=1 USE_C10D_NCCL=0)
-target_link_directories(sinter_libtorch INTERFACE ${torch_root}/lib ${cuda_root}/lib)
+target_link_directories(sinter_libtorch INTERFACE ${torch_root}/lib)
 target_link_options(sinter_libtorch INTERFACE -Wl,--as-needed -Wl,--allow-shlib-undefined)
 # LibTorch's libraries register operators when they are loaded: they stay needed though no symbol asks for them.
-target_link_libraries(sinter_libtorch INTERFACE
-  "-Wl,--push-state,--no-as-needed,-ltorch,-ltorch_cpu,-ltorch_cuda,-lc10,-lc10_cuda,--pop-state"
-  ${cuda_root}/lib/libcudart.so.13)
-file(GLOB nvidia_libs ${cuda_root}/lib ${SINTER_LIBTORCH}/nvidia/*/lib)
-list(JOIN nvidia_libs ":" nvidia_rpath)
-set(CMAKE_BUILD_RPATH "${torch_root}/lib:${nvidia_rpath}")
+if(SINTER_CUDA)
+  target_link_directories(sinter_libtorch INTERFACE ${nvidia_root}/cu13/lib)
+  target_link_libraries(sinter_libtorch INTERFACE
+    "-Wl,--push-state,--no-as-needed,-ltorch,-ltorch_cpu,-ltorch_cuda,-lc10,-lc10_cuda,--pop-state" ${cudart})
+else()
+  target_link_libraries(sinter_libtorch INTERFACE
+    "-Wl,--push-state,--no-as-needed,-ltorch,-ltorch_cpu,-lc10,--pop-state")
+endif()
 
 # CUDA headers only (driver API, NVRTC): both libraries are opened at run time.
 add_library(sinter_cuda_headers INTERFACE)
-target_include_directories(sinter_cuda_headers SYSTEM INTERFACE ${cuda_root}/include)
+target_include_directories(sinter_cuda_headers SYSTEM INTERFACE ${sinter_cuda_include})

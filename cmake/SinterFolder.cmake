@@ -23,3 +23,15 @@ function(sinter_folder name)
   target_include_directories(sinter_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(sinter_${name} PUBLIC ${ARG_DEPENDS} PRIVATE sinter_warnings)
 endfunction()
+
+# Adds the part of a folder that talks to CUDA: cuda/*.cpp, or where LibTorch has no CUDA without_cuda/*.cpp, which
+# answers the same headers.
+function(sinter_cuda_part target)
+  if(SINTER_CUDA)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${ARGN}cuda/*.cpp)
+  else()
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${ARGN}without_cuda/*.cpp)
+  endif()
+  target_sources(${target} PRIVATE ${sources})
+  sinter_plant(${sources})
+endfunction()

@@ -8,22 +8,22 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "frontend/autocast_cache.h"
 #include "frontend/composites.h"
 #include "frontend/host_call.h"
 #include "frontend/left_behind.h"
+#include "frontend/libtorch_version.h"
 #include "frontend/recorder.h"
 
 namespace sinter::frontend {
 namespace {
 
-/// The key whose fallback sees every call: it lies below autocast and autograd and above the backends, and LibTorch
-/// itself gives it no kernels. Nothing reaches it while no capture includes it.
-constexpr auto kCaptureKey = c10::DispatchKey::Fake;
-/// The slot of LibTorch's thread-local debug information that carries the recorder: a number LibTorch does not use.
-constexpr auto kRecorderSlot = static_cast<c10::DebugInfoKind>(0x53);
+/// The slot that carries the recorder.
+constexpr std::string_view kSlotName = "sinter recorder";
+constexpr auto kRecorderSlot = debug_slot(kSlotName, 0x53);
 
 void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard exclude(kCaptureKey);
@@ -75,6 +75,8 @@ void run_recorded(Recorder& recorder, const c10::OperatorHandle& op, c10::Dispat
           [&] { recorder.after(std::move(*pending), torch::jit::last(*stack, op.schema().returns().size())); });
 }
 
+/// Nothing reaches it while no capture includes the key.
+static_assert(kCaptureKey == c10::DispatchKey::Fake);
 TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&record_call>()); }
 
 Recorder* current_recorder() { return static_cast<Recorder*>(c10::ThreadLocalDebugInfo::get(kRecorderSlot)); }

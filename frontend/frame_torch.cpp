@@ -1,7 +1,6 @@
 #include "frontend/frame_torch.h"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/cuda/EmptyTensor.h>
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
 #include "frontend/convert.h"
+#include "frontend/cuda.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
@@ -52,7 +52,7 @@ void prefer_huge_pages(const at::Tensor& tensor) {
 at::Tensor empty(const BufferShape& shape) {
   if (!shape.known_dtype) throw InternalError("allocate", "a buffer of a dtype without a name");
   if (shape.device.is_cuda()) {
-    return at::Tensor(at::detail::empty_strided_cuda(shape.sizes, shape.strides, shape.dtype, shape.device));
+    return cuda::empty_strided(shape.sizes, shape.strides, shape.dtype, shape.device);
   }
   at::Tensor tensor(at::detail::empty_strided_cpu(shape.sizes, shape.strides, shape.dtype));
   prefer_huge_pages(tensor);
@@ -205,7 +205,7 @@ void TorchFrame::allocate(BufferId buffer) { set(buffer.index, empty(layout_->bu
 at::Tensor TorchFrame::bytes_on_device(int64_t bytes) const {
   const auto device = device_of(layout_->plan->device);
   const int64_t stride = 1;
-  return device.is_cuda() ? at::Tensor(at::detail::empty_strided_cuda(bytes, stride, at::kByte, device))
+  return device.is_cuda() ? cuda::empty_strided(bytes, stride, at::kByte, device)
                           : at::Tensor(at::detail::empty_strided_cpu(bytes, stride, at::kByte));
 }
 

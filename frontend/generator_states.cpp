@@ -2,12 +2,12 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
-#include <ATen/cuda/CUDAGeneratorImpl.h>
 
 #include <algorithm>
 #include <mutex>
 
 #include "frontend/convert.h"
+#include "frontend/cuda.h"
 
 namespace sinter::frontend {
 namespace {
@@ -64,9 +64,7 @@ GeneratorStates::Saved GeneratorStates::save(at::Generator generator) {
     return {std::move(generator),
             CpuState{cpu->engine(), cpu->next_float_normal_sample(), cpu->next_double_normal_sample()}};
   }
-  if (auto* cuda = dynamic_cast<at::CUDAGeneratorImpl*>(impl)) {
-    return {std::move(generator), CudaOffset{cuda->philox_offset_per_thread()}};
-  }
+  if (const auto drawn = cuda::drawn_by(generator)) return {std::move(generator), CudaOffset{*drawn}};
   return {generator, generator.get_state()};
 }
 
@@ -82,7 +80,7 @@ void GeneratorStates::rewind(Saved& saved) {
     cpu.set_next_float_normal_sample(state->next_float);
     cpu.set_next_double_normal_sample(state->next_double);
   } else if (const auto* offset = std::get_if<CudaOffset>(&saved.state)) {
-    saved.generator.get<at::CUDAGeneratorImpl>()->set_philox_offset_per_thread(*offset);
+    cuda::rewind(saved.generator, *offset);
   } else {
     saved.generator.set_state(std::get<WholeState>(saved.state));
   }

@@ -1,10 +1,9 @@
 #include "frontend/guards.h"
 
-#include <c10/cuda/CUDAFunctions.h>
-
 #include <algorithm>
 
 #include "compiler/support/planted.h"
+#include "frontend/cuda.h"
 #include "frontend/hooks.h"
 #include "frontend/tensor_memory.h"
 
@@ -110,7 +109,7 @@ bool Guards::fit_but_for_sizes(const detail::Flat& arguments, const Modes& modes
 }
 
 bool Guards::rest_holds(const detail::Flat& arguments) const {
-  if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) return false;
+  if (cuda_device_ >= 0 && cuda::current_device() != cuda_device_) return false;
   if (optimizers_ && !optimizers_->holds()) return false;
   return gradients_.hold(arguments) && train_flags_.hold() && states_.hold(differentiates());
 }
@@ -166,8 +165,8 @@ std::vector<GuardMiss> Guards::misses(const detail::Flat& arguments, const Modes
   for (auto& miss : train_flags_.misses()) out.push_back(std::move(miss));
   gradients_.misses(arguments, out);
   if (optimizers_) optimizers_->misses(out);
-  if (cuda_device_ >= 0 && c10::cuda::current_device() != cuda_device_) {
-    out.push_back({"current CUDA device", std::to_string(cuda_device_), std::to_string(c10::cuda::current_device())});
+  if (cuda_device_ >= 0 && cuda::current_device() != cuda_device_) {
+    out.push_back({"current CUDA device", std::to_string(cuda_device_), std::to_string(cuda::current_device())});
   }
   for (size_t i = 0; i < inputs_.size() && out.empty(); ++i) {
     if (is_moved(i, arguments))

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "compiler/support/errors.h"
 #include "frontend/convert.h"
+#include "frontend/libtorch_version.h"
 #include "frontend/recorder.h"
 
 // Declared here because ATen/autocast_mode.h includes every operator.
@@ -20,8 +22,9 @@ TORCH_API void set_autocast_enabled(at::DeviceType device_type, bool enabled);
 namespace sinter::frontend {
 namespace {
 
-/// The slot of LibTorch's thread-local debug information that carries the scope: a number LibTorch does not use.
-constexpr auto kScopeSlot = static_cast<c10::DebugInfoKind>(0x55);
+/// The slot that carries the scope.
+constexpr std::string_view kSlotName = "sinter host scope";
+constexpr auto kScopeSlot = debug_slot(kSlotName, 0x55);
 
 class AutocastGuard {
  public:

@@ -1,12 +1,16 @@
 #include "frontend/host_log.h"
 
+#include <string_view>
 #include <utility>
+
+#include "frontend/libtorch_version.h"
 
 namespace sinter::frontend {
 namespace {
 
-/// The slot of LibTorch's thread-local debug information that carries the log: a number LibTorch does not use.
-constexpr auto kLogSlot = static_cast<c10::DebugInfoKind>(0x54);
+/// The slot that carries the log.
+constexpr std::string_view kSlotName = "sinter host log";
+constexpr auto kLogSlot = debug_slot(kSlotName, 0x54);
 
 HostLog* current() { return static_cast<HostLog*>(c10::ThreadLocalDebugInfo::get(kLogSlot)); }
 

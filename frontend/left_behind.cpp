@@ -1,8 +1,6 @@
 #include "frontend/left_behind.h"
 
 #include <ATen/Context.h>
-#include <c10/cuda/CUDAFunctions.h>
-#include <c10/cuda/CUDAStream.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <mutex>
 
 #include "frontend/convert.h"
+#include "frontend/cuda.h"
 #include "frontend/generator_states.h"
 
 namespace sinter::frontend {
@@ -19,18 +18,9 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return a.nbytes() == b.nbytes() && std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-/// CUDA devices that this process has begun to use.
-std::vector<c10::DeviceIndex> devices_in_use() {
-  std::vector<c10::DeviceIndex> devices;
-  for (c10::DeviceIndex device = 0; device < c10::cuda::device_count(); ++device) {
-    if (c10::cuda::hasPrimaryContext(device)) devices.push_back(device);
-  }
-  return devices;
-}
-
 std::vector<at::Generator> default_generators() {
   std::vector<at::Generator> generators{at::globalContext().defaultGenerator(at::kCPU)};
-  for (const c10::DeviceIndex device : devices_in_use()) {
+  for (const c10::DeviceIndex device : cuda::devices_in_use()) {
     generators.push_back(at::globalContext().defaultGenerator({at::kCUDA, device}));
   }
   return generators;
@@ -73,8 +63,8 @@ std::optional<GraphBreak> WatchedGenerators::seeded_by(const Trace& trace) const
 CudaPlace CudaPlace::current() {
   CudaPlace place;
   if (const auto device = current_cuda_device()) place.device = device->index();
-  for (const c10::DeviceIndex device : devices_in_use()) {
-    place.streams.emplace_back(device, c10::cuda::getCurrentCUDAStream(device).id());
+  for (const c10::DeviceIndex device : cuda::devices_in_use()) {
+    place.streams.emplace_back(device, cuda::current_stream_id(device));
   }
   return place;
 }

@@ -5,6 +5,7 @@
 
 #include "compiler/ir/memory.h"
 #include "frontend/convert.h"
+#include "frontend/libtorch_version.h"
 #include "frontend/recorder.h"
 #include "frontend/tensor_memory.h"
 
@@ -38,7 +39,7 @@ std::optional<std::string> unsupported_kind(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet wrapped({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper,
                                          c10::DispatchKey::Functionalize, c10::DispatchKey::Python});
   if (tensor.key_set().has_any(wrapped)) return "a wrapped tensor (a tensor subclass or a function transform)";
-  if (tensor.has_names()) return "a tensor with named dimensions";
+  if (has_names(tensor)) return "a tensor with named dimensions";
   if (!tensor.has_storage()) return "a tensor without storage";
   return std::nullopt;
 }

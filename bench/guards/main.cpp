@@ -5,7 +5,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/randn.h>
-#include <c10/cuda/CUDAFunctions.h>
 #include <sinter/sinter.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
@@ -23,6 +22,8 @@
 #include <vector>
 
 #include "bench/measure/environment.h"
+#include "bench/measure/timer.h"
+#include "frontend/cuda.h"
 #include "frontend/guards.h"
 
 namespace {
@@ -183,9 +184,7 @@ ordered_json whole_calls(const at::Tensor& x, torch::nn::Sequential layers) {
   const auto gelu = [](const at::Tensor& t) { return at::gelu(t); };
   auto fast_gelu = sinter::compile(gelu, unverified);
   auto fast_layers = sinter::compile(layers, unverified);
-  const std::function<void()> settle = [&x] {
-    if (x.is_cuda()) c10::cuda::device_synchronize();
-  };
+  const std::function<void()> settle = [&x] { sinter::bench::synchronize(x.device()); };
   for (int call = 0; call < 4; ++call) {
     (void)fast_gelu(x);
     (void)fast_layers(rows);
@@ -257,7 +256,7 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
   auto out = ordered_json::array();
   out.push_back(measure(at::kCPU));
-  if (c10::cuda::device_count() > 0) out.push_back(measure(at::Device(at::kCUDA, 0)));
+  if (sinter::frontend::cuda::device_count() > 0) out.push_back(measure(at::Device(at::kCUDA, 0)));
   std::cout << out.dump(1) << "\n";
   if (argc > 1) std::ofstream(argv[1]) << out.dump(1) << "\n";
 }

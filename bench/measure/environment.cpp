@@ -2,13 +2,12 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <ATen/cuda/CUDAContextLight.h>
-#include <ATen/detail/CUDAHooksInterface.h>
-#include <fmt/format.h>
 #include <torch/version.h>
 
 #include <fstream>
 #include <string>
+
+#include "bench/measure/cuda.h"
 
 namespace sinter::bench {
 namespace {
@@ -34,15 +33,7 @@ nlohmann::json environment(at::Device device) {
       {"cudnn_benchmark", at::globalContext().benchmarkCuDNN()},
       {"device", device.str()},
       {"cpu", cpu_name()}};
-  if (!device.is_cuda()) return info;
-  const auto* properties = at::cuda::getDeviceProperties(device.index());
-  int driver = 0;
-  cudaDriverGetVersion(&driver);
-  info["gpu"] = properties->name;
-  info["compute_capability"] = fmt::format("{}.{}", properties->major, properties->minor);
-  info["cudnn"] = at::detail::getCUDAHooks().versionRuntimeCuDNN();
-  info["cuda_driver"] = driver;
-  info["cuda_runtime"] = CUDART_VERSION;
+  if (device.is_cuda()) cuda::describe(device.index(), info);
   return info;
 }
 

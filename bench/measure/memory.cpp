@@ -1,8 +1,6 @@
 #include "bench/measure/memory.h"
 
-#include <ATen/cuda/CUDAContextLight.h>
 #include <c10/core/Allocator.h>
-#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <unistd.h>
 
@@ -10,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "bench/measure/timer.h"
+#include "bench/measure/cuda.h"
 
 namespace sinter::bench {
 namespace {
@@ -41,25 +39,14 @@ int64_t cpu_peak(const std::function<void()>& call) {
   return peak->peak();
 }
 
-int64_t cuda_peak(at::Device device, const std::function<void()>& call) {
-  namespace allocator = c10::cuda::CUDACachingAllocator;
-  constexpr auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  synchronize(device);
-  allocator::resetPeakStats(device.index());
-  const int64_t before = allocator::getDeviceStats(device.index()).allocated_bytes[all].current;
-  call();
-  synchronize(device);
-  return allocator::getDeviceStats(device.index()).allocated_bytes[all].peak - before;
-}
-
 }  // namespace
 
 int64_t peak_bytes(at::Device device, const std::function<void()>& call) {
-  return device.is_cuda() ? cuda_peak(device, call) : cpu_peak(call);
+  return device.is_cuda() ? cuda::peak_bytes(device.index(), call) : cpu_peak(call);
 }
 
 int64_t cache_bytes(at::Device device) {
-  if (device.is_cuda()) return at::cuda::getDeviceProperties(device.index())->l2CacheSize;
+  if (device.is_cuda()) return cuda::cache_bytes(device.index());
   const long last_level = sysconf(_SC_LEVEL3_CACHE_SIZE);
   return last_level > 0 ? last_level : int64_t{32} << 20;
 }

@@ -1,45 +1,17 @@
 #include "bench/measure/timer.h"
 
-#include <c10/cuda/CUDAFunctions.h>
-#include <c10/cuda/CUDAStream.h>
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
 #include <vector>
 
-#include "compiler/support/errors.h"
+#include "bench/measure/cuda.h"
 
 namespace sinter::bench {
 namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-void check(cudaError_t status) {
-  if (status != cudaSuccess) throw InternalError("benchmark", cudaGetErrorString(status));
-}
-
-class Event {
- public:
-  Event() { check(cudaEventCreate(&event_)); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-
-  void record() { check(cudaEventRecord(event_, c10::cuda::getCurrentCUDAStream().stream())); }
-  /// Milliseconds from `start` to this event; waits for it.
-  [[nodiscard]] double since(const Event& start) const {
-    float elapsed = 0;
-    check(cudaEventSynchronize(event_));
-    check(cudaEventElapsedTime(&elapsed, start.event_, event_));
-    return elapsed;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 Timing summarise(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
@@ -62,7 +34,7 @@ double warm_up(at::Device device, const Call& call, double seconds, int64_t leas
 }  // namespace
 
 void synchronize(at::Device device) {
-  if (device.is_cuda()) c10::cuda::device_synchronize();
+  if (device.is_cuda()) cuda::synchronize();
 }
 
 double seconds_of(at::Device device, const std::function<void()>& call) {
@@ -81,8 +53,8 @@ Timing steady(at::Device device, const Call& call, double budget) {
   const auto groups = static_cast<int64_t>(std::clamp(budget / (one * static_cast<double>(group)), 10.0, 200.0));
   std::vector<double> samples;
   int64_t next = 0;
-  Event start;
-  Event stop;
+  cuda::Event start;
+  cuda::Event stop;
   for (int64_t i = 0; i < groups; ++i) {
     start.record();
     for (int64_t j = 0; j < group; ++j) call(next++);

@@ -1,4 +1,3 @@
-#include <c10/cuda/CUDAFunctions.h>
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,7 +1,6 @@
 #include "frontend/command/target.h"
 
 #include <ATen/Context.h>
-#include <c10/cuda/CUDAFunctions.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,6 +16,7 @@
 
 #include "compiler/support/errors.h"
 #include "frontend/convert.h"
+#include "frontend/cuda.h"
 
 namespace sinter::command {
 namespace {
@@ -83,7 +83,7 @@ Mode parse_mode(const std::string& text) {
 }
 
 at::Device parse_device(const std::string& text) {
-  const int gpus = c10::cuda::device_count();
+  const int gpus = frontend::cuda::device_count();
   if (text.empty()) return gpus > 0 ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
   if (text == "cpu") return at::Device(at::kCPU);
   const bool numbered = text.starts_with("cuda:") && text.size() > 5 && text.size() < 8 &&

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/driver.h"
+#include "runtime/cuda/driver.h"
 #include "tests/runtime/fake_host.h"
 
 /// The fake host over device memory: streams, a caching allocator with private pools, copies.

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "compiler/support/errors.h"
-#include "runtime/cuda_kernel.h"
+#include "runtime/cuda/cuda_kernel.h"
 
 namespace sinter::runtime {
 namespace {

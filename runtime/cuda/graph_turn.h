@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "runtime/driver.h"
+#include "runtime/cuda/driver.h"
 
 namespace sinter::runtime {
 

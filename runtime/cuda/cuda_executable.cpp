@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/cuda_graph.h"
+#include "runtime/cuda/cuda_graph.h"
 #include "runtime/plan_executable.h"
 #include "runtime/stopwatch.h"
-#include "runtime/stream_uses.h"
+#include "runtime/cuda/stream_uses.h"
 
 namespace sinter::runtime {
 namespace {

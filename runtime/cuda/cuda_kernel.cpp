@@ -1,4 +1,4 @@
-#include "runtime/cuda_kernel.h"
+#include "runtime/cuda/cuda_kernel.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "compiler/plan.h"
-#include "runtime/driver.h"
+#include "runtime/cuda/driver.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/provenance.h"
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/cuda/graph_recorder.h"
+#include "runtime/cuda/graph_turn.h"
 #include "runtime/graph_layout.h"
-#include "runtime/graph_recorder.h"
-#include "runtime/graph_turn.h"
 #include "runtime/host.h"
 #include "runtime/program.h"
 

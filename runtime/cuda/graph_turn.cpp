@@ -1,4 +1,4 @@
-#include "runtime/graph_turn.h"
+#include "runtime/cuda/graph_turn.h"
 
 #include <map>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "runtime/graph_recorder.h"
+#include "runtime/cuda/graph_recorder.h"
 
 #include "compiler/support/errors.h"
 

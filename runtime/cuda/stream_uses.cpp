@@ -1,4 +1,4 @@
-#include "runtime/stream_uses.h"
+#include "runtime/cuda/stream_uses.h"
 
 namespace sinter::runtime {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda_kernel.h"
+#include "runtime/cuda/cuda_kernel.h"
 #include "runtime/host.h"
 #include "runtime/program.h"
 

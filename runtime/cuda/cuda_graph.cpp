@@ -1,4 +1,4 @@
-#include "runtime/cuda_graph.h"
+#include "runtime/cuda/cuda_graph.h"
 
 #include <fmt/format.h>
 

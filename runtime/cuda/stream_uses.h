@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include "runtime/driver.h"
+#include "runtime/cuda/driver.h"
 
 namespace sinter::runtime {
 

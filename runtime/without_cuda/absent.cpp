@@ -1,0 +1,32 @@
+#include "compiler/support/errors.h"
+#include "runtime/cuda_executable.h"
+#include "runtime/known_functions.h"
+#include "runtime/nvrtc.h"
+
+/// What runtime/cuda/ does, for a LibTorch without CUDA: no device asks for it.
+namespace sinter::runtime {
+namespace {
+
+[[noreturn]] void absent() { throw InternalError("cuda", "this LibTorch was built without CUDA"); }
+
+}  // namespace
+
+std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> /*plan*/, Host& /*host*/,
+                                                  const ExecutableOptions& /*options*/, EntryReport& /*report*/) {
+  absent();
+}
+
+bool is_known_function(const std::string& /*function*/, int /*sm*/) { return false; }
+void remember_function(const std::string& /*function*/, int /*sm*/) {}
+
+namespace nvrtc {
+
+std::string version() { absent(); }
+std::string identity() { absent(); }
+std::string options(int /*sm*/) { absent(); }
+std::vector<char> compile(const KernelSource& /*source*/, int /*sm*/) { absent(); }
+void prewarm(int /*sm*/) {}
+
+}  // namespace nvrtc
+
+}  // namespace sinter::runtime
