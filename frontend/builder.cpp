@@ -157,6 +157,7 @@ Captured Builder::capture_program(const detail::Flat& arguments, const detail::P
 /// Those that were named, and those that the closure refers to besides.
 std::vector<NamedModule> Builder::modules_of(const detail::Program& program) const {
   std::vector<NamedModule> modules = modules_;
+  if (!PrivateLayout::here().closures) return modules;
   for (auto& module : modules_in(program.closure)) {
     const bool known = std::ranges::any_of(modules, [&module](const NamedModule& named) {
       const auto parts = named.second->modules();

@@ -22,8 +22,8 @@ namespace sinter::frontend {
 namespace {
 
 /// The slot that carries the recorder.
-constexpr std::string_view kSlotName = "sinter recorder";
-constexpr auto kRecorderSlot = debug_slot(kSlotName, 0x53);
+constexpr std::string_view kRecorderSlotName = "sinter recorder";
+constexpr auto kRecorderSlot = debug_slot(kRecorderSlotName, 0x53);
 
 void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard exclude(kCaptureKey);

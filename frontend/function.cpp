@@ -334,6 +334,7 @@ Report Function::report() const {
   if (options_.mode == Mode::MaxAutotune) {
     report.notes.emplace_back("max-autotune does what reduce-overhead does in this version");
   }
+  for (auto& note : frontend::PrivateLayout::here().notes()) report.notes.push_back(std::move(note));
   const auto entries = entries_.load(std::memory_order_acquire);
   const std::lock_guard lock(notes_);
   report.failed_at = failed_at_;

@@ -23,8 +23,8 @@ namespace sinter::frontend {
 namespace {
 
 /// The slot that carries the scope.
-constexpr std::string_view kSlotName = "sinter host scope";
-constexpr auto kScopeSlot = debug_slot(kSlotName, 0x55);
+constexpr std::string_view kScopeSlotName = "sinter host scope";
+constexpr auto kScopeSlot = debug_slot(kScopeSlotName, 0x55);
 
 class AutocastGuard {
  public:

@@ -9,8 +9,8 @@ namespace sinter::frontend {
 namespace {
 
 /// The slot that carries the log.
-constexpr std::string_view kSlotName = "sinter host log";
-constexpr auto kLogSlot = debug_slot(kSlotName, 0x54);
+constexpr std::string_view kLogSlotName = "sinter host log";
+constexpr auto kLogSlot = debug_slot(kLogSlotName, 0x54);
 
 HostLog* current() { return static_cast<HostLog*>(c10::ThreadLocalDebugInfo::get(kLogSlot)); }
 

@@ -63,6 +63,10 @@ std::string class_name(const torch::nn::Module& module) {
   return name;
 }
 
+const bool* train_flag_of(const torch::nn::Module& module) {
+  return tells_its_member(module) ? torch::nn::Cloneable<TrainFlags>::train_flag(module) : nullptr;
+}
+
 std::vector<NamedTensor> named_tensors(const std::vector<NamedModule>& modules) {
   std::vector<NamedTensor> tensors;
   for (const auto& [name, module] : modules) {
@@ -72,12 +76,11 @@ std::vector<NamedTensor> named_tensors(const std::vector<NamedModule>& modules) 
   return tensors;
 }
 
-TrainFlags::TrainFlags(const std::vector<NamedModule>& modules) {
+TrainFlags::TrainFlags(const std::vector<NamedModule>& modules, const PrivateLayout& layout) {
   for (const auto& [name, root] : modules) {
     for (const auto& item : root->named_modules()) {
       const auto& module = item.value();
-      const bool* member = tells_its_member(*module) ? torch::nn::Cloneable<TrainFlags>::train_flag(*module) : nullptr;
-      flags_.push_back({module, member, module->is_training()});
+      flags_.push_back({module, layout.train_flags ? train_flag_of(*module) : nullptr, module->is_training()});
       names_.push_back(join(name, item.key()));
     }
   }

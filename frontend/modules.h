@@ -7,6 +7,7 @@
 
 #include "compiler/support/report.h"
 #include "frontend/capture.h"
+#include "frontend/private_layout.h"
 
 namespace torch::nn {
 class Module;
@@ -23,12 +24,16 @@ using NamedModule = std::pair<std::string, std::shared_ptr<torch::nn::Module>>;
 /// Parameters and buffers of the modules, those of submodules included.
 [[nodiscard]] std::vector<NamedTensor> named_tensors(const std::vector<NamedModule>& modules);
 
+/// Where a module's train flag lies; null where only `is_training` tells, as a class has put a function of its own in
+/// its place.
+[[nodiscard]] const bool* train_flag_of(const torch::nn::Module& module);
+
 /// The train flags of modules and all their submodules at one time. Holds the modules weakly: a submodule that was
 /// replaced must be able to die.
 class TrainFlags {
  public:
   TrainFlags() = default;
-  explicit TrainFlags(const std::vector<NamedModule>& modules);
+  explicit TrainFlags(const std::vector<NamedModule>& modules, const PrivateLayout& layout = PrivateLayout::here());
 
   [[nodiscard]] bool hold() const;
   /// True when a module is gone: the flags will never hold again.

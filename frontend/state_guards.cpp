@@ -79,7 +79,8 @@ void StateGuards::add(std::span<const StateSlot> slots, std::span<const at::Tens
   std::ranges::sort(records_, {}, &Record::tensor);
 }
 
-bool StateGuards::fits_record(const State& state) {
+bool StateGuards::fits_record(const State& state) const {
+  if (!reads_words_) return false;
   const auto& tensor = *state.tensor._unsafe_get_target();
   const auto* autograd = autograd_of(tensor);
   if (autograd != tensor.autograd_meta() || (autograd != nullptr && (asks_others(*autograd) || had_hooks(*autograd))))

@@ -12,8 +12,8 @@
 #include "frontend/capture.h"
 #include "frontend/hooks.h"
 #include "frontend/layout_guard.h"
+#include "frontend/private_layout.h"
 #include "frontend/tensor_memory.h"
-#include "frontend/tensor_words.h"
 
 namespace sinter::frontend {
 
@@ -27,6 +27,8 @@ namespace sinter::frontend {
 /// so its count can be read without making it a strong reference.
 class StateGuards {
  public:
+  explicit StateGuards(const PrivateLayout& layout = PrivateLayout::here()) : reads_words_(layout.tensor_words) {}
+
   /// `results` are the tensors the program returned: references they hold do not count, as they go away with them.
   void add(std::span<const StateSlot> slots, std::span<const at::Tensor> results);
 
@@ -77,7 +79,7 @@ class StateGuards {
   };
   using KnownWords = std::map<TensorWords::Copy, size_t>;  ///< positions in `words_`
 
-  [[nodiscard]] static bool fits_record(const State& state);
+  [[nodiscard]] bool fits_record(const State& state) const;
   void add_record(size_t index, KnownWords& known);
   using Equal = bool (*)(const c10::TensorImpl& tensor, const TensorWords::Copy& copy);
   template <bool differentiates, Equal equal>
@@ -88,6 +90,7 @@ class StateGuards {
   [[nodiscard, gnu::target("avx2")]] bool hold_avx2(bool differentiates) const;
 #endif
 
+  bool reads_words_;
   std::vector<State> states_;
   std::vector<Record> records_;  ///< by address of the tensor: neighbours share lines of the cache
   std::vector<Words> words_;     ///< each once: most tensors of a module are like others
