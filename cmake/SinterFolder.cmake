@@ -25,7 +25,7 @@ function(sinter_folder name)
 endfunction()
 
 # Adds the part of a folder that talks to CUDA: cuda/*.cpp, or where LibTorch has no CUDA without_cuda/*.cpp, which
-# answers the same headers.
+# answers the same headers. SINTER_CUDA_PART: the sources.
 function(sinter_cuda_part target)
   if(SINTER_CUDA)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${ARGN}cuda/*.cpp)
@@ -34,4 +34,5 @@ function(sinter_cuda_part target)
   endif()
   target_sources(${target} PRIVATE ${sources})
   sinter_plant(${sources})
+  set(SINTER_CUDA_PART ${sources} PARENT_SCOPE)
 endfunction()

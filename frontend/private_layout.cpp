@@ -41,7 +41,7 @@ std::vector<Change> changes() {
           {conjugate(true), conjugate(false)}};
 }
 
-struct Plain : torch::nn::Module {};
+struct Sample : torch::nn::Module {};
 
 std::span<const std::byte> bytes_of(const auto& closure) { return std::as_bytes(std::span(&closure, 1)); }
 
@@ -74,7 +74,7 @@ bool reads_tensors(const WordsReader& reader) {
 }
 
 bool reads_train_flags(const bool* (*flag_of)(const torch::nn::Module& module)) {
-  Plain module;
+  Sample module;
   const bool* flag = flag_of(module);
   if (flag == nullptr || !*flag) return false;
   module.eval();
@@ -84,7 +84,7 @@ bool reads_train_flags(const bool* (*flag_of)(const torch::nn::Module& module)) 
 }
 
 bool reads_closures(FindModules find) {
-  const auto module = std::make_shared<Plain>();
+  const auto module = std::make_shared<Sample>();
   const auto holding = [module] { return module->is_training(); };
   const auto referring = [&module] { return module->is_training(); };
   const auto neither = [number = uint64_t{1}] { return number; };
