@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
-#include <ATen/cuda/CUDAContextLight.h>
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Type.h>
@@ -107,7 +106,7 @@ void Session::show(const std::string& label, const std::string& text) {
 
 std::vector<Observation> Session::finish() {
   show("default generator of the CPU", at::detail::getDefaultCPUGenerator().get_state());
-  for (c10::DeviceIndex i = 0; on_cuda() && i < at::cuda::getNumGPUs(); ++i) {
+  for (c10::DeviceIndex i = 0; on_cuda() && i < static_cast<c10::DeviceIndex>(at::getNumGPUs()); ++i) {
     const auto generator = at::globalContext().defaultGenerator({at::kCUDA, i});
     show("default generator of GPU " + std::to_string(i), generator.get_state());
   }

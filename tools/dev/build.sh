@@ -30,7 +30,22 @@ dev_build() {
   cmake --build --preset release
 }
 
+# The tests for the CPU with another LibTorch.
+test_with_libtorch() { # VERSION [ARGS]
+  local version=$1 folder=build/libtorch-$1
+  shift
+  setup_other_libtorch "$version"
+  cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSINTER_LIBTORCH="$SINTER_LIBTORCH" | grep LibTorch
+  cmake --build "$folder"
+  ctest --test-dir "$folder" --output-on-failure -LE gpu -j 2 "$@"
+}
+
 dev_test() {
+  if [ "${1:-}" = --libtorch ]; then
+    shift
+    test_with_libtorch "$@"
+    return
+  fi
   install_browser
   dev_build
   export SINTER_FUZZ_SEED=${SINTER_FUZZ_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}

@@ -5,7 +5,7 @@ dev_pack() {
   dev_build
   rm -rf "$folder"
   mkdir -p "$folder/bin" "$folder/lib"
-  cp build/release/lib/libsinter.so.0 "$folder/lib/"
+  cp build/release/lib/libsinter_internals.so.0 "$folder/lib/"
   cp build/release/bin/* "$folder/bin/"
   rm "$folder"/bin/emulator_*_tests # they need a C++ compiler
   [ -d build/release/tests-data ] && cp -r build/release/tests-data "$folder/data"

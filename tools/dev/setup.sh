@@ -42,3 +42,20 @@ install_browser() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1 ||
     echo "dev: chromium cannot be installed here; the browser test of the benchmark's page will be skipped" >&2
 }
+
+# Another LibTorch to test with: a version that has a lock file, or "without-cuda", the default one's CPU part.
+setup_other_libtorch() { # VERSION
+  install_packages "${packages_build[@]}" "${packages_test[@]}"
+  if [ "$1" = without-cuda ]; then
+    unset SINTER_LIBTORCH
+    dev_setup
+    tools/libtorch-without-cuda.sh "$SINTER_LIBTORCH/torch" "$cache/libtorch-without-cuda"
+    export SINTER_LIBTORCH="$cache/libtorch-without-cuda"
+  elif [ -f "tools/libtorch-$1.lock" ]; then
+    install_libtorch "tools/libtorch-$1.lock" "$cache/libtorch-$1"
+    export SINTER_LIBTORCH="$cache/libtorch-$1"
+  else
+    echo "dev: no LibTorch '$1' to test with; known: without-cuda $(ls tools/libtorch-*.lock | sed 's/.*libtorch-\(.*\)[.]lock/\1/' | tr '\n' ' ')" >&2
+    exit 2
+  fi
+}
