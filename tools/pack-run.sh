@@ -3,7 +3,7 @@
 #   ./run sinter ARGS      the program
 #   ./run tests [FOLDER]   every test program, one after another; results as XML into FOLDER
 #   ./run PROGRAM ARGS     any other packed program
-# LibTorch 2.11.0 (CUDA 13.0) is SINTER_LIBTORCH (a folder with torch/ and nvidia/, or a LibTorch folder), or that of
+# LibTorch, of the version that the program was built with, is SINTER_LIBTORCH (a folder with torch/ and nvidia/, or a LibTorch folder), or that of
 # this machine's python3.
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,9 +19,10 @@ else
   echo "run: no LibTorch found; set SINTER_LIBTORCH to a folder that holds torch/ and nvidia/" >&2
   exit 2
 fi
+built_with=$(cat "$here/libtorch-version")
 case "$version" in
-  2.11.0*) ;;
-  *) echo "run: LibTorch is '$version', this build needs 2.11.0" >&2; exit 2 ;;
+  "$built_with"*) ;;
+  *) echo "run: LibTorch is '$version', this build needs $built_with" >&2; exit 2 ;;
 esac
 for folder in "$site"/nvidia/*/lib; do paths="$paths:$folder"; done
 export LD_LIBRARY_PATH="$here/lib:$paths${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

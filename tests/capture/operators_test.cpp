@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "frontend/libtorch_version.h"
 #include "tests/capture/capture_test.h"
 
 namespace capture_test {
@@ -257,7 +258,16 @@ TEST(Capture, of_a_program_that_throws_leaves_nothing_behind) {
   EXPECT_THROW((void)trace_of([](const at::Tensor& x) { return torch::matmul(x, x); }, matrix()), c10::Error);
   EXPECT_FALSE(capturing());
   EXPECT_TRUE(at::autocast::is_autocast_cache_enabled());
-  EXPECT_FALSE(c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::Fake));
+  EXPECT_FALSE(c10::impl::tls_is_dispatch_key_included(kCaptureKey));
+}
+
+TEST(Capture, sees_every_operator_because_no_other_kernel_stands_at_its_key) {
+  std::vector<std::string> taken;
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    const auto op = c10::Dispatcher::singleton().findOp(name);
+    if (op && op->hasKernelForDispatchKey(kCaptureKey)) taken.push_back(c10::toString(name));
+  }
+  EXPECT_TRUE(taken.empty()) << ::testing::PrintToString(taken);
 }
 
 TEST(Capture, within_a_capture_ends_the_outer_one) {

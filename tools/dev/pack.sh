@@ -10,6 +10,8 @@ dev_pack() {
   rm "$folder"/bin/emulator_*_tests # they need a C++ compiler
   [ -d build/release/tests-data ] && cp -r build/release/tests-data "$folder/data"
   for file in "$folder"/lib/* "$folder"/bin/*; do strip --strip-unneeded "$file"; done
+  cat "$SINTER_LIBTORCH"/{torch/,}include/torch/headeronly/version.h 2>/dev/null |
+    sed -n 's/^#define TORCH_VERSION_[MP][AI][JNT][A-Z]* \([0-9]*\)$/\1/p' | paste -sd. >"$folder/libtorch-version"
   cp tools/pack-run.sh "$folder/run"
   chmod +x "$folder/run"
   if [ "$(du -sb "$folder" | cut -f1)" -gt $limit ]; then

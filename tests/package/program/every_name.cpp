@@ -25,8 +25,8 @@ int main() {
   int64_t calls = 0;
   auto fast = sinter::compile([&calls](const at::Tensor& x) {
     sinter::host([&calls] { ++calls; });
-    return std::vector<c10::IValue>{sinter::cond(x.sum() > 0, [](const at::Tensor& t) { return t * 2; },
-                                                 [](const at::Tensor& t) { return -t; }, x)};
+    return std::vector<c10::IValue>{sinter::cond(
+        x.sum() > 0, [](const at::Tensor& t) { return t * 2; }, [](const at::Tensor& t) { return -t; }, x)};
   });
   at::Tensor x = torch::ones({4});
   sinter::mark_dynamic(x, 0, 2, 64);
