@@ -2,6 +2,7 @@
 # Runs a packed Sinter with this machine's LibTorch.
 #   ./run sinter ARGS      the program
 #   ./run tests [FOLDER]   every test program, one after another; results as XML into FOLDER
+#   ./run planted DEVICE PROGRAMS [BUG...]   in a folder of `./dev pack-planted`: what finds each planted bug
 #   ./run PROGRAM ARGS     any other packed program
 # LibTorch, of the version that the program was built with, is SINTER_LIBTORCH (a folder with torch/ and nvidia/, or a LibTorch folder), or that of
 # this machine's python3.
@@ -31,6 +32,7 @@ export SINTER_TEST_DATA=$here/data
 
 program=${1:-sinter}
 [ $# -gt 0 ] && shift
+if [ "$program" = planted ]; then exec "$here/planted-run" "$here/bin" "$@"; fi
 if [ "$program" != tests ]; then exec "$here/bin/$program" "$@"; fi
 
 export SINTER_CACHE=off # no test finds kernels of an earlier run

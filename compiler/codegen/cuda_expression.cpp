@@ -7,6 +7,7 @@
 
 #include "compiler/codegen/cuda_precision.h"
 #include "compiler/support/errors.h"
+#include "compiler/support/planted.h"
 
 namespace sinter::codegen {
 namespace {
@@ -125,6 +126,9 @@ Expression expression_of(const Kernel& kernel, Slot slot, bool half) {
     }
   }
   const auto text = ir::row(compute.op).native().cuda_text(computation_dtype(kernel, slot));
+  if (planted(Bug::cuda_operands_swapped) && op_name(compute) == "sub") {
+    return {.text = std::string(text), .operands = {compute.operands[1], compute.operands[0]}};
+  }
   return {.text = std::string(text), .operands = compute.operands};
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "compiler/codegen/cuda_lanes.h"
+#include "compiler/support/planted.h"
 
 namespace sinter::codegen {
 namespace {
@@ -44,6 +45,7 @@ int64_t chunk_of(const Param& param, int64_t alignment, int64_t width, bool all_
   const int64_t size = ir::bytes_of(param.dtype);
   int64_t chunk = width;
   while (chunk > 1 && chunk * size > access_bytes) chunk /= 2;
+  if (planted(Bug::cuda_alignment_ignored)) return chunk;
   while (chunk > 1 && (param.alignment % (chunk * size) != 0 || alignment % chunk != 0)) {
     chunk = all_or_one ? 1 : chunk / 2;
   }

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #ifdef SINTER_PLANTED_BUGS
 #include <cstdlib>
-#include <string_view>
 #endif
 
 /// Bugs that the tests must find: each stands for one class of mistake, and is switched on alone, by its name in the
@@ -22,23 +22,64 @@ enum class Bug : uint8_t {
   operands_swapped,           ///< of a subtraction
   alias_missed,               ///< a view of an argument is returned as a copy
   write_back_lost,
-  version_not_raised,   ///< of what a replay writes
-  memory_freed_early,   ///< a temporary's memory is given to others before its last use
-  kernels_mixed_up,     ///< kernels are shared by name
-  random_calls_merged,  ///< like calls that are pure
+  version_not_raised,      ///< of what a replay writes
+  memory_freed_early,      ///< a temporary's memory is given to others before its last use
+  kernels_mixed_up,        ///< kernels are shared by name
+  random_calls_merged,     ///< like calls that are pure
+  generators_not_rewound,  ///< before a call runs that a replay began
+  sizes_from_one_call,     ///< a size of another shape follows from one recording, not from all
+  alignment_not_guarded,   ///< of arguments
+  cuda_operands_swapped,   ///< of a division, in CUDA text
+  cuda_tail_lost,          ///< of a kernel whose points are no multiple of its vectors
+  cuda_alignment_ignored,  ///< vector accesses are as wide as they can be, wherever the tensor lies
+  graph_not_repointed,     ///< a recorded graph keeps the addresses of its recording
+  graph_input_not_copied,  ///< to where a recorded graph reads it
+  graph_draws_repeated,    ///< by every replay of a recorded graph
+};
+
+/// Where a bug can be seen.
+enum class Seen : uint8_t {
+  anywhere,
+  cuda_text,  ///< on a GPU, and where CUDA text runs on the CPU (tests/emulator)
+  gpu,
+};
+
+struct PlantedBug {
+  std::string_view name;
+  Seen seen = Seen::anywhere;
+};
+
+/// In the order of `Bug`.
+inline constexpr PlantedBug kPlantedBugs[] = {
+    {"strides_not_guarded"},
+    {"gradients_not_guarded"},
+    {"scalars_not_guarded"},
+    {"train_flags_not_guarded"},
+    {"stale_weight"},
+    {"verification_sees_nothing"},
+    {"operands_swapped"},
+    {"alias_missed"},
+    {"write_back_lost"},
+    {"version_not_raised"},
+    {"memory_freed_early"},
+    {"kernels_mixed_up"},
+    {"random_calls_merged"},
+    {"generators_not_rewound"},
+    {"sizes_from_one_call"},
+    {"alignment_not_guarded", Seen::gpu},
+    {"cuda_operands_swapped", Seen::cuda_text},
+    {"cuda_tail_lost", Seen::cuda_text},
+    {"cuda_alignment_ignored", Seen::cuda_text},
+    {"graph_not_repointed", Seen::gpu},
+    {"graph_input_not_copied", Seen::gpu},
+    {"graph_draws_repeated", Seen::gpu},
 };
 
 #ifdef SINTER_PLANTED_BUGS
 
-inline constexpr std::string_view kBugNames[] = {
-    "strides_not_guarded", "gradients_not_guarded",     "scalars_not_guarded", "train_flags_not_guarded",
-    "stale_weight",        "verification_sees_nothing", "operands_swapped",    "alias_missed",
-    "write_back_lost",     "version_not_raised",        "memory_freed_early",  "kernels_mixed_up",
-    "random_calls_merged"};
-
 [[nodiscard]] inline bool planted(Bug bug) {
   static const char* const name = std::getenv("SINTER_PLANTED");
-  return name != nullptr && kBugNames[static_cast<uint8_t>(bug)] == name;
+  return name != nullptr && kPlantedBugs[static_cast<uint8_t>(bug)].name == name;
 }
 
 #else

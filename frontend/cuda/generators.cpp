@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "compiler/support/planted.h"
 #include "frontend/cuda.h"
 #include "frontend/cuda/generator_memory.h"
 
@@ -49,7 +50,7 @@ class GraphGenerators final : public runtime::Host::Draws {
       if (drawn.per_replay == 0) continue;
       const std::lock_guard lock(drawn.generator.mutex());
       drawn.memory->fill();
-      drawn.state->philox_offset_per_thread_ += drawn.per_replay;
+      if (!planted(Bug::graph_draws_repeated)) drawn.state->philox_offset_per_thread_ += drawn.per_replay;
     }
   }
 

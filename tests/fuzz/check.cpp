@@ -26,12 +26,19 @@ Observations run_eager(const Program& program, const hostile::Place& place, cons
   return session.finish();
 }
 
+/// Real numbers in double precision; complex ones are two.
+Tensor numbers_of(const Tensor& tensor) {
+  return (tensor.is_complex() ? at::view_as_real(tensor) : tensor).to(at::kDouble);
+}
+
+bool is_continuous(const Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
+
 /// The largest difference of two numbers; infinite where they are no numbers in different places.
 double distance(const Tensor& a, const Tensor& b) {
   if (a.sizes() != b.sizes()) return std::numeric_limits<double>::infinity();
   if (a.numel() == 0) return 0;
-  const Tensor x = a.to(at::kDouble);
-  const Tensor y = b.to(at::kDouble);
+  const Tensor x = numbers_of(a);
+  const Tensor y = numbers_of(b);
   const Tensor same = (x == y).logical_or(x.isnan().logical_and(y.isnan()));
   return at::where(same, at::zeros({}, x.options()), (x - y).abs().nan_to_num(std::numeric_limits<double>::infinity()))
       .max()
@@ -39,7 +46,7 @@ double distance(const Tensor& a, const Tensor& b) {
 }
 
 double magnitude(const Tensor& a) {
-  return a.numel() == 0 ? 0 : a.to(at::kDouble).abs().nan_to_num(0, 0, 0).max().item<double>();
+  return a.numel() == 0 ? 0 : numbers_of(a).abs().nan_to_num(0, 0, 0).max().item<double>();
 }
 
 bool same_facts(const Observation& a, const Observation& b) { return a.label == b.label && a.facts == b.facts; }
@@ -58,7 +65,7 @@ bool is_rounding(const Observations& eager, const Observations& compiled, const 
       for (const auto& run : nearby) {
         if (j < run[i].values.size()) reach = std::max(reach, distance(expected, run[i].values[j].tensor));
       }
-      const double allowed = (expected.is_floating_point() ? kTolerance * magnitude(expected) : 0) + kMargin * reach;
+      const double allowed = (is_continuous(expected) ? kTolerance * magnitude(expected) : 0) + kMargin * reach;
       if (!(distance(expected, compiled[i].values[j].tensor) <= allowed)) return false;
     }
   }
@@ -89,8 +96,8 @@ double rounding_of(const Program& program) {
 
 /// By number: whether it is `expected`, or no more than `allowed` away from it.
 Tensor is_near(const Tensor& found, const Tensor& expected, double allowed) {
-  const Tensor x = found.to(at::kDouble);
-  const Tensor y = expected.to(at::kDouble);
+  const Tensor x = numbers_of(found);
+  const Tensor y = numbers_of(expected);
   const Tensor same = (x == y).logical_or(x.isnan().logical_and(y.isnan()));
   return same.logical_or((x - y).abs() <= allowed);
 }
@@ -103,7 +110,7 @@ bool lies_between(const Observation& eager, const Observation& compiled, const O
     const Tensor& found = compiled.values[i].tensor;
     if (wide.values[i].tensor.sizes() != expected.sizes()) return false;
     const Tensor stored = wide.values[i].tensor.to(expected.scalar_type());
-    const double allowed = expected.is_floating_point() ? kKeptWide * rounding * magnitude(expected) : 0;
+    const double allowed = is_continuous(expected) ? kKeptWide * rounding * magnitude(expected) : 0;
     if (!is_near(found, expected, allowed).logical_or(is_near(found, stored, allowed)).all().item<bool>()) return false;
   }
   return true;
@@ -131,7 +138,6 @@ void tell(const hostile::Outcome& outcome, Finding& finding) {
   finding.calls = static_cast<int>(outcome.answers.size());
   finding.replayed = static_cast<int>(std::count(outcome.answers.begin(), outcome.answers.end(), Answer::replayed));
   finding.entries = static_cast<int>(outcome.entries.size());
-  finding.ends_compiled = !outcome.answers.empty() && outcome.answers.back() != Answer::eager;
   finding.report = outcome.report;
   for (const auto& entry : outcome.entries) {
     for (const auto& found : entry.breaks) finding.breaks.emplace(name(found.code));

@@ -23,8 +23,7 @@ struct Finding {
   int calls = 0;
   int replayed = 0;  ///< calls that a plan answered
   int entries = 0;
-  bool ends_compiled = false;  ///< the last call was answered by a plan, or verified one
-  bool throws = false;         ///< some call threw, eager and compiled
+  bool throws = false;  ///< some call threw, eager and compiled
 };
 
 /// Runs a program eager and compiled.

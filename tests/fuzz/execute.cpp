@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <string>
 
+#include "scopes.h"
 #include "widened.h"
 
 namespace sinter::test::fuzz {
@@ -26,19 +27,21 @@ using hostile::Session;
 Tensor fresh(const Source& source, std::vector<int64_t> sizes, Session& session) {
   if (source.dtype == at::kBool) return session.integers(2, sizes, at::kBool);
   if (source.high > 0) return session.integers(source.high, sizes, source.dtype);
-  return session.randn(sizes, source.dtype);
+  if (source.dtype != at::kComplexFloat) return session.randn(sizes, source.dtype);
+  sizes.push_back(2);
+  return at::view_as_complex(session.randn(sizes));
 }
 
 /// Another random number in every element, a little apart from what it was.
 void push(const Tensor& tensor, const Drawing& drawing) {
-  if (drawing.apart == 0 || !tensor.is_floating_point()) return;
+  if (drawing.apart == 0 || !(tensor.is_floating_point() || tensor.is_complex())) return;
   auto generator = at::detail::createCPUGenerator(drawing.seed);
   const auto noise = at::randn(tensor.sizes(), generator, at::TensorOptions(at::kDouble)) * drawing.apart + 1;
-  tensor.copy_(tensor.to(at::kDouble) * noise.to(tensor.device()));
+  tensor.copy_(tensor * noise.to(tensor.device()));
 }
 
 Tensor argument(Source source, const std::vector<Tensor>& earlier, const Call& call, Session& session) {
-  if (call.turned && source.shares < 0 && source.place == Place::dense) source.place = Place::transposed;
+  if (source.shares < 0 && source.place == Place::dense) source.place = call.place;
   if (source.shares < 0) return draw(source, call.shape, session);
   const Tensor& base = earlier[source.shares];
   if (source.place == Place::transposed && base.dim() > 1) return base.transpose(0, -1);
@@ -66,11 +69,42 @@ void run(const Block& block, World& world, double scale, Values& values) {
   for (const auto& instruction : block.body) run(instruction, world, scale, values);
 }
 
-void run_branch(const Instruction& instruction, World& world, double scale, Values& values) {
-  const bool taken = at::sum(values.at(instruction.operands[0])).item<double>() > instruction.numbers[0];
-  const Block& block = instruction.blocks[taken ? 0 : 1];
+/// Runs a block and gives what it gives.
+Tensor value_of(const Block& block, World& world, double scale, Values& values) {
   run(block, world, scale, values);
-  values[instruction.result] = values.at(block.result);
+  return values.at(block.result);
+}
+
+/// Whether the condition of a row holds.
+bool holds(Control control, const Tensor& tensor, double limit) {
+  const auto sum = at::sum(tensor).item<double>();
+  return control == Control::until ? sum < limit : sum > limit;
+}
+
+void run_control(const Instruction& made, World& world, double scale, Values& values) {
+  const Control control = made.row->control;
+  Tensor& value = values[made.result] = values.at(made.operands[0]);
+  const auto block = [&](size_t i) { value = value_of(made.blocks[i], world, scale, values); };
+  switch (control) {
+    case Control::branch:
+      return block(holds(control, value, made.numbers[0]) ? 0 : 1);
+    case Control::loop:
+      for (int turn = 0; turn < static_cast<int>(made.numbers[0]); ++turn) block(0);
+      return;
+    case Control::until:
+      for (int turn = 0; turn < kMostTurns && holds(control, value, made.numbers[0]); ++turn) block(0);
+      return;
+    case Control::autocast: {
+      const Autocast autocast(world.device.type(), at::kBFloat16);
+      return block(0);
+    }
+    case Control::side_stream: {
+      const OtherStream stream(world.device);
+      return block(0);
+    }
+    case Control::none:
+      return;
+  }
 }
 
 std::vector<Tensor> call(const Program& program, World& world, const std::vector<Tensor>& inputs, double scale) {
@@ -102,8 +136,9 @@ void happen(Event event, const Program& program, World& world, Session& session,
   const c10::NoGradGuard no_grad;
   for (const auto& source : program.state) {
     Tensor& state = world.state.at(source.name);
-    if (event == Event::update_state && state.is_floating_point()) state.mul_(0.5).add_(0.25);
-    if (event == Event::replace_state) push(state = draw(source, 0, session), drawing);
+    const bool continuous = state.is_floating_point() || state.is_complex();
+    if (event == Event::update_state && continuous) state.mul_(0.5).add_(0.25);
+    if (event == Event::replace_state) push(state = draw(source, {}, session), drawing);
   }
   for (auto& module : world.modules) {
     if (event == Event::train) module.ptr()->train();
@@ -118,7 +153,7 @@ void happen(Event event, const Program& program, World& world, Session& session,
 
 void make_world(const Program& program, World& world, Session& session, const Drawing& drawing) {
   for (const auto& source : program.state) {
-    Tensor& state = world.state[source.name] = draw(source, 0, session);
+    Tensor& state = world.state[source.name] = draw(source, {}, session);
     push(state, drawing);
     session.watch("s" + std::to_string(source.name), &state);
   }
@@ -159,9 +194,15 @@ class Versions {
 
 }  // namespace
 
-Tensor draw(const Source& source, int shape, Session& session) {
+std::vector<int64_t> sizes_in(const Source& source, const Shape& shape) {
   auto sizes = source.sizes;
-  if (source.first_changes && !sizes.empty()) sizes[0] += shape;
+  if (source.first_changes && !sizes.empty()) sizes.front() += shape.first;
+  if (source.last_changes && sizes.size() > 1) sizes.back() += shape.last;
+  return sizes;
+}
+
+Tensor draw(const Source& source, const Shape& shape, Session& session) {
+  auto sizes = sizes_in(source, shape);
   if (sizes.empty()) return fresh(source, sizes, session);
   switch (source.place) {
     case Place::dense:
@@ -181,6 +222,10 @@ Tensor draw(const Source& source, int shape, Session& session) {
       one[0] = 1;
       return fresh(source, one, session).expand(sizes);
     }
+    case Place::channels_last:
+      if (sizes.size() == 4) return fresh(source, sizes, session).contiguous(at::MemoryFormat::ChannelsLast);
+      if (sizes.size() == 5) return fresh(source, sizes, session).contiguous(at::MemoryFormat::ChannelsLast3d);
+      break;
   }
   return fresh(source, sizes, session);
 }
@@ -192,6 +237,10 @@ torch::nn::AnyModule make_module(const ModuleSpec& spec) {
       return torch::nn::AnyModule(torch::nn::Linear(a, b));
     case ModuleKind::conv1d:
       return torch::nn::AnyModule(torch::nn::Conv1d(torch::nn::Conv1dOptions(a, b, 3).padding(1)));
+    case ModuleKind::conv2d:
+      return torch::nn::AnyModule(torch::nn::Conv2d(torch::nn::Conv2dOptions(a, b, 3).padding(1)));
+    case ModuleKind::depthwise:
+      return torch::nn::AnyModule(torch::nn::Conv2d(torch::nn::Conv2dOptions(a, b, 3).padding(1).groups(a)));
     case ModuleKind::batch_norm:
       return torch::nn::AnyModule(torch::nn::BatchNorm1d(a));
     case ModuleKind::layer_norm:
@@ -205,7 +254,7 @@ torch::nn::AnyModule make_module(const ModuleSpec& spec) {
 }
 
 void run(const Instruction& instruction, World& world, double scale, Values& values) {
-  if (instruction.row->kind == Kind::branch) return run_branch(instruction, world, scale, values);
+  if (instruction.row->kind == Kind::control) return run_control(instruction, world, scale, values);
   std::vector<Tensor> operands;
   for (const Name name : instruction.operands) operands.push_back(values.at(name));
   auto numbers = instruction.numbers;
@@ -218,7 +267,9 @@ void run(const Instruction& instruction, World& world, double scale, Values& val
 
 void run(const Program& program, Session& session, const Drawing& drawing) {
   const at::AutoGradMode grad(program.mode == Mode::grad || program.mode == Mode::step);
+  const Threads threads(program.threads);
   World world;
+  world.device = session.device();
   world.wide = drawing.wide;
   make_world(program, world, session, drawing);
   Options options{.numerics = drawing.numerics, .name = "fuzz"};
@@ -242,6 +293,7 @@ void run(const Program& program, Session& session, const Drawing& drawing) {
     }
     const Versions versions(inputs, world);
     const c10::InferenceMode inference(program.mode == Mode::inference);
+    const OtherStream stream(next.other_stream ? session.device() : at::Device(at::kCPU));
     f(inputs, next.scale);
     session.show("tensors written", versions.raised());
   }

@@ -20,6 +20,7 @@ struct World {
   std::map<Name, at::Tensor> state;
   std::vector<torch::nn::AnyModule> modules;
   std::shared_ptr<torch::optim::Optimizer> optimizer;
+  at::Device device = at::kCPU;
   bool wide = false;  ///< as in Drawing
 };
 
@@ -35,8 +36,11 @@ struct Drawing {
 
 using Values = std::map<Name, at::Tensor>;
 
-/// Data for a source: what the session draws, placed in memory as the source says. `shape` as in Call.
-[[nodiscard]] at::Tensor draw(const Source& source, int shape, hostile::Session& session);
+/// Data for a source: what the session draws, placed in memory as the source says.
+[[nodiscard]] at::Tensor draw(const Source& source, const Shape& shape, hostile::Session& session);
+
+/// The sizes that a source has in calls of a shape.
+[[nodiscard]] std::vector<int64_t> sizes_in(const Source& source, const Shape& shape);
 
 [[nodiscard]] torch::nn::AnyModule make_module(const ModuleSpec& spec);
 

@@ -7,106 +7,24 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <optional>
-#include <random>
 #include <set>
 
+#include "dice.h"
 #include "execute.h"
+#include "fits.h"
 
 namespace sinter::test::fuzz {
 namespace {
 
 using at::Tensor;
 
-constexpr double kTooLarge = 1e3;
-
-/// Draws for one program.
-class Dice {
- public:
-  explicit Dice(uint64_t seed) : engine_(seed * 0x9e3779b97f4a7c15ULL + 1) {}
-
-  [[nodiscard]] int64_t below(int64_t end) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(end)); }
-  [[nodiscard]] bool percent(int64_t chance) { return below(100) < chance; }
-  template <class T>
-  [[nodiscard]] T among(std::initializer_list<T> choices) {
-    return choices.begin()[below(static_cast<int64_t>(choices.size()))];
-  }
-  template <class T>
-  [[nodiscard]] const T& among(const std::vector<T>& choices) {
-    return choices[below(static_cast<int64_t>(choices.size()))];
-  }
-  /// The index of a weight.
-  [[nodiscard]] size_t weighted(const std::vector<int64_t>& weights) {
-    int64_t left = below(std::accumulate(weights.begin(), weights.end(), int64_t{0}));
-    size_t index = 0;
-    while (left >= weights[index]) left -= weights[index++];
-    return index;
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-bool overlaps_itself(const Tensor& tensor) {
-  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
-    if (tensor.size(dim) > 1 && tensor.stride(dim) == 0) return true;
-  }
-  return false;
-}
-
-/// Whether a row keeps an index within the first tensor.
-bool is_bounded_index(const Row& row) {
-  return row.on == On::cuda && std::string_view(row.pattern).find('k') != std::string_view::npos;
-}
-
-/// Whether the first tensor lies in the memory of another.
-bool shares_memory(const std::vector<Tensor>& tensors) {
-  return std::any_of(tensors.begin() + 1, tensors.end(),
-                     [&](const Tensor& other) { return other.storage().is_alias_of(tensors.front().storage()); });
-}
-
-bool broadcasts(const Tensor& tensor, const Tensor& to) {
-  if (tensor.dim() > to.dim()) return false;
-  for (int64_t i = 1; i <= tensor.dim(); ++i) {
-    if (tensor.size(-i) != to.size(-i) && tensor.size(-i) != 1) return false;
-  }
-  return true;
-}
-
-bool multiplies(const Tensor& a, const Tensor& b) {
-  return a.dim() > 0 && b.dim() > 0 && a.scalar_type() == b.scalar_type() &&
-         a.size(-1) == b.size(b.dim() > 1 ? -2 : -1);
-}
-
-/// Whether a tensor fits a letter of a row's pattern, given the operands before it.
-bool fits(char letter, const Tensor& tensor, const std::vector<Tensor>& before) {
-  const bool floating = tensor.is_floating_point();
-  switch (letter) {
-    case 'f':
-      return floating;
-    case 'b':
-      return tensor.scalar_type() == at::kBool;
-    case 'k':
-      return tensor.scalar_type() == at::kLong;
-    case 'w':
-    case 'o':
-      return floating && !overlaps_itself(tensor);
-    case 'B':
-      return floating && broadcasts(tensor, before.front());
-    case 'S':
-      return tensor.scalar_type() == before.front().scalar_type() && tensor.sizes() == before.front().sizes();
-    case 'M':
-      return floating && multiplies(before.back(), tensor);
-    default:
-      return true;
-  }
-}
-
-bool comparable(const Tensor& tensor) {
-  if (tensor.numel() == 0 || !tensor.is_floating_point()) return tensor.numel() <= 4096;
-  return tensor.numel() <= 4096 && (tensor.detach().abs() < kTooLarge).all().item<bool>();
-}
+constexpr int64_t kElements = 4096;
+/// Of programs with long tensors: above the 32768 elements from which ATen, and Sinter's kernels, use more threads.
+constexpr int64_t kManyElements = 1 << 18;
+constexpr int kDepth = 2;  ///< of blocks in blocks
 
 class Generator {
  public:
@@ -119,14 +37,11 @@ class Generator {
   Program generate() {
     program_.mode = modes_[dice_.weighted({78, 6, 8, 8})];
     program_.keeps_inputs = dice_.percent(25);
-    reads_ = dice_.percent(12);
-    draws_ = dice_.percent(12);
-    changes_ = dice_.percent(20);
-    scales_ = dice_.percent(12);
+    draw_themes();
     const at::AutoGradMode grad(program_.mode == Mode::grad || program_.mode == Mode::step);
     const c10::InferenceMode inference(program_.mode == Mode::inference);
     make_inputs();
-    const int64_t length = 3 + dice_.below(12);
+    const int64_t length = 3 + dice_.below(long_ ? 5 : 12);
     for (int64_t i = 0; i < length; ++i) add_instruction(program_.body, /*depth=*/0);
     choose_outputs();
     make_calls();
@@ -136,12 +51,43 @@ class Generator {
  private:
   Name next_name() { return ++last_name_; }
 
+  /// What this program is about besides the operators that all are made of.
+  void draw_themes() {
+    reads_ = dice_.percent(12);
+    draws_ = dice_.percent(12);
+    changes_ = dice_.percent(20);
+    scales_ = dice_.percent(12);
+    integers_ = dice_.percent(12);
+    complex_ = dice_.percent(7);
+    spatial_ = dice_.percent(14);
+    long_ = !spatial_ && dice_.percent(2);
+    wanted_[Control::branch] = reads_ ? 3 : 0;
+    wanted_[Control::until] = reads_ ? 1 : 0;
+    wanted_[Control::loop] = dice_.percent(8) ? 3 : 0;
+    wanted_[Control::autocast] = dice_.percent(8) ? 4 : 0;
+    wanted_[Control::side_stream] = dice_.percent(4) ? 3 : 0;
+    if (long_) program_.threads = dice_.among({2, 3});
+  }
+
+  bool comparable(const Tensor& tensor) const {
+    return tensor.numel() <= (long_ ? kManyElements : kElements) && has_moderate_numbers(tensor);
+  }
+
   std::vector<int64_t> sizes() {
     static constexpr std::initializer_list<int64_t> extents = {1, 2, 2, 3, 3, 4, 4, 5, 8, 17};
-    std::vector<int64_t> result(dice_.among({0, 1, 2, 2, 2, 3, 3, 4}));
+    if (long_) return long_sizes();
+    std::vector<int64_t> result(spatial_ ? dice_.among({3, 4, 4, 4, 5}) : dice_.among({0, 1, 2, 2, 2, 3, 3, 4}));
     for (auto& size : result) size = dice_.percent(1) ? 0 : dice_.among(extents);
     if (!result.empty() && dice_.percent(6)) result.back() = 65;
     return result;
+  }
+
+  /// More elements than one thread takes, and no multiple of a vector or of a thread's share; or one row of them.
+  std::vector<int64_t> long_sizes() {
+    const auto rows = dice_.among<int64_t>({3, 7, 129, 257});
+    const auto columns = dice_.among<int64_t>({70001, 98317}) / rows;
+    return std::vector<std::vector<int64_t>>{
+        {rows * columns + 1}, {rows, columns}, {1, columns}, {rows, columns, 1}}[dice_.weighted({3, 5, 1, 1})];
   }
 
   Source source(at::ScalarType dtype, std::vector<int64_t> sizes) {
@@ -149,23 +95,26 @@ class Generator {
     made.name = next_name();
     made.dtype = dtype;
     made.sizes = std::move(sizes);
-    if (dtype == at::kLong || dtype == at::kInt) made.high = 2;
-    made.place = std::array{Place::dense, Place::transposed, Place::strided, Place::offset,
-                            Place::expanded}[dice_.weighted({80, 6, 6, 5, 3})];
+    if (at::isIntegralType(dtype, /*includeBool=*/false)) made.high = dtype == at::kLong ? 2 : 100;
+    made.place = std::array{Place::dense,  Place::transposed, Place::strided,
+                            Place::offset, Place::expanded,   Place::channels_last}[dice_.weighted(
+        {80, 6, 6, 5, 3, spatial_ ? 30 : 0})];
     made.first_changes = changes_ && !made.sizes.empty();
+    made.last_changes = changes_ && dice_.percent(30);
     return made;
   }
 
   void make_inputs() {
     const int64_t count = dice_.among({1, 1, 2, 2, 3});
     const auto common = sizes();
-    static constexpr std::array dtypes{at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,
-                                       at::kLong,  at::kInt,    at::kBool};
+    static constexpr std::array dtypes{at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong,        at::kInt,
+                                       at::kBool,  at::kByte,   at::kChar, at::kShort,    at::kComplexFloat};
+    const int64_t small = integers_ ? 16 : 0;
     for (int64_t i = 0; i < count; ++i) {
-      const auto dtype = dtypes[dice_.weighted({76, 7, 4, 4, 6, 1, 2})];
+      const auto dtype = dtypes[dice_.weighted({76, 7, 4, 4, 6, 1 + small, 2, small, small, small, complex_ ? 60 : 0})];
       auto made = source(dtype, dice_.percent(60) ? common : sizes());
       if (i > 0 && dice_.percent(7)) share(made);
-      const auto tensor = made.shares < 0 ? draw(made, 0, session_) : shared(made);
+      const auto tensor = made.shares < 0 ? draw(made, {}, session_) : shared(made);
       made.sizes = tensor.sizes().vec();
       values_[made.name] = tensor;
       names_.push_back(made.name);
@@ -187,17 +136,26 @@ class Generator {
   }
 
   Kind draw_kind(int depth) {
-    static constexpr std::array kinds{Kind::pointwise, Kind::cast,   Kind::reduction, Kind::view,   Kind::library,
-                                      Kind::write,     Kind::random, Kind::read,      Kind::module, Kind::branch};
-    return kinds[dice_.weighted(
-        {36, 5, 9, 16, 10, 14, draws_ ? 4 : 0, reads_ ? 3 : 0, 6, reads_ && depth == 0 ? 6 : 0})];
+    static constexpr std::array kinds{Kind::pointwise, Kind::cast,    Kind::reduction, Kind::view,  Kind::library,
+                                      Kind::spatial,   Kind::integer, Kind::complex,   Kind::write, Kind::random,
+                                      Kind::read,      Kind::module,  Kind::control};
+    // Of a long tensor, a library's product can be too large for any memory.
+    return kinds[dice_.weighted({36, 5, 9, 16, long_ ? 0 : 11, spatial_ ? 12 : 0, integers_ ? 26 : 1, complex_ ? 26 : 0,
+                                 14, draws_ ? 4 : 0, reads_ && !long_ ? 3 : 0, long_ ? 0 : 6,
+                                 depth < kDepth && controls() > 0 ? 6 : 0})];
+  }
+
+  /// The weight of all rows with blocks.
+  int64_t controls() const {
+    return std::accumulate(wanted_.begin(), wanted_.end(), int64_t{0},
+                           [](int64_t sum, const auto& control) { return sum + control.second; });
   }
 
   void add_instruction(Block& block, int depth) {
     if (dice_.percent(6)) add_state();
     for (int attempt = 0; attempt < 12; ++attempt) {
       const auto kind = draw_kind(depth);
-      const bool added = kind == Kind::branch   ? add_branch(block)
+      const bool added = kind == Kind::control  ? add_control(block, depth)
                          : kind == Kind::module ? add_module(block)
                                                 : add_row(block, kind);
       if (added) return;
@@ -208,13 +166,13 @@ class Generator {
   void add_state() {
     if (program_.state.size() >= 3) return;
     const Tensor like = values_.at(recent());
-    if (!like.is_floating_point() && like.scalar_type() != at::kLong) return;
+    if (like.scalar_type() == at::kBool || like.scalar_type() == at::kComplexDouble) return;
     auto sizes = like.sizes().vec();
     if (!sizes.empty() && dice_.percent(50)) sizes.erase(sizes.begin());
     auto made = source(like.scalar_type(), sizes);
-    made.first_changes = false;
+    made.first_changes = made.last_changes = false;
     if (made.place == Place::expanded) made.place = Place::dense;
-    values_[made.name] = world_.state[made.name] = draw(made, 0, session_);
+    values_[made.name] = world_.state[made.name] = draw(made, {}, session_);
     names_.push_back(made.name);
     program_.state.push_back(made);
   }
@@ -288,7 +246,7 @@ class Generator {
 
   /// Whether the sizes of what an instruction gives may depend on the data of the call.
   bool is_sized_by_data(const Instruction& instruction) const {
-    return instruction.row->kind == Kind::read || instruction.row->kind == Kind::branch ||
+    return instruction.row->kind == Kind::read || instruction.row->kind == Kind::control ||
            std::any_of(instruction.operands.begin(), instruction.operands.end(),
                        [&](Name name) { return sized_by_data_.count(name) != 0; });
   }
@@ -303,7 +261,7 @@ class Generator {
   /// these values only guide what is drawn next.
   bool try_out(Block& block, Instruction made) {
     const auto before = values_.at(made.operands.front()).sizes().vec();
-    made.result = next_name();
+    if (made.result == 0) made.result = next_name();
     try {
       run(made, world_, 1.5, values_);
       const Tensor& target = values_.at(made.operands.front());
@@ -324,15 +282,16 @@ class Generator {
   void repair() {
     const c10::NoGradGuard no_grad;
     for (auto& [name, value] : values_) {
-      if (!comparable(value) && value.numel() <= 4096) value = at::zeros_like(value);
+      if (!has_moderate_numbers(value)) value = at::zeros_like(value);
     }
   }
 
   std::optional<ModuleSpec> module_for(const Tensor& tensor) {
     const auto channels = tensor.dim() > 1 ? tensor.size(1) : 0;
-    const auto kind = std::array{ModuleKind::linear,     ModuleKind::conv1d,  ModuleKind::batch_norm,
-                                 ModuleKind::layer_norm, ModuleKind::dropout, ModuleKind::embedding}[dice_.weighted(
-        {35, 15, 20, 12, draws_ ? 15 : 0, 8})];
+    const auto kind = std::array{ModuleKind::linear,    ModuleKind::conv1d,     ModuleKind::conv2d,
+                                 ModuleKind::depthwise, ModuleKind::batch_norm, ModuleKind::layer_norm,
+                                 ModuleKind::dropout,   ModuleKind::embedding}[dice_.weighted(
+        {35, 12, spatial_ ? 25 : 0, spatial_ ? 10 : 0, 20, 12, draws_ ? 15 : 0, 8})];
     if ((kind == ModuleKind::embedding) != (tensor.scalar_type() == at::kLong) || tensor.dim() == 0)
       return std::nullopt;
     if (kind != ModuleKind::embedding && tensor.scalar_type() != at::kFloat) return std::nullopt;
@@ -343,7 +302,8 @@ class Generator {
     if (kind == ModuleKind::layer_norm) return ModuleSpec{kind, {last, 0}};
     if (kind == ModuleKind::dropout) return ModuleSpec{kind, {0, 0}};
     if (channels == 0) return std::nullopt;
-    return ModuleSpec{kind, {channels, kind == ModuleKind::conv1d ? dice_.among<int64_t>({1, 2, 4}) : 0}};
+    if (kind == ModuleKind::depthwise) return ModuleSpec{kind, {channels, channels * dice_.among<int64_t>({1, 2})}};
+    return ModuleSpec{kind, {channels, kind == ModuleKind::batch_norm ? 0 : dice_.among<int64_t>({1, 2, 4})}};
   }
 
   bool add_module(Block& block) {
@@ -366,31 +326,50 @@ class Generator {
     return true;
   }
 
-  bool add_branch(Block& block) {
-    const auto decides = operand('f', {});
-    if (!decides) return false;
+  const Row& draw_control() {
+    std::vector<int64_t> weights;
+    for (const Row& row : control_rows()) weights.push_back(wanted_[row.control]);
+    return control_rows()[dice_.weighted(weights)];
+  }
+
+  bool add_control(Block& block, int depth) {
     Instruction made;
-    made.row = &branch_row();
-    made.operands = {*decides};
-    made.numbers = {dice_.among({-0.5, 0.0, 0.5})};
+    made.row = &draw_control();
+    const auto operand_name = operand(made.row->pattern[0], {});
+    if (!operand_name) return false;
+    made.operands = {*operand_name};
+    made.result = next_name();
+    const bool is_loop = made.row->control == Control::loop || made.row->control == Control::until;
+    if (made.row->control == Control::loop) made.numbers = {dice_.among({2.0, 3.0, 4.0})};
+    if (is_host_read(made)) made.numbers = {dice_.among({-0.5, 0.0, 0.5})};
+    values_[made.result] = values_.at(*operand_name);
     const auto visible = names_;
-    std::vector<Tensor> results;
-    for (int i = 0; i < 2; ++i) {
-      Block arm;
-      const int64_t length = 1 + dice_.below(3);
-      for (int64_t n = 0; n < length; ++n) add_instruction(arm, /*depth=*/1);
-      arm.result = names_.back();
-      results.push_back(values_.at(arm.result));
-      made.blocks.push_back(std::move(arm));
+    const int blocks = made.row->control == Control::branch ? 2 : 1;
+    for (int i = 0; i < blocks; ++i) {
+      if (is_loop) names_.push_back(made.result);
+      sized_by_data_.insert(made.result);
+      made.blocks.push_back(draw_block(depth + 1));
       names_ = visible;
       for (const auto& source : program_.state) {
         if (std::find(names_.begin(), names_.end(), source.name) == names_.end()) names_.push_back(source.name);
       }
     }
-    made.result = next_name();
-    values_[made.result] = results[0];
+    if (is_loop) return try_out(block, std::move(made));
+    values_[made.result] = values_.at(made.blocks.front().result);
     append(block, std::move(made));
     return true;
+  }
+
+  static bool is_host_read(const Instruction& made) {
+    return made.row->control == Control::branch || made.row->control == Control::until;
+  }
+
+  Block draw_block(int depth) {
+    Block made;
+    const int64_t length = 1 + dice_.below(3);
+    for (int64_t n = 0; n < length; ++n) add_instruction(made, depth);
+    made.result = names_.back();
+    return made;
   }
 
   void choose_outputs() {
@@ -412,19 +391,26 @@ class Generator {
     return list;
   }
 
+  /// Enough of them that most are answered by plans: the first call of an entry records it, and some verify it.
   void make_calls() {
-    const int64_t count = 5 + dice_.below(5);
+    const int64_t count = long_ ? 5 + dice_.below(4) : 12 + dice_.below(9);
     const auto possible = events();
     const bool eventful = !possible.empty() && dice_.percent(65);
-    const bool turns = dice_.percent(10);
+    const bool moves = dice_.percent(12);
+    const Place place = dice_.among({Place::transposed, Place::offset, Place::strided});
     const bool differentiates = program_.mode == Mode::grad && !program_.keeps_inputs && dice_.percent(50);
+    const bool streams = dice_.percent(8);
     for (int64_t i = 0; i < count; ++i) {
       Call next;
       if (eventful && i > 1 && dice_.percent(35)) next.before = dice_.among(possible);
-      if (changes_ && i > 0 && dice_.percent(50)) next.shape = dice_.among({1, 2, 5});
+      if (changes_ && i > 0 && dice_.percent(60)) {
+        // Sizes that agree by 8: of those, some are computed from others without a recording.
+        next.shape = {dice_.among<int64_t>({0, 1, 8, 9, 16, 17, 24}), dice_.among<int64_t>({0, 0, 1, 8})};
+      }
       next.scale = scales_ ? dice_.among({1.0, 1.5}) : 1.5;
-      next.turned = turns && dice_.percent(50);
+      if (moves && dice_.percent(50)) next.place = place;
       next.gradient = differentiates && i > 2 && dice_.percent(50);
+      next.other_stream = streams && dice_.percent(50);
       program_.calls.push_back(next);
     }
   }
@@ -440,10 +426,15 @@ class Generator {
   std::vector<Name> names_;  ///< that instructions may use, in the order in which they were made
   std::set<Name> sized_by_data_;
   Name last_name_ = 0;
-  bool reads_ = false;    ///< on the host
-  bool draws_ = false;    ///< random numbers
-  bool changes_ = false;  ///< shapes
-  bool scales_ = false;   ///< the scalar argument changes
+  bool reads_ = false;     ///< on the host
+  bool draws_ = false;     ///< random numbers
+  bool changes_ = false;   ///< shapes
+  bool scales_ = false;    ///< the scalar argument changes
+  bool integers_ = false;  ///< of few bits, too
+  bool complex_ = false;
+  bool spatial_ = false;               ///< tensors with a batch, channels and one to three more dimensions
+  bool long_ = false;                  ///< tensors with more elements than one thread takes
+  std::map<Control, int64_t> wanted_;  ///< how often rows with blocks are drawn
 };
 
 }  // namespace

@@ -1,12 +1,14 @@
 // sinter_fuzz: runs random programs eager and compiled, in several processes, and reports what differs.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <list>
@@ -15,6 +17,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "compiler/support/planted.h"
 #include "generate.h"
 #include "print.h"
 #include "summary.h"
@@ -31,8 +34,10 @@ struct Settings {
   std::string device = "cpu";
   std::string mode = "default";
   std::string report;
+  double least_replayed = sinter::test::fuzz::kLeastReplayed;
   bool print = false;
   bool shrinks = true;
+  bool until_first = false;
 };
 
 /// A program that ended its process.
@@ -64,6 +69,7 @@ Summary run_share(const Settings& settings, uint64_t from, volatile uint64_t& at
   Summary summary;
   const uint64_t end = settings.seed + static_cast<uint64_t>(settings.programs);
   for (uint64_t seed = from; seed < end; seed += static_cast<uint64_t>(settings.jobs)) {
+    if (settings.until_first && !summary.failures.empty()) break;
     at_seed = seed;
     run_seed(seed, place, summary, settings.shrinks);
     require_alive(place.device);
@@ -140,6 +146,14 @@ class Worker {
   pid_t child_ = 0;
 };
 
+void stop(std::list<Worker>& workers) {
+  for (const Worker& worker : workers) {
+    kill(worker.child(), SIGKILL);
+    waitpid(worker.child(), nullptr, 0);
+  }
+  workers.clear();
+}
+
 Summary run_all(const Settings& settings) {
   const auto jobs = static_cast<size_t>(settings.jobs);
   auto* seeds = static_cast<volatile uint64_t*>(
@@ -159,10 +173,19 @@ Summary run_all(const Settings& settings) {
     const pid_t child = waitpid(-1, &status, 0);
     const auto worker = std::find_if(workers.begin(), workers.end(), [&](const auto& w) { return w.child() == child; });
     if (worker != workers.end() && worker->ended(status, summary)) workers.erase(worker);
+    if (settings.until_first && !summary.failures.empty()) stop(workers);
   }
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  rmdir(folder.c_str());
+  std::filesystem::remove_all(folder);
   return summary;
+}
+
+int list_bugs() {
+  for (const auto& bug : sinter::kPlantedBugs) {
+    const char* const seen[] = {"anywhere", "cuda-text", "gpu"};
+    std::cout << bug.name << " " << seen[static_cast<int>(bug.seen)] << "\n";
+  }
+  return 0;
 }
 
 }  // namespace
@@ -176,9 +199,16 @@ int main(int argc, char** argv) {
   app.add_option("--device", settings.device, "cpu, cuda or cuda:1");
   app.add_option("--mode", settings.mode, "default or reduce-overhead")->check(CLI::IsMember(modes()));
   app.add_option("--report", settings.report, "file for the report as JSON");
+  app.add_option("--least-replayed", settings.least_replayed,
+                 "fail where plans answer less than this share (%) of the programs or of the calls")
+      ->capture_default_str();
   app.add_flag("--print", settings.print, "print the programs instead of running them");
   app.add_flag("!--no-shrink", settings.shrinks, "print programs that fail as they are");
+  app.add_flag("--until-first", settings.until_first, "stop at the first difference");
+  bool lists_bugs = false;
+  app.add_flag("--list-bugs", lists_bugs, "print the bugs that can be planted, and where each can be seen");
   CLI11_PARSE(app, argc, argv);
+  if (lists_bugs) return list_bugs();
   if (settings.print) {
     for (int64_t i = 0; i < settings.programs; ++i) {
       std::cout << to_cpp(
@@ -189,5 +219,7 @@ int main(int argc, char** argv) {
   const auto summary = run_all(settings);
   std::cout << summary.text();
   if (!settings.report.empty()) std::ofstream(settings.report) << summary.json() << "\n";
-  return summary.failures.empty() ? 0 : 1;
+  const bool too_few = summary.replayed_percent() < settings.least_replayed;
+  if (too_few) std::cout << "too few were replayed: at least " << settings.least_replayed << " % must be\n";
+  return summary.failures.empty() && !too_few ? 0 : 1;
 }

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <map>
 
+#include "execute.h"
+
 namespace sinter::test::fuzz {
 namespace {
 
@@ -56,6 +58,7 @@ class Printer {
   bool steps() const { return program_.mode == Mode::step && !program_.modules.empty(); }
 
   void modes() {
+    if (program_.threads != 1) line(fmt::format("at::set_num_threads({});", program_.threads));
     if (program_.mode == Mode::no_grad) line("const c10::NoGradGuard no_grad;");
     if (program_.mode == Mode::inference)
       line("const c10::NoGradGuard no_grad;  // and c10::InferenceMode in the calls");
@@ -64,7 +67,7 @@ class Printer {
 
   void world() {
     for (const auto& source : program_.state) {
-      line(fmt::format("Tensor {} = {};", name(source.name), drawn(source, 0)));
+      line(fmt::format("Tensor {} = {};", name(source.name), drawn(source, {})));
       line(fmt::format("s.watch(\"{0}\", &{0});", name(source.name)));
     }
     for (size_t i = 0; i < program_.modules.size(); ++i) {
@@ -87,6 +90,10 @@ class Printer {
         return fmt::format("Linear({}, {})", a, b);
       case ModuleKind::conv1d:
         return fmt::format("Conv1d(torch::nn::Conv1dOptions({}, {}, 3).padding(1))", a, b);
+      case ModuleKind::conv2d:
+        return fmt::format("Conv2d(torch::nn::Conv2dOptions({}, {}, 3).padding(1))", a, b);
+      case ModuleKind::depthwise:
+        return fmt::format("Conv2d(torch::nn::Conv2dOptions({0}, {1}, 3).padding(1).groups({0}))", a, b);
       case ModuleKind::batch_norm:
         return fmt::format("BatchNorm1d({})", a);
       case ModuleKind::layer_norm:
@@ -99,18 +106,21 @@ class Printer {
     return {};
   }
 
-  static std::string fresh(const Source& source, const std::vector<int64_t>& sizes) {
+  static std::string fresh(const Source& source, std::vector<int64_t> sizes) {
     if (source.dtype == at::kBool) return fmt::format("s.integers(2, {}, at::kBool)", list(sizes));
     if (source.high > 0) {
       return fmt::format("s.integers({}, {}, at::k{})", source.high, list(sizes), c10::toString(source.dtype));
     }
     if (source.dtype == at::kFloat) return fmt::format("s.randn({})", list(sizes));
+    if (source.dtype == at::kComplexFloat) {
+      sizes.push_back(2);
+      return fmt::format("at::view_as_complex(s.randn({}))", list(sizes));
+    }
     return fmt::format("s.randn({}, at::k{})", list(sizes), c10::toString(source.dtype));
   }
 
-  static std::string drawn(const Source& source, int shape) {
-    auto sizes = source.sizes;
-    if (source.first_changes && !sizes.empty()) sizes[0] += shape;
+  static std::string drawn(const Source& source, const Shape& shape) {
+    auto sizes = sizes_in(source, shape);
     if (sizes.empty()) return fresh(source, sizes);
     switch (source.place) {
       case Place::dense:
@@ -130,13 +140,17 @@ class Printer {
         one[0] = 1;
         return fresh(source, one) + ".expand(" + list(sizes) + ")";
       }
+      case Place::channels_last:
+        if (sizes.size() == 4) return fresh(source, sizes) + ".contiguous(at::MemoryFormat::ChannelsLast)";
+        if (sizes.size() == 5) return fresh(source, sizes) + ".contiguous(at::MemoryFormat::ChannelsLast3d)";
+        break;
     }
     return fresh(source, sizes);
   }
 
   std::string argument(size_t index, const Call& call) const {
     auto source = program_.inputs[index];
-    if (call.turned && source.shares < 0 && source.place == Place::dense) source.place = Place::transposed;
+    if (source.shares < 0 && source.place == Place::dense) source.place = call.place;
     if (source.shares < 0) return drawn(source, call.shape) + (call.gradient ? ".requires_grad_()" : "");
     const auto base = "x" + std::to_string(source.shares);
     if (source.place == Place::transposed) return base + ".transpose(0, -1)";
@@ -149,7 +163,7 @@ class Printer {
   }
 
   void print_instruction(const Instruction& instruction) {
-    if (instruction.row->kind == Kind::branch) return print_branch(instruction);
+    if (instruction.row->kind == Kind::control) return print_control(instruction);
     const auto& result = name(instruction.result);
     if (instruction.row->kind == Kind::module) {
       return line(fmt::format("Tensor {} = m{}->forward({});", result, instruction.module, expression(instruction)));
@@ -157,17 +171,39 @@ class Printer {
     line(fmt::format("Tensor {} = {};", result, expression(instruction)));
   }
 
-  void print_branch(const Instruction& instruction) {
-    line(fmt::format("Tensor {};", name(instruction.result)));
-    line(fmt::format("if (at::sum({}).item<double>() > {}) {{", name(instruction.operands[0]),
-                     number(instruction.numbers[0])));
-    for (size_t i = 0; i < 2; ++i) {
+  void print_control(const Instruction& made) {
+    const auto& result = name(made.result);
+    line(fmt::format("Tensor {} = {};", result, name(made.operands[0])));
+    line(opening(made));
+    for (size_t i = 0; i < made.blocks.size(); ++i) {
+      if (i > 0) line("} else {");
       ++depth_;
-      body(instruction.blocks[i]);
-      line(fmt::format("{} = {};", name(instruction.result), name(instruction.blocks[i].result)));
+      body(made.blocks[i]);
+      line(fmt::format("{} = {};", result, name(made.blocks[i].result)));
       --depth_;
-      line(i == 0 ? "} else {" : "}");
     }
+    line("}");
+  }
+
+  std::string opening(const Instruction& made) {
+    const auto text = expression(made);
+    switch (made.row->control) {
+      case Control::branch:
+        return fmt::format("if ({}) {{", text);
+      case Control::loop:
+        return fmt::format("for (int i = 0; i < {}; ++i) {{", text);
+      case Control::until:
+        // The condition reads the value that the block changes.
+        return fmt::format("for (int i = 0; i < {} && at::sum({}).item<double>() < {}; ++i) {{", kMostTurns,
+                           name(made.result), number(made.numbers[0]));
+      case Control::autocast:
+        return fmt::format("{{  // const Autocast autocast(s.device().type(), {});", text);
+      case Control::side_stream:
+        return "{  // on another stream";
+      case Control::none:
+        break;
+    }
+    return "{";
   }
 
   /// The row's text with names for t[0], t[1], ... and numbers for n[0], n[1], ...
@@ -202,7 +238,7 @@ class Printer {
   void event(Event event) {
     for (size_t i = 0; i < program_.state.size(); ++i) {
       if (event == Event::update_state) line(fmt::format("s{}.mul_(0.5).add_(0.25);", i));
-      if (event == Event::replace_state) line(fmt::format("s{} = {};", i, drawn(program_.state[i], 0)));
+      if (event == Event::replace_state) line(fmt::format("s{} = {};", i, drawn(program_.state[i], {})));
     }
     for (size_t i = 0; i < program_.modules.size(); ++i) {
       if (event == Event::train) line(fmt::format("m{}->train();", i));
@@ -225,7 +261,8 @@ class Printer {
     }
     std::vector<std::string> names;
     for (size_t i = 0; i < program_.inputs.size(); ++i) names.push_back("x" + std::to_string(i));
-    line(fmt::format("f(std::vector<Tensor>{{{}}}, {});", fmt::join(names, ", "), number(call.scale)));
+    line(fmt::format("f(std::vector<Tensor>{{{}}}, {});{}", fmt::join(names, ", "), number(call.scale),
+                     call.other_stream ? "  // on another stream" : ""));
     if (!again && !program_.keeps_inputs) line("}");
   }
 

@@ -16,7 +16,7 @@ namespace sinter::test::fuzz {
 using Name = int;
 
 /// How a drawn tensor lies in memory.
-enum class Place { dense, transposed, strided, offset, expanded };
+enum class Place { dense, transposed, strided, offset, expanded, channels_last };
 
 /// Where a tensor comes from that the program does not compute.
 struct Source {
@@ -26,7 +26,8 @@ struct Source {
   Place place = Place::dense;
   int64_t high = 0;            ///< of integers: drawn from [0, high)
   int shares = -1;             ///< index of an earlier argument that this one is a view of
-  bool first_changes = false;  ///< another size along the first dimension in calls of shape 1
+  bool first_changes = false;  ///< the first dimension is larger in calls of another shape
+  bool last_changes = false;   ///< and so is the last one, where there are two
 };
 
 struct Instruction;
@@ -37,17 +38,17 @@ struct Block {
   Name result = 0;
 };
 
-/// `result = row(operands, numbers)`, or for a branch: the first or second block, as a read of operand 0 decides.
+/// `result = row(operands, numbers)`, or what the row's control makes of the blocks.
 struct Instruction {
   Name result = 0;
   const Row* row = nullptr;
   std::vector<Name> operands;
   std::vector<double> numbers;
   int module = -1;            ///< of a call of a module
-  std::vector<Block> blocks;  ///< of a branch: two
+  std::vector<Block> blocks;  ///< of a branch: two; of other rows with blocks: one
 };
 
-enum class ModuleKind { linear, conv1d, batch_norm, layer_norm, dropout, embedding };
+enum class ModuleKind { linear, conv1d, conv2d, depthwise, batch_norm, layer_norm, dropout, embedding };
 
 struct ModuleSpec {
   ModuleKind kind = ModuleKind::linear;
@@ -66,12 +67,23 @@ enum class Event {
   replace_parameter,  ///< a module gets another weight
 };
 
+/// How much larger than drawn the dimensions are that change.
+struct Shape {
+  int64_t first = 0;
+  int64_t last = 0;
+
+  bool operator==(const Shape&) const = default;
+};
+
 struct Call {
   Event before = Event::none;
-  int shape = 0;          ///< 1: arguments whose first dimension changes have another size
-  double scale = 1;       ///< the scalar argument
-  bool turned = false;    ///< dense arguments get other strides
-  bool gradient = false;  ///< arguments require gradients
+  Shape shape;
+  double scale = 1;            ///< the scalar argument
+  Place place = Place::dense;  ///< of dense arguments
+  bool gradient = false;       ///< arguments require gradients
+  bool other_stream = false;   ///< the caller's current stream is another one; on the CPU that is nothing
+
+  bool operator==(const Call&) const = default;
 };
 
 /// Under which modes the calls run.
@@ -81,6 +93,7 @@ struct Program {
   uint64_t seed = 0;
   Mode mode = Mode::no_grad;
   bool keeps_inputs = false;  ///< every call gets the tensors of the first
+  int threads = 1;            ///< of LibTorch's pool
   std::vector<Source> inputs;
   std::vector<Source> state;
   std::vector<ModuleSpec> modules;

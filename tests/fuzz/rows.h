@@ -8,7 +8,34 @@
 /// The operators that random programs are made of: one row each.
 namespace sinter::test::fuzz {
 
-enum class Kind { pointwise, cast, reduction, view, library, write, random, read, module, branch };
+enum class Kind {
+  pointwise,
+  cast,
+  reduction,
+  view,
+  library,
+  spatial,  ///< convolutions, pooling, resizing
+  integer,
+  complex,
+  write,
+  random,
+  read,
+  module,
+  control,
+};
+
+/// What an instruction does with the blocks of instructions in it. A loop's value is its operand before the first turn
+/// and what the block gives after every turn; the value of the others is that of the block that ran.
+enum class Control {
+  none,
+  branch,       ///< the first block where the row's condition holds, else the second
+  loop,         ///< the block, so many times
+  until,        ///< the block while the row's condition holds, at most kMostTurns times
+  autocast,     ///< the block, under autocast
+  side_stream,  ///< the block, on another stream; the current one waits for it
+};
+
+constexpr int kMostTurns = 4;
 
 /// Where an operator is drawn. A GPU refuses an index or a probability out of range by ending the process, so that
 /// there another row stands in the place of one that takes them as they come.
@@ -18,14 +45,17 @@ enum class On { any, cpu, cuda };
 /// for its numbers.
 struct Row {
   Kind kind;
-  /// What it is applied to, a letter each. Tensors: x any, f floating point, b bool, k int64, B floating point that
-  /// broadcasts with the first, S like the first in dtype and sizes, M to be multiplied with the one before it as
-  /// matrices, w floating point whose elements do not overlap. Numbers: d a dimension of the first tensor, i an index
-  /// along it, l a length from there, n 1 to 3, r a real number, p a positive one, s the scalar argument of the call.
+  /// What it is applied to, a letter each. Tensors: x any, a any but complex, f floating point, g floating point with
+  /// three dimensions or more, b bool, k int64, j integers, c complex; B floating point, J integers and C complex that
+  /// broadcast with the first; S like the first in dtype and sizes; M to be multiplied with the one before it as
+  /// matrices; to be written, without elements that overlap: w floating point, y integers, z complex, and o floating
+  /// point that shares no memory with the others. Numbers: d a dimension of the first tensor, i an index along it, l a
+  /// length from there, n 1 to 3, r a real number, p a positive one, s the scalar argument of the call.
   const char* pattern;
   const char* text;
   at::Tensor (*run)(std::span<at::Tensor> t, std::span<const double> n);
   On on = On::any;
+  Control control = Control::none;
 };
 
 /// Those for the CPU and those for CUDA stand in one order.
@@ -36,12 +66,12 @@ struct Row {
 [[nodiscard]] const Row& module_row();
 [[nodiscard]] const Row& bounded_module_row();
 
-/// The row for branches on a value: run by the interpreter itself.
-[[nodiscard]] const Row& branch_row();
+/// Rows with blocks: their text is the condition or the mode; the interpreter runs them.
+[[nodiscard]] std::span<const Row> control_rows();
 
 /// True for letters of patterns that stand for tensors.
 [[nodiscard]] constexpr bool is_tensor(char letter) {
-  return std::string_view("xfbkBSMwo").find(letter) != std::string_view::npos;
+  return std::string_view("xafgbkjcBJCSMwyzo").find(letter) != std::string_view::npos;
 }
 
 }  // namespace sinter::test::fuzz

@@ -50,15 +50,16 @@ std::optional<Program> without_instruction(Program program, size_t index) {
   return program;
 }
 
-/// Puts one arm in the place of a branch.
-std::optional<Program> without_branch(Program program, size_t index, size_t arm) {
+/// Puts a block in the place of the instruction that holds it.
+std::optional<Program> without_control(Program program, size_t index, size_t arm) {
   std::vector<std::pair<Block*, size_t>> places;
   collect(program.body, places);
   if (index >= places.size()) return std::nullopt;
   const auto [block, at] = places[index];
-  if (block->body[at].blocks.empty()) return std::nullopt;
+  if (arm >= block->body[at].blocks.size()) return std::nullopt;
   const Name result = block->body[at].result;
-  const Block taken = block->body[at].blocks[arm];
+  Block taken = block->body[at].blocks[arm];
+  substitute(taken, result, block->body[at].operands.front());
   const auto place = block->body.erase(block->body.begin() + static_cast<std::ptrdiff_t>(at));
   block->body.insert(place, taken.body.begin(), taken.body.end());
   substitute(program, result, taken.result);
@@ -116,12 +117,8 @@ class Steps {
     }
     for (size_t i = 0; i < program_.calls.size(); ++i) {
       const auto plain = [i](Program& next) {
-        auto& call = next.calls[i];
-        if (call.before == Event::none && call.shape == 0 && call.scale == 1.5 && !call.turned && !call.gradient) {
-          return false;
-        }
-        call = Call{.scale = 1.5};
-        return true;
+        const Call plainest{.scale = 1.5};
+        return std::exchange(next.calls[i], plainest) != plainest;
       };
       if (changed(plain)) return true;
     }
@@ -143,8 +140,8 @@ class Steps {
     std::vector<std::pair<Block*, size_t>> places;
     collect(copy.body, places);
     for (size_t i = 0; i < places.size(); ++i) {
-      if (offer(without_instruction(program_, i)) || offer(without_branch(program_, i, 0)) ||
-          offer(without_branch(program_, i, 1))) {
+      if (offer(without_instruction(program_, i)) || offer(without_control(program_, i, 0)) ||
+          offer(without_control(program_, i, 1))) {
         return true;
       }
     }
@@ -153,6 +150,7 @@ class Steps {
 
   bool whole() {
     return changed([](Program& next) { return std::exchange(next.keeps_inputs, false); }) ||
+           changed([](Program& next) { return std::exchange(next.threads, 1) != 1; }) ||
            changed([](Program& next) { return std::exchange(next.mode, Mode::no_grad) != Mode::no_grad; });
   }
 
@@ -161,6 +159,7 @@ class Steps {
       if (changed([=](Program& next) { return std::exchange((next.*which)[i].shares, -1) != -1; }) ||
           changed([=](Program& next) { return std::exchange((next.*which)[i].place, Place::dense) != Place::dense; }) ||
           changed([=](Program& next) { return std::exchange((next.*which)[i].first_changes, false); }) ||
+          changed([=](Program& next) { return std::exchange((next.*which)[i].last_changes, false); }) ||
           sizes(which, i)) {
         return true;
       }

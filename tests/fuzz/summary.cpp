@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "generate.h"
@@ -9,13 +10,24 @@
 #include "shrink.h"
 
 namespace sinter::test::fuzz {
+namespace {
+
+double share(int64_t part, int64_t whole) {
+  return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+double Summary::replayed_percent() const {
+  return std::min(share(programs_replayed, programs), share(calls_replayed, calls));
+}
 
 void Summary::add(const Finding& finding) {
   ++programs;
   calls += finding.calls;
-  replayed += finding.replayed;
+  calls_replayed += finding.replayed;
+  programs_replayed += finding.replayed > 0 ? 1 : 0;
   entries += finding.entries;
-  ends_compiled += finding.ends_compiled ? 1 : 0;
   breaks_free += finding.breaks.empty() ? 1 : 0;
   rounding += finding.verdict == Verdict::rounding ? 1 : 0;
   throws += finding.throws ? 1 : 0;
@@ -36,18 +48,16 @@ void Summary::add(const Summary& other) {
 }
 
 std::string Summary::text() const {
-  const auto share = [](int64_t part, int64_t whole) {
-    return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-  };
   std::string out = fmt::format("{} programs on {} ({}) from seed {}, {} calls, {:.0f} s\n", programs, device, mode,
                                 first_seed, calls, seconds);
-  out += fmt::format("differences     {}\n", failures.size());
-  out += fmt::format("end compiled    {} ({:.1f} %)\n", ends_compiled, share(ends_compiled, programs));
-  out += fmt::format("without breaks  {} ({:.1f} %)\n", breaks_free, share(breaks_free, programs));
-  out += fmt::format("replayed calls  {} ({:.1f} %), {} entries\n", replayed, share(replayed, calls), entries);
-  out += fmt::format("rounding only   {}\n", rounding);
-  out += fmt::format("with exceptions {}\n", throws);
-  for (const auto& [code, count] : breaks) out += fmt::format("break {:18}{}\n", code, count);
+  out += fmt::format("differences        {}\n", failures.size());
+  out += fmt::format("programs replayed  {} ({:.1f} %)\n", programs_replayed, share(programs_replayed, programs));
+  out += fmt::format("calls replayed     {} ({:.1f} %), {} entries\n", calls_replayed, share(calls_replayed, calls),
+                     entries);
+  out += fmt::format("without breaks     {} ({:.1f} %)\n", breaks_free, share(breaks_free, programs));
+  out += fmt::format("rounding only      {}\n", rounding);
+  out += fmt::format("with exceptions    {}\n", throws);
+  for (const auto& [code, count] : breaks) out += fmt::format("break {:13}{}\n", code, count);
   for (const auto& failure : failures)
     out += fmt::format("\nseed {}: {}\n{}", failure.seed, failure.difference, failure.program);
   return out;
@@ -59,8 +69,9 @@ std::string Summary::json() const {
                              {"first_seed", first_seed},
                              {"programs", programs},
                              {"calls", calls},
-                             {"replayed", replayed},
-                             {"ends_compiled", ends_compiled},
+                             {"programs_replayed", programs_replayed},
+                             {"calls_replayed", calls_replayed},
+                             {"replayed_percent", replayed_percent()},
                              {"breaks_free", breaks_free},
                              {"entries", entries},
                              {"rounding", rounding},
@@ -80,8 +91,8 @@ Summary Summary::from_json(const std::string& text) {
   Summary out;
   out.programs = in.at("programs");
   out.calls = in.at("calls");
-  out.replayed = in.at("replayed");
-  out.ends_compiled = in.at("ends_compiled");
+  out.programs_replayed = in.at("programs_replayed");
+  out.calls_replayed = in.at("calls_replayed");
   out.breaks_free = in.at("breaks_free");
   out.entries = in.at("entries");
   out.rounding = in.at("rounding");

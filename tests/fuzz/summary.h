@@ -10,6 +10,10 @@
 /// What a run over many programs found.
 namespace sinter::test::fuzz {
 
+/// The share of programs and of calls that must be replayed compiled, in percent: a fuzzer of what runs eager finds
+/// nothing.
+constexpr double kLeastReplayed = 60;
+
 struct Failure {
   uint64_t seed = 0;
   std::string difference;
@@ -22,15 +26,18 @@ struct Summary {
   uint64_t first_seed = 0;
   int64_t programs = 0;
   int64_t calls = 0;
-  int64_t replayed = 0;       ///< calls
-  int64_t ends_compiled = 0;  ///< programs whose last call a plan answered or was verified
-  int64_t breaks_free = 0;    ///< programs without any break
+  int64_t programs_replayed = 0;  ///< of which a plan answered some call
+  int64_t calls_replayed = 0;     ///< that a plan answered
+  int64_t breaks_free = 0;        ///< programs without any break
   int64_t entries = 0;
   int64_t rounding = 0;                   ///< programs that differ by rounding only, as eager does from itself
   int64_t throws = 0;                     ///< programs with a call that throws, eager and compiled
   std::map<std::string, int64_t> breaks;  ///< programs by code
   std::vector<Failure> failures;
   double seconds = 0;
+
+  /// The smaller share of programs and of calls that were replayed, in percent.
+  [[nodiscard]] double replayed_percent() const;
 
   void add(const Finding& finding);
   void add(const Summary& other);

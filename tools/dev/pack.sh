@@ -1,23 +1,36 @@
 # Stripped programs and tests in one folder that runs on another machine with the same LibTorch version.
 
-dev_pack() {
-  local folder=${1:-.pack} file limit=$((60 << 20))
-  dev_build
+pack_into() { # FOLDER BUILD PROGRAM...
+  local folder=$1 build=$2 file
+  shift 2
   rm -rf "$folder"
   mkdir -p "$folder/bin" "$folder/lib"
-  cp build/release/lib/libsinter_internals.so.0 "$folder/lib/"
-  cp build/release/bin/* "$folder/bin/"
-  rm "$folder"/bin/emulator_*_tests # they need a C++ compiler
-  [ -d build/release/tests-data ] && cp -r build/release/tests-data "$folder/data"
+  cp "$build/lib/libsinter_internals.so.0" "$folder/lib/"
+  for file in "$@"; do cp "$build/bin/$file" "$folder/bin/"; done
   for file in "$folder"/lib/* "$folder"/bin/*; do strip --strip-unneeded "$file"; done
+  git describe --always --abbrev=40 --dirty '--exclude=*' >"$folder/commit"
   cat "$SINTER_LIBTORCH"/{torch/,}include/torch/headeronly/version.h 2>/dev/null |
     sed -n 's/^#define TORCH_VERSION_[MP][AI][JNT][A-Z]* \([0-9]*\)$/\1/p' | paste -sd. >"$folder/libtorch-version"
-  cp tools/pack-run.sh "$folder/run"
-  chmod +x "$folder/run"
-  if [ "$(du -sb "$folder" | cut -f1)" -gt $limit ]; then
-    echo "dev: $folder is larger than 60 MiB:" >&2
-    du -ab "$folder" | sort -rn | head >&2
+  install -m 755 tools/pack-run.sh "$folder/run"
+}
+
+pack_size() { # FOLDER
+  local limit=$((60 << 20))
+  if [ "$(du -sb "$1" | cut -f1)" -gt $limit ]; then
+    echo "dev: $1 is larger than 60 MiB:" >&2
+    du -ab "$1" | sort -rn | head >&2
     exit 1
   fi
-  du -sh "$folder"
+  du -sh "$1"
+}
+
+dev_pack() {
+  local folder=${1:-.pack}
+  dev_build
+  # shellcheck disable=SC2046
+  pack_into "$folder" build/release $(ls build/release/bin | grep -v '^emulator_.*_tests$') # those need a C++ compiler
+  [ -d build/release/tests-data ] && cp -r build/release/tests-data "$folder/data"
+  mkdir "$folder/peers"
+  cp bench/peers/*.py "$folder/peers/"
+  pack_size "$folder"
 }

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Switches on one planted bug at a time and tells what finds it: the fuzzer, and where that does not, the hostile suite
+# or, for bugs in CUDA text, the emulator's tests. Fails where a bug is missed, or where something fails without one.
+#   planted-run.sh BIN DEVICE PROGRAMS [BUG...]
+# BIN holds the programs of a build with SINTER_PLANTED_BUGS; DEVICE is cpu or cuda; all bugs where none is named.
+set -u
+bin=$1 device=$2 programs=$3
+shift 3
+bugs=${*:-none $("$bin/sinter_fuzz" --list-bugs | cut -d' ' -f1)}
+jobs=2
+[ "$device" = cuda ] && jobs=8
+export SINTER_CACHE=off
+missed=0
+
+seen() { "$bin/sinter_fuzz" --list-bugs | sed -n "s/^$1 //p"; }
+
+fuzzer_finds() { # BUG MODE
+  ! SINTER_PLANTED=$1 timeout 540 "$bin/sinter_fuzz" --programs "$programs" --jobs $jobs --device "$device" --mode "$2" \
+    --no-shrink --until-first --least-replayed 0 >/dev/null 2>&1
+}
+
+tests_find() { # BUG PROGRAM FILTER
+  [ -x "$bin/$2" ] && ! SINTER_PLANTED=$1 timeout 540 "$bin/$2" --gtest_filter="$3" --gtest_fail_fast >/dev/null 2>&1
+}
+
+finds() { # BUG: prints what finds it
+  if [ "$device" = cuda ]; then
+    fuzzer_finds "$1" default && echo fuzzer && return
+    fuzzer_finds "$1" reduce-overhead && echo "fuzzer, recorded graphs" && return
+    tests_find "$1" sinter_hostile_gpu_tests '*' && echo suite && return
+  elif [ "$1" = none ] || [ "$(seen "$1")" = anywhere ]; then
+    fuzzer_finds "$1" default && echo fuzzer && return
+    tests_find "$1" sinter_hostile_tests 'Cpu/*' && echo suite && return
+  fi
+  if [ "$device" = cpu ] && { [ "$1" = none ] || [ "$(seen "$1")" = cuda-text ]; }; then
+    tests_find "$1" emulator_op_tests '*' && echo emulator && return
+    tests_find "$1" emulator_layout_tests '*' && echo emulator && return
+  fi
+  echo -
+}
+
+printf '%-28s %s\n' bug "found by"
+for bug in $bugs; do
+  found=$(finds "$bug")
+  [ "$device" = cpu ] && [ "$bug" != none ] && [ "$(seen "$bug")" = gpu ] && found="(on a GPU only)"
+  printf '%-28s %s\n' "$bug" "$found"
+  if [ "$bug" = none ]; then
+    [ "$found" = - ] || missed=1
+  else
+    [ "$found" = - ] && missed=1
+  fi
+done
+[ $missed = 0 ] || { echo "a planted bug was missed, or a test fails without one" >&2; exit 1; }
