@@ -35,7 +35,7 @@ class Generator {
   }
 
   Program generate() {
-    program_.mode = modes_[dice_.weighted({78, 6, 8, 8})];
+    program_.mode = modes_[dice_.weighted({82, 6, 6, 6})];
     program_.keeps_inputs = dice_.percent(25);
     draw_themes();
     const at::AutoGradMode grad(program_.mode == Mode::grad || program_.mode == Mode::step);
@@ -79,6 +79,7 @@ class Generator {
     std::vector<int64_t> result(spatial_ ? dice_.among({3, 4, 4, 4, 5}) : dice_.among({0, 1, 2, 2, 2, 3, 3, 4}));
     for (auto& size : result) size = dice_.percent(1) ? 0 : dice_.among(extents);
     if (!result.empty() && dice_.percent(6)) result.back() = 65;
+    while (c10::multiply_integers(result) > kElements) *std::ranges::max_element(result) /= 2;
     return result;
   }
 
@@ -393,7 +394,7 @@ class Generator {
 
   /// Enough of them that most are answered by plans: the first call of an entry records it, and some verify it.
   void make_calls() {
-    const int64_t count = long_ ? 5 + dice_.below(4) : 12 + dice_.below(9);
+    const int64_t count = long_ ? 5 + dice_.below(4) : 18 + dice_.below(9);
     const auto possible = events();
     const bool eventful = !possible.empty() && dice_.percent(65);
     const bool moves = dice_.percent(12);
