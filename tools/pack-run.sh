@@ -2,6 +2,7 @@
 # Runs a packed Sinter with this machine's LibTorch.
 #   ./run sinter ARGS      the program
 #   ./run tests [FOLDER]   every test program, one after another; results as XML into FOLDER
+#   ./run compare ARGS     the program beside torch.compile and TorchScript of this machine's python3
 #   ./run planted DEVICE PROGRAMS [BUG...]   in a folder of `./dev pack-planted`: what finds each planted bug
 #   ./run PROGRAM ARGS     any other packed program
 # LibTorch, of the version that the program was built with, is SINTER_LIBTORCH (a folder with torch/ and nvidia/, or a LibTorch folder), or that of
@@ -26,12 +27,14 @@ case "$version" in
   *) echo "run: LibTorch is '$version', this build needs $built_with" >&2; exit 2 ;;
 esac
 for folder in "$site"/nvidia/*/lib; do paths="$paths:$folder"; done
+inherited=${LD_LIBRARY_PATH:-}
 export LD_LIBRARY_PATH="$here/lib:$paths${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export SINTER_LIBTORCH=$site
 export SINTER_TEST_DATA=$here/data
 
 program=${1:-sinter}
 [ $# -gt 0 ] && shift
+if [ "$program" = compare ]; then LD_LIBRARY_PATH=$inherited exec python3 "$here/peers/compare.py" "$@"; fi
 if [ "$program" = planted ]; then exec "$here/planted-run" "$here/bin" "$@"; fi
 if [ "$program" != tests ]; then exec "$here/bin/$program" "$@"; fi
 

@@ -93,23 +93,42 @@ std::string speedup_bars(const Case& one, const Looks& looks, double largest) {
   return draw(words(fmt::format("Speed-up over eager, {} {}", one.model, one.shape), bars), bars, 1 / largest);
 }
 
-std::string memory_bars(const Case& one, const Looks& looks) {
-  const auto& rows = one.contenders;
-  const auto measured = [](const Contender& contender) {
-    return contender.row.peak_bytes && contender.row.eager_peak_bytes;
-  };
-  const auto first = std::find_if(rows.begin(), rows.end(), measured);
-  if (first == rows.end()) return "";
-  double largest = std::max(1.0, *first->row.eager_peak_bytes);
-  for (const Contender& contender : rows) largest = std::max(largest, contender.row.peak_bytes.value_or(0));
-  const double eager = *first->row.eager_peak_bytes;
-  std::vector<Bar> bars = {{"eager", "eager", eager / largest, show_bytes(eager)}};
-  for (const Contender& contender : rows) {
-    const auto peak = contender.row.peak_bytes;
-    bars.push_back({contender.name, looks.of(contender.name).classes, peak.value_or(0) / largest,
-                    peak ? show_bytes(*peak) : "not measured"});
+namespace {
+
+/// What one contender's process took, and eager's beside it; by the driver's count where everybody has that.
+struct Memory {
+  std::optional<double> own, eager;
+};
+
+std::vector<Memory> memory_of(const std::vector<Contender>& rows) {
+  const auto by_driver = [](const Contender& one) { return one.row.device_bytes && one.row.eager_device_bytes; };
+  const bool all = std::all_of(rows.begin(), rows.end(), by_driver);
+  std::vector<Memory> memory;
+  for (const auto& [name, results, row, speedup] : rows) {
+    memory.push_back(all ? Memory{row.device_bytes, row.eager_device_bytes}
+                         : Memory{row.allocated_bytes, row.eager_allocated_bytes});
   }
-  return draw(words(fmt::format("Peak memory of a call, {} {}", one.model, one.shape), bars), bars, eager / largest);
+  return memory;
+}
+
+}  // namespace
+
+std::string memory_bars(const Case& one, const Looks& looks) {
+  const std::vector<Memory> memory = memory_of(one.contenders);
+  const auto measured = [](const Memory& row) { return row.own && row.eager; };
+  const auto first = std::find_if(memory.begin(), memory.end(), measured);
+  if (first == memory.end()) return "";
+  const double eager = *first->eager;
+  double largest = std::max(1.0, eager);
+  for (const Memory& row : memory) largest = std::max(largest, row.own.value_or(0));
+  std::vector<Bar> bars = {{"eager", "eager", eager / largest, show_bytes(eager)}};
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const Contender& contender = one.contenders[i];
+    const auto own = memory[i].own;
+    bars.push_back({contender.name, looks.of(contender.name).classes, own.value_or(0) / largest,
+                    own ? show_bytes(*own) : "not measured"});
+  }
+  return draw(words(fmt::format("Memory, {} {}", one.model, one.shape), bars), bars, eager / largest);
 }
 
 }  // namespace sinter::bench

@@ -19,6 +19,15 @@ constexpr double shortest = 1e-9;  // a logarithm needs more than zero
 constexpr double fewest_calls = 100;
 constexpr double most_calls = 1e7;
 
+/// Those whose first call was measured.
+std::vector<const Contender*> started(const Case& one) {
+  std::vector<const Contender*> all;
+  for (const Contender& contender : one.contenders) {
+    if (contender.row.cold_s) all.push_back(&contender);
+  }
+  return all;
+}
+
 std::string show_break_even(const Contender& contender) {
   return contender.row.break_even_calls ? fmt::format("pays off after {:.0f} calls", *contender.row.break_even_calls)
                                         : "never pays off";
@@ -53,6 +62,7 @@ void draw_axes(Svg& svg, const LogScale& x, const LogScale& y) {
 }  // namespace
 
 std::string break_even_curves(const Case& one, const Looks& looks) {
+  const std::vector<const Contender*> contenders = started(one);
   const double last = last_call(one);
   const std::vector<double> calls = calls_up_to(last);
   const auto eager = [&own = one.contenders.front().row](double n) {
@@ -60,9 +70,10 @@ std::string break_even_curves(const Case& one, const Looks& looks) {
   };
   std::vector<double> totals = {eager(1), eager(last)};
   std::string label = fmt::format("Total time after up to {} calls, {} {}", show_count(last), one.model, one.shape);
-  for (const Contender& contender : one.contenders) {
-    totals.insert(totals.end(), {total_seconds(contender.row, 1), total_seconds(contender.row, last)});
-    label += fmt::format("; {} {}", contender.name, show_break_even(contender));
+  const auto total_of = [](const Contender& contender, double n) { return total_seconds(contender.row, n).value(); };
+  for (const Contender* contender : contenders) {
+    totals.insert(totals.end(), {total_of(*contender, 1), total_of(*contender, last)});
+    label += fmt::format("; {} {}", contender->name, show_break_even(*contender));
   }
   const LogScale x({1, last}, left, right);
   const LogScale y(totals, bottom, top);
@@ -74,17 +85,17 @@ std::string break_even_curves(const Case& one, const Looks& looks) {
     return points;
   };
   svg.curve(curve(eager), "eager", "eager");
-  for (const Contender& contender : one.contenders) {
-    const auto total = [&](double n) { return total_seconds(contender.row, n); };
-    svg.curve(curve(total), looks.of(contender.name).classes, contender.name + ": " + show_break_even(contender));
+  for (const Contender* contender : contenders) {
+    const auto total = [&](double n) { return total_of(*contender, n); };
+    svg.curve(curve(total), looks.of(contender->name).classes, contender->name + ": " + show_break_even(*contender));
   }
-  for (const Contender& contender : one.contenders) {
-    const auto paid = [&](double n) { return total_seconds(contender.row, n) <= eager(n); };
+  for (const Contender* contender : contenders) {
+    const auto paid = [&](double n) { return total_of(*contender, n) <= eager(n); };
     const auto crossing = std::find_if(calls.begin(), calls.end(), paid);
     if (crossing == calls.end() || crossing == calls.begin()) continue;
-    const Look& look = looks.of(contender.name);
-    svg.mark(look.shape, x(*crossing), y(total_seconds(contender.row, *crossing)), look.classes,
-             contender.name + ": " + show_break_even(contender));
+    const Look& look = looks.of(contender->name);
+    svg.mark(look.shape, x(*crossing), y(total_of(*contender, *crossing)), look.classes,
+             contender->name + ": " + show_break_even(*contender));
   }
   return svg.str();
 }

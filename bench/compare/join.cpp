@@ -61,8 +61,7 @@ void warn_of_environment(const Results& own, const Results& peer, std::vector<st
 void warn_of_eager(const Case& one, std::vector<std::string>& warnings) {
   for (const Contender& contender : one.contenders) {
     if (contender.row.peer.empty()) continue;
-    const double ratio = contender.row.eager_ms / one.eager_ms;
-    if (ratio < eager_tolerance && ratio > 1 / eager_tolerance) continue;
+    if (!eager_differs(one, contender.row)) continue;
     warnings.push_back(
         fmt::format("{} {}: eager took {:.4g} ms beside {}, {:.4g} ms in sinter's own run, which "
                     "speed-ups are against",
@@ -119,16 +118,9 @@ Comparison join(std::vector<Results> results) {
   return comparison;
 }
 
-double total_seconds(const Row& row, double n) {
-  const double steady = row.steady_ms / 1e3;
-  const double second = row.second_call_s.value_or(steady);
-  const double third = row.third_call_s.value_or(steady);
-  return row.cold_s + (n >= 2 ? second : 0) + (n >= 3 ? third : 0) + std::max(0.0, n - 3) * steady;
-}
-
-double eager_total_seconds(const Row& row, double n) {
-  const double steady = row.eager_ms / 1e3;
-  return row.eager_cold_s.value_or(steady) + std::max(0.0, n - 1) * steady;
+bool eager_differs(const Case& one, const Row& row) {
+  const double ratio = row.eager_ms / one.eager_ms;
+  return ratio > eager_tolerance || ratio < 1 / eager_tolerance;
 }
 
 }  // namespace sinter::bench

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "bench/compare/costs.h"
 #include "bench/compare/results.h"
 
 namespace sinter::bench {
@@ -33,10 +34,8 @@ struct Comparison {
 /// Joins rows that agree in model, kind of device, dtype and shape. Throws UserError when no result is Sinter's own.
 [[nodiscard]] Comparison join(std::vector<Results> results);
 
-/// Seconds that `n` calls take from the start of the process, the first calls included.
-[[nodiscard]] double total_seconds(const Row& row, double n);
-/// The same for eager, as measured beside `row`.
-[[nodiscard]] double eager_total_seconds(const Row& row, double n);
+/// True where the eager beside a row took more than 15 % longer or shorter than the case's.
+[[nodiscard]] bool eager_differs(const Case& one, const Row& row);
 
 /// The table as text: a block for each case, then warnings and rows without a partner.
 [[nodiscard]] std::string to_text(const Comparison& comparison);

@@ -77,6 +77,10 @@ std::string number(std::optional<double> value) { return value ? fmt::format("{:
 std::string count(std::optional<double> value) { return value ? fmt::format("{:.0f}", *value) : "–"; }
 std::string bytes(std::optional<double> value) { return value ? show_bytes(*value) : "–"; }
 
+std::optional<double> later_call(const Row& row, size_t i) {
+  return i < row.later_calls_s.size() ? std::optional(row.later_calls_s[i]) : std::nullopt;
+}
+
 struct Column {
   const char* head;
   std::string (*cell)(const Contender&);
@@ -91,12 +95,16 @@ constexpr Column columns[] = {
     {"cold s", [](const Contender& one) { return number(one.row.cold_s); }},
     {"warm s", [](const Contender& one) { return number(one.row.warm_s); }},
     {"eager cold s", [](const Contender& one) { return number(one.row.eager_cold_s); }},
-    {"2nd call s", [](const Contender& one) { return number(one.row.second_call_s); }},
-    {"3rd call s", [](const Contender& one) { return number(one.row.third_call_s); }},
+    {"2nd call s", [](const Contender& one) { return number(later_call(one.row, 0)); }},
+    {"3rd call s", [](const Contender& one) { return number(later_call(one.row, 1)); }},
     {"pays off",
      [](const Contender& one) { return one.row.break_even_calls ? count(one.row.break_even_calls) : "never"; }},
-    {"peak", [](const Contender& one) { return bytes(one.row.peak_bytes); }},
-    {"eager peak", [](const Contender& one) { return bytes(one.row.eager_peak_bytes); }},
+    {"device", [](const Contender& one) { return bytes(one.row.device_bytes); }},
+    {"allocated", [](const Contender& one) { return bytes(one.row.allocated_bytes); }},
+    {"reserved", [](const Contender& one) { return bytes(one.row.reserved_bytes); }},
+    {"eager device", [](const Contender& one) { return bytes(one.row.eager_device_bytes); }},
+    {"eager allocated", [](const Contender& one) { return bytes(one.row.eager_allocated_bytes); }},
+    {"eager reserved", [](const Contender& one) { return bytes(one.row.eager_reserved_bytes); }},
     {"kernels", [](const Contender& one) { return count(one.row.kernels); }},
     {"eager kernels", [](const Contender& one) { return count(one.row.eager_kernels); }},
     {"max error", [](const Contender& one) { return number(one.row.max_error); }},

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "bench/compare/costs.h"
 #include "compiler/support/errors.h"
 
 namespace sinter::bench {
@@ -51,6 +52,18 @@ class Fields {
     return all;
   }
 
+  /// Numbers of at least zero in order; none where the field is missing or null.
+  [[nodiscard]] std::vector<double> numbers(const char* name) const {
+    std::vector<double> all;
+    if (!row_.contains(name) || row_.at(name).is_null()) return all;
+    if (!row_.at(name).is_array()) wrong(name, "a list of numbers");
+    for (const Json& value : row_.at(name)) {
+      if (!is_number(value)) wrong(name, "a list of numbers");
+      all.push_back(value.get<double>());
+    }
+    return all;
+  }
+
   [[nodiscard]] bool flag(const char* name) const {
     if (!row_.contains(name)) return false;
     if (!row_.at(name).is_boolean()) wrong(name, "true or false");
@@ -69,13 +82,16 @@ class Fields {
   [[nodiscard]] std::optional<double> number(const char* name) const {
     if (!row_.contains(name) || row_.at(name).is_null()) return std::nullopt;
     const Json& value = row_.at(name);
-    if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0 ||
-        value.get<double>() > most)
-      wrong(name, "a number of at least zero");
+    if (!is_number(value)) wrong(name, "a number of at least zero");
     return value.get<double>();
   }
 
  private:
+  [[nodiscard]] static bool is_number(const Json& value) {
+    return value.is_number() && std::isfinite(value.get<double>()) && value.get<double>() >= 0 &&
+           value.get<double>() <= most;
+  }
+
   [[nodiscard]] const Json& required(const char* name) const {
     if (!row_.contains(name)) refuse(file_, fmt::format("row {} has no '{}'", number_, name));
     return row_.at(name);
@@ -100,6 +116,20 @@ std::optional<double> either(std::optional<double> first, std::optional<double> 
   return first ? first : second;
 }
 
+/// The calls after the first one. Files without first_calls_s have the second and the third under other names.
+std::vector<double> later_calls(const Fields& fields) {
+  std::vector<double> calls = fields.numbers("first_calls_s");
+  if (!calls.empty()) {
+    calls.erase(calls.begin());
+    return calls;
+  }
+  const auto second = either(fields.number("second_call_s"), fields.number("verify_s"));
+  if (!second) return calls;
+  calls.push_back(*second);
+  if (const auto third = fields.number("first_replay_s")) calls.push_back(*third);
+  return calls;
+}
+
 Row parse_row(const Json& source, size_t number, const std::string& file, const std::string& default_peer) {
   const Fields fields(source, number, file);
   Row row;
@@ -111,25 +141,32 @@ Row parse_row(const Json& source, size_t number, const std::string& file, const 
   row.peer = fields.text_or_empty("peer");
   if (row.peer.empty()) row.peer = default_peer;
   for (const std::string& setting : fields.texts("settings")) row.model += " " + setting;
+  if (const std::string optimizer = fields.text_or_empty("train"); !optimizer.empty())
+    row.model += " train=" + optimizer;
+  if (const std::string amp = fields.text_or_empty("amp"); !amp.empty()) row.model += " amp=" + amp;
   if (fields.flag("freeze")) row.mode += " freeze";
   if (const std::string numerics = fields.text_or_empty("numerics"); !numerics.empty() && numerics != "fast")
     row.mode += " numerics=" + numerics;
   row.eager_ms = fields.positive("eager_ms");
   row.steady_ms = fields.positive("steady_ms");
-  row.cold_s = fields.positive("cold_s");
+  row.cold_s = fields.number("cold_s");
   row.warm_s = fields.number("warm_s");
   row.eager_cold_s = fields.number("eager_cold_s");
-  row.second_call_s = either(fields.number("second_call_s"), fields.number("verify_s"));
-  row.third_call_s = fields.number("first_replay_s");
+  row.later_calls_s = later_calls(fields);
+  row.verification_s = fields.number("verification_s");
   row.latency_ms = fields.number("latency_ms");
   row.eager_latency_ms = fields.number("eager_latency_ms");
-  row.peak_bytes = fields.number("peak_bytes");
-  row.eager_peak_bytes = fields.number("eager_peak_bytes");
+  row.device_bytes = fields.number("device_bytes");
+  row.eager_device_bytes = fields.number("eager_device_bytes");
+  row.allocated_bytes = either(fields.number("allocated_bytes"), fields.number("peak_bytes"));
+  row.eager_allocated_bytes = either(fields.number("eager_allocated_bytes"), fields.number("eager_peak_bytes"));
+  row.reserved_bytes = fields.number("reserved_bytes");
+  row.eager_reserved_bytes = fields.number("eager_reserved_bytes");
   row.kernels = fields.number("kernels");
   row.eager_kernels = fields.number("eager_kernels");
   row.max_error = fields.number("max_error");
   row.eager_max_error = fields.number("eager_max_error");
-  row.break_even_calls = fields.number("break_even_calls");
+  row.break_even_calls = row.later_calls_s.size() > 2 ? break_even(row) : fields.number("break_even_calls");
   row.source = source;
   return row;
 }

@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 
 /// One line of a result file (docs/benchmarking.md); what a contender measured for one model and input.
 struct Row {
-  std::string model;   ///< with its settings: "vit_b16 depth=2"
+  std::string model;   ///< with its settings and how it is trained: "vit_b16 depth=2 train=sgd amp=f16"
   std::string device;  ///< "cpu", "cuda:0"
   std::string dtype;
   std::string shape;  ///< "f16[1,3,224,224], i64[8]"
@@ -20,10 +20,13 @@ struct Row {
   std::string peer;   ///< who measured; empty: Sinter
   double eager_ms = 0;
   double steady_ms = 0;
-  double cold_s = 0;
-  std::optional<double> warm_s, eager_cold_s, second_call_s, third_call_s;
+  std::optional<double> cold_s, warm_s, eager_cold_s;
+  std::vector<double> later_calls_s;     ///< the second call and those after it that were timed one by one
+  std::optional<double> verification_s;  ///< a call that is verified, where calls 16, 32, 64, ... are
   std::optional<double> latency_ms, eager_latency_ms;
-  std::optional<double> peak_bytes, eager_peak_bytes;
+  std::optional<double> device_bytes, eager_device_bytes;        ///< by the driver's count; older files: the next
+  std::optional<double> allocated_bytes, eager_allocated_bytes;  ///< at most, by LibTorch's allocator
+  std::optional<double> reserved_bytes, eager_reserved_bytes;    ///< at most, by LibTorch's allocator
   std::optional<double> kernels, eager_kernels;
   std::optional<double> max_error, eager_max_error;
   std::optional<double> break_even_calls;

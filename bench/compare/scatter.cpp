@@ -61,18 +61,20 @@ struct Mark {
   size_t number = 0;  ///< of the case
   const Case* one = nullptr;
   const Contender* contender = nullptr;
+  double cold_s = 0;
 };
 
 std::string words(const Mark& mark) {
   return fmt::format("{}. {} {}, {}: {:.2f}× after {}", mark.number, mark.one->model, mark.one->shape,
-                     mark.contender->name, mark.contender->speedup, show_seconds(mark.contender->row.cold_s));
+                     mark.contender->name, mark.contender->speedup, show_seconds(mark.cold_s));
 }
 
 std::vector<Mark> marks_of(const Comparison& comparison) {
   std::vector<Mark> marks;
   for (size_t i = 0; i < comparison.cases.size(); ++i) {
-    for (const Contender& contender : comparison.cases[i].contenders)
-      marks.push_back({i + 1, &comparison.cases[i], &contender});
+    for (const Contender& contender : comparison.cases[i].contenders) {
+      if (contender.row.cold_s) marks.push_back({i + 1, &comparison.cases[i], &contender, *contender.row.cold_s});
+    }
   }
   return marks;
 }
@@ -82,10 +84,11 @@ std::vector<Mark> marks_of(const Comparison& comparison) {
 std::string gain_scatter(const Comparison& comparison, const Looks& looks, double width, double height,
                          const std::string& classes) {
   const std::vector<Mark> marks = marks_of(comparison);
+  if (marks.empty()) return "<p>No first call was measured.</p>";
   std::vector<double> times;
   std::vector<double> gains = {1};
   for (const Mark& mark : marks) {
-    times.push_back(mark.contender->row.cold_s);
+    times.push_back(mark.cold_s);
     gains.push_back(mark.contender->speedup);
   }
   const double right = width - 16;
@@ -105,7 +108,7 @@ std::string gain_scatter(const Comparison& comparison, const Looks& looks, doubl
   svg.text(left, 12, "speed-up over eager", "tick");
   svg.text(right, height - 4, "first call in a fresh process (cold_s)", "tick", Anchor::end);
   std::vector<Point> points;
-  for (const Mark& mark : marks) points.push_back({x(mark.contender->row.cold_s), y(mark.contender->speedup)});
+  for (const Mark& mark : marks) points.push_back({x(mark.cold_s), y(mark.contender->speedup)});
   for (size_t i = 0; i < marks.size(); ++i) {
     const Look& look = looks.of(marks[i].contender->name);
     svg.mark(look.shape, points[i].x, points[i].y, look.classes, words(marks[i]));

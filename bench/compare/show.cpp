@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "bench/compare/join.h"
+#include "bench/compare/kernel_classes.h"
 
 namespace sinter::bench {
 namespace {
@@ -9,22 +10,70 @@ std::string number(std::optional<double> value, double scale = 1) {
   return value ? fmt::format("{:.4g}", *value * scale) : "-";
 }
 
-std::string contender_line(const Contender& contender) {
+std::string mebibytes(std::optional<double> bytes) { return bytes ? fmt::format("{:.1f}", *bytes / (1 << 20)) : "-"; }
+
+/// What a first call costs beyond eager's; below zero where it costs less.
+std::optional<double> beyond_eager(const Row& row, std::optional<double> first_call) {
+  if (!first_call || !row.eager_cold_s) return std::nullopt;
+  return *first_call - *row.eager_cold_s;
+}
+
+std::string contender_line(const Contender& contender, const Case& one) {
   const Row& row = contender.row;
-  return fmt::format("  {:<32} {:>9.4g} {:>7.2f}x {:>10} {:>8.3f} {:>7} {:>10} {:>9} {:>9} {:>7} {:>9}\n",
-                     contender.name, row.steady_ms, contender.speedup, number(row.latency_ms), row.cold_s,
-                     number(row.warm_s), row.break_even_calls ? fmt::format("{:.0f}", *row.break_even_calls) : "never",
-                     number(row.peak_bytes, 1.0 / (1 << 20)), number(row.eager_peak_bytes, 1.0 / (1 << 20)),
-                     number(row.kernels), number(row.max_error));
+  return fmt::format(
+      "  {:<34} {:>9.4g} {:>8.4g}{} {:>7.2f}x {:>10} {:>8} {:>8} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>7} {:>9}\n",
+      contender.name, row.steady_ms, row.eager_ms, eager_differs(one, row) ? "!" : " ", contender.speedup,
+      number(row.latency_ms), number(row.cold_s), number(row.warm_s), number(beyond_eager(row, row.cold_s)),
+      number(beyond_eager(row, row.warm_s)),
+      row.break_even_calls ? fmt::format("{:.0f}", *row.break_even_calls) : "never", mebibytes(row.device_bytes),
+      mebibytes(row.allocated_bytes), mebibytes(row.reserved_bytes), number(row.kernels), number(row.max_error));
+}
+
+/// What eager's own processes took, those of Sinter's run and of each peer's.
+std::string eager_line(const std::string& name, const Row& row, double eager_ms) {
+  return fmt::format(
+      "  {:<34} {:>9.4g} {:>8} {:>9} {:>10} {:>8} {:>8} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>7} {:>9}\n", name,
+      eager_ms, "", "", number(row.eager_latency_ms), number(row.eager_cold_s), "", "", "", "",
+      mebibytes(row.eager_device_bytes), mebibytes(row.eager_allocated_bytes), mebibytes(row.eager_reserved_bytes),
+      number(row.eager_kernels), number(row.eager_max_error));
+}
+
+/// Kernel tables of those contenders that have one, eager's before Sinter's.
+std::string kernels_of(const Case& one) {
+  std::vector<KernelList> lists;
+  const auto add = [&](const std::string& name, const Contender& contender, const char* field) {
+    const auto found = contender.row.source.find(field);
+    if (found != contender.row.source.end() && found->is_array()) lists.push_back({name, *found});
+  };
+  for (const Contender& contender : one.contenders) {
+    if (lists.empty()) add("eager", contender, "eager_kernel_table");
+    add(contender.name, contender, "kernel_table");
+  }
+  return lists.empty() ? "" : "\n" + kernels_side_by_side(lists);
 }
 
 std::string case_block(const Case& one) {
   std::string text = fmt::format(
-      "\n{} {} {}: eager {:.4g} ms\n  {:<32} {:>9} {:>8} {:>10} {:>8} {:>7} {:>10} {:>9} {:>9} {:>7} {:>9}\n",
-      one.model, one.shape, one.device, one.eager_ms, "", "steady ms", "speed-up", "latency ms", "cold s", "warm s",
-      "break-even", "peak MiB", "eager MiB", "kernels", "max error");
-  for (const Contender& contender : one.contenders) text += contender_line(contender);
-  return text;
+      "\n{} {} {}: eager {:.4g} ms\n  {:<34} {:>9} {:>8}  {:>8} {:>10} {:>8} {:>8} {:>9} {:>9} {:>10} {:>9} {:>9} "
+      "{:>9} {:>7} {:>9}\n",
+      one.model, one.shape, one.device, one.eager_ms, "", "steady ms", "eager ms", "speed-up", "latency ms", "cold s",
+      "warm s", "cold-eag.", "warm-eag.", "break-even", "device M", "alloc. M", "reserv. M", "kernels", "max error");
+  std::string shown = "\n";  // no peer's name
+  for (const Contender& contender : one.contenders) {
+    if (contender.row.peer != shown) {
+      shown = contender.row.peer;
+      text += shown.empty() ? eager_line("eager (LibTorch)", contender.row, one.eager_ms)
+                            : eager_line("eager beside " + shown, contender.row, contender.row.eager_ms);
+    }
+    text += contender_line(contender, one);
+  }
+  for (const Contender& contender : one.contenders) {
+    if (!eager_differs(one, contender.row)) continue;
+    text += fmt::format("  ! eager took {:.4g} ms beside {}, {:+.0f} % of the {:.4g} ms that speed-ups are against\n",
+                        contender.row.eager_ms, contender.name, 100 * (contender.row.eager_ms / one.eager_ms - 1),
+                        one.eager_ms);
+  }
+  return text + kernels_of(one);
 }
 
 }  // namespace
@@ -59,6 +108,7 @@ Json to_json(const Comparison& comparison) {
     for (const Contender& contender : one.contenders) {
       Json row = source(contender);
       row["speedup"] = contender.speedup;
+      row["break_even_calls"] = contender.row.break_even_calls ? Json(*contender.row.break_even_calls) : Json(nullptr);
       rows.push_back(std::move(row));
     }
   }

@@ -20,9 +20,9 @@ struct TracedKernel {
 /// Not thread-safe: one trace at a time.
 [[nodiscard]] std::optional<std::vector<TracedKernel>> trace_kernels(const std::function<void()>& call);
 
-/// The same with the ATen operator behind every kernel: LibTorch tells of the operators that this thread calls (not of
-/// those that operators call), CUPTI's external correlation ties launches to them. Kernels of a replayed CUDA Graph
-/// have none: attribute_like finds theirs.
+/// The same with copies and fills of memory ("memcpy device to device", "memset"), and with the ATen operator behind
+/// each: LibTorch tells of the operators that are called meanwhile (not of those that operators call), CUPTI's external
+/// correlation ties launches to them. Kernels of a replayed CUDA Graph have none: attribute_like finds theirs.
 [[nodiscard]] std::optional<std::vector<TracedKernel>> trace_operator_kernels(const std::function<void()>& call);
 
 }  // namespace sinter::bench

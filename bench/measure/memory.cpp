@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "bench/measure/cuda.h"
+#include "bench/measure/timer.h"
 
 namespace sinter::bench {
 namespace {
@@ -32,17 +35,46 @@ class CpuPeak : public c10::MemoryReportingInfoBase {
   int64_t peak_ = 0;
 };
 
-int64_t cpu_peak(const std::function<void()>& call) {
-  auto peak = std::make_shared<CpuPeak>();
-  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, peak);
-  call();
-  return peak->peak();
+/// The most memory that the process has had at one time. (getrusage's number includes that of the process it was
+/// started from.)
+int64_t taken_of_host() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6)) << 10;
+  }
+  return 0;
 }
+
+int64_t taken(at::Device device) { return device.is_cuda() ? cuda::taken_bytes(device.index()) : taken_of_host(); }
 
 }  // namespace
 
-int64_t peak_bytes(at::Device device, const std::function<void()>& call) {
-  return device.is_cuda() ? cuda::peak_bytes(device.index(), call) : cpu_peak(call);
+class MemoryMeter::CpuAllocations {
+ public:
+  [[nodiscard]] int64_t peak() const { return peak_->peak(); }
+
+ private:
+  std::shared_ptr<CpuPeak> peak_ = std::make_shared<CpuPeak>();
+  c10::DebugInfoGuard guard_{c10::DebugInfoKind::PROFILER_STATE, peak_};
+};
+
+MemoryMeter::MemoryMeter(at::Device device)
+    : device_(device), before_(taken(device)), cpu_(device.is_cpu() ? std::make_unique<CpuAllocations>() : nullptr) {}
+
+MemoryMeter::~MemoryMeter() = default;
+
+MemoryUse MemoryMeter::stop() {
+  synchronize(device_);
+  MemoryUse use{.device_bytes = std::max<int64_t>(0, taken(device_) - before_)};
+  if (device_.is_cpu()) {
+    use.allocated_bytes = use.reserved_bytes = cpu_->peak();
+    cpu_.reset();
+    return use;
+  }
+  const cuda::AllocatorPeaks peaks = cuda::allocator_peaks(device_.index());
+  use.allocated_bytes = peaks.allocated;
+  use.reserved_bytes = peaks.reserved;
+  return use;
 }
 
 int64_t cache_bytes(at::Device device) {

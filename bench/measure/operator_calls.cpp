@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 
+#include <atomic>
 #include <memory>
 
 namespace sinter::bench {
@@ -10,30 +11,36 @@ namespace {
 struct Watch {
   const std::function<void(std::string)>& begin;
   const std::function<void()>& end;
-  int depth = 0;
 };
 
 /// LibTorch's callbacks are plain functions, which leaves no other place for what they need.
-thread_local Watch* watching = nullptr;
+std::atomic<Watch*> watching = nullptr;
+thread_local int open_calls = 0;
+
+/// Marks the operators whose begin was called, so that each gets its end.
+struct Outermost : at::ObserverContext {};
 
 std::unique_ptr<at::ObserverContext> entered(const at::RecordFunction& function) {
-  if (watching != nullptr && watching->depth++ == 0) {
-    const auto name = function.operator_name();
-    watching->begin(name ? c10::toString(*name) : function.name());
-  }
-  return nullptr;
+  Watch* watch = watching;
+  if (watch == nullptr) return nullptr;
+  if (open_calls++ > 0) return std::make_unique<at::ObserverContext>();
+  const auto name = function.operator_name();
+  watch->begin(name ? c10::toString(*name) : function.name());
+  return std::make_unique<Outermost>();
 }
 
-void left(const at::RecordFunction& /*function*/, at::ObserverContext* /*context*/) {
-  if (watching != nullptr && --watching->depth == 0) watching->end();
+void left(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
+  if (context == nullptr) return;
+  --open_calls;
+  Watch* watch = watching;
+  if (watch != nullptr && dynamic_cast<Outermost*>(context) != nullptr) watch->end();
 }
 
 class Watching {
  public:
-  explicit Watching(Watch& watch)
-      : handle_(
-            at::addThreadLocalCallback(at::RecordFunctionCallback(entered, left).scopes({at::RecordScope::FUNCTION}))) {
+  explicit Watching(Watch& watch) {
     watching = &watch;
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback(entered, left).scopes({at::RecordScope::FUNCTION}));
   }
   Watching(const Watching&) = delete;
   Watching& operator=(const Watching&) = delete;
@@ -43,7 +50,7 @@ class Watching {
   }
 
  private:
-  at::CallbackHandle handle_;
+  at::CallbackHandle handle_ = 0;
 };
 
 }  // namespace

@@ -1,23 +1,24 @@
-"""The benchmark's rules for measuring, in Python: bench/measure and frontend/command/bench.cpp, step by step.
+"""The benchmark's rules for measuring, in Python: bench/measure and frontend/command/bench_child.cpp, step by step.
 
 Inputs are rotated past the last-level cache, GPU times are CUDA events around groups of at least a millisecond, medians
 over many groups after a warm-up. Rows have the fields of docs/benchmarking.md; null where a field does not apply.
+Everything here runs in the process that is measured; processes.py starts those.
 """
 
-import argparse
-import json
+import copy
 import math
 import os
 import re
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 
 import torch
+from torch.nn import functional as F
 
 import models
+
+FIRST_CALLS = 9  # that are timed one by one, as in the benchmark
 
 DTYPES = {
     "f32": torch.float32,
@@ -54,8 +55,7 @@ def cache_bytes(device):
     return found if found > 0 else 32 << 20
 
 
-def rotated_inputs(specs, device):
-    first = [draw(spec, device) for spec in specs]
+def rotated_inputs(first, device):
     size = sum(tensor.nbytes for tensor in first)
     sets = min(max(2 * cache_bytes(device) // max(size, 1) + 1, 1), 4096)
     return [first] + [[tensor.clone() for tensor in first] for _ in range(sets - 1)]
@@ -128,26 +128,52 @@ def unsynchronised(device, call):
     return statistics.median(samples)
 
 
-def peak_bytes(device, call):
-    """What the allocator handed out at most during a call, beyond what was in use. CUDA only."""
-    if device != "cuda":
-        return None
-    synchronize(device)
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    call()
-    synchronize(device)
-    return torch.cuda.max_memory_allocated() - before
+class MemoryMeter:
+    """What this process takes of the device, from here on: make it before anything touches the device."""
+
+    def __init__(self, device):
+        self.device = device
+        self.before = self.taken()
+
+    def taken(self):
+        if self.device != "cuda":
+            with open("/proc/self/status") as status:
+                return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:"))
+        free, total = torch.cuda.mem_get_info()
+        return total - free
+
+    def read(self):
+        synchronize(self.device)
+        row = {"device_bytes": max(0, self.taken() - self.before), "allocated_bytes": None, "reserved_bytes": None}
+        if self.device == "cuda":
+            row["allocated_bytes"] = torch.cuda.max_memory_allocated()
+            row["reserved_bytes"] = torch.cuda.max_memory_reserved()
+        return row
 
 
-def kernel_count(device, call):
+def kernel_table(device, call):
+    """The kernels, copies and fills of one call, those of one name as one row; None on a CPU."""
     if device != "cuda":
         return None
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as trace:
+    activities = [torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as trace:
         call()
         torch.cuda.synchronize()
-    is_kernel = lambda event: event.device_type == torch.autograd.DeviceType.CUDA and not event.name.startswith("Mem")
-    return sum(1 for event in trace.events() if is_kernel(event))
+    rows = {}
+    for event in trace.events():
+        annotation = getattr(event, "is_user_annotation", False) or event.name.startswith(("##", "Torch-Compiled"))
+        if event.device_type != torch.autograd.DeviceType.CUDA or annotation:
+            continue
+        row = rows.setdefault(event.name, {"name": event.name, "count": 0, "us": 0.0})
+        row["count"] += 1
+        row["us"] += event.time_range.elapsed_us()
+    return sorted(rows.values(), key=lambda row: -row["us"])
+
+
+def kernel_count(table):
+    if table is None:
+        return None
+    return sum(row["count"] for row in table if not row["name"].startswith("Mem"))
 
 
 def error(result, reference):
@@ -159,63 +185,110 @@ def settings_of(texts):
     return {name: float(value) for name, value in (text.split("=") for text in texts)}
 
 
-def prepare(case, device):
-    """Model and input sets of one case, with the benchmark's seed and flags."""
-    torch.manual_seed(case["seed"])
-    module = models.build(case["model"], settings_of(case["set"]))
-    specs = [parse_input(text) for text in case["inputs"] or models.MODELS[case["model"]][1]]
-    if case["dtype"]:
-        specs = [(case["dtype"], *spec[1:]) if DTYPES[spec[0]].is_floating_point else spec for spec in specs]
-    floats = [spec[0] for spec in specs if DTYPES[spec[0]].is_floating_point]
-    dtype = floats[0] if floats else case["dtype"] or "f32"
-    return module.to(device, DTYPES[dtype]), specs, dtype
+class Subject:
+    """Model (or training step) and inputs of one case, with the benchmark's seed and flags."""
+
+    def __init__(self, case):
+        device = case["device"]
+        torch.manual_seed(case["seed"])
+        self.module = models.build(case["model"], settings_of(case["set"]))
+        specs = [parse_input(text) for text in case["inputs"] or models.MODELS[case["model"]][1]]
+        if case["batch"]:
+            specs = [(dtype, [case["batch"], *sizes[1:]], below) for dtype, sizes, below in specs]
+        if case["dtype"]:
+            specs = [(case["dtype"], *spec[1:]) if DTYPES[spec[0]].is_floating_point else spec for spec in specs]
+        floats = [spec[0] for spec in specs if DTYPES[spec[0]].is_floating_point]
+        self.dtype = floats[0] if floats else case["dtype"] or "f32"
+        self.module.to(device, DTYPES[self.dtype])
+        self.call = self.module
+        if case["train"]:
+            classes, dims = models.MODELS[case["model"]][2]
+            specs.append(("i64", specs[0][1][:dims], classes))
+            self.call = training_step(self.module.train(), case)
+        self.specs = specs
+
+
+def training_step(module, case):
+    """Forward (under autocast), cross entropy, backward, optimizer: frontend/command/training_target.cpp."""
+    parameters = list(module.parameters())
+    if case["train"] == "adamw":
+        optimizer = torch.optim.AdamW(parameters, lr=1e-3)
+    else:
+        optimizer = torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, weight_decay=1e-4)
+    dtype = DTYPES[case["amp"]] if case["amp"] else None
+
+    def step(*inputs):
+        *images, labels = inputs
+        optimizer.zero_grad()
+        with torch.autocast(case["device"], dtype=dtype, enabled=dtype is not None):
+            loss = F.cross_entropy(module(*images).flatten(0, -2), labels.flatten())
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
 
 
 def shape_of(specs):
     return ", ".join(f"{dtype}[{','.join(map(str, sizes))}]" for dtype, sizes, _ in specs)
 
 
-@torch.no_grad()
 def float64_result(module, inputs):
-    import copy
-
     wide = [tensor.double() if tensor.is_floating_point() else tensor for tensor in inputs]
     return copy.deepcopy(module).double()(*wide)
 
 
-@torch.no_grad()
-def measure_case(case, compile_module):
-    """One row, in this process. `compile_module(module, inputs)` gives what is measured."""
+def errors_of(case, subject, call, inputs):
+    if case["train"]:  # every call steps: there is nothing to compare one result with
+        return dict.fromkeys(["max_error", "rms_error", "eager_max_error", "eager_rms_error"])
+    reference = float64_result(subject.module, inputs)
+    max_error, rms_error = error(call(0), reference)
+    eager_max_error, eager_rms_error = error(subject.call(*inputs), reference)
+    return {
+        "max_error": max_error,
+        "rms_error": rms_error,
+        "eager_max_error": eager_max_error,
+        "eager_rms_error": eager_rms_error,
+    }
+
+
+def options_of(case):
+    """What belongs to a row only where it says something."""
+    said = {"freeze": case["freeze"], "train": case["train"], "amp": case["amp"]}
+    return {name: value for name, value in said.items() if value}
+
+
+def compiled_row(case, compile_module):
+    """One row, in this process. `compile_module(function, inputs)` gives what is measured."""
     device, budget = case["device"], case["budget"]
-    module, specs, dtype = prepare(case, device)
-    inputs = rotated_inputs(specs, device)
+    memory = MemoryMeter(device)
+    subject = Subject(case)
+    first = [draw(spec, device) for spec in subject.specs]
     made = {}
 
     def first_call():
-        made["function"] = compile_module(module, inputs[0])
-        made["function"](*inputs[0])
+        made["function"] = compile_module(subject.call, first)
+        made["function"](*first)
 
-    # Compiled first, as in the benchmark: eager's first call is measured in a process of its own.
-    cold_s = seconds_of(device, first_call)
+    first_calls = [seconds_of(device, first_call)]
+    while len(first_calls) < FIRST_CALLS:
+        first_calls.append(seconds_of(device, lambda: made["function"](*first)))
+    used = memory.read()
+    inputs = rotated_inputs(first, device)
     call = lambda i: made["function"](*inputs[i % len(inputs)])
-    eager = lambda i: module(*inputs[i % len(inputs)])
-    once = lambda function: lambda: function(0)
-    second_s, third_s = seconds_of(device, once(call)), seconds_of(device, once(call))
-    reference = float64_result(module, inputs[0])
-    max_error, rms_error = error(call(0), reference)
-    eager_max_error, eager_rms_error = error(eager(0), reference)
-    peak, eager_peak = peak_bytes(device, once(call)), peak_bytes(device, once(eager))
-    kernels, eager_kernels = kernel_count(device, once(call)), kernel_count(device, once(eager))
+    eager = lambda i: subject.call(*inputs[i % len(inputs)])
+    errors = errors_of(case, subject, call, inputs[0])
+    eager(0)
+    kernels, eager_kernels = kernel_table(device, lambda: call(0)), kernel_table(device, lambda: eager(0))
     eager_ms, steady_ms = steady(device, eager, budget), steady(device, call, budget)
     eager_latency, latency_ms = latency(device, eager, budget / 2), latency(device, call, budget / 2)
-    gain, eager_s = eager_ms["median"] - steady_ms["median"], eager_ms["median"] / 1e3
-    cost = (cold_s - case["eager_cold_s"]) + (second_s - eager_s) + (third_s - steady_ms["median"] / 1e3)
-    return {
+    tables = {"kernel_table": kernels, "eager_kernel_table": eager_kernels} if case["kernels"] else {}
+    return used | errors | tables | options_of(case) | {
         "model": case["model"],
         "settings": case["set"],
         "device": "cuda:0" if device == "cuda" else "cpu",
-        "dtype": dtype,
-        "shape": shape_of(specs),
+        "dtype": subject.dtype,
+        "shape": shape_of(subject.specs),
         "mode": case["mode"],
         "eager_ms": eager_ms["median"],
         "steady_ms": steady_ms["median"],
@@ -223,35 +296,45 @@ def measure_case(case, compile_module):
         "eager_latency_ms": eager_latency["median"],
         "unsynchronised_ms_wrong": unsynchronised(device, call),
         "speedup": eager_ms["median"] / steady_ms["median"],
-        "cold_s": cold_s,
-        "warm_s": None,
-        "verify_s": None,
-        "second_call_s": second_s,
-        "first_replay_s": third_s,
-        "eager_cold_s": case["eager_cold_s"],
+        "cold_s": first_calls[0],
+        "first_calls_s": first_calls,
+        "verification_s": None,
         "phases": None,
-        "peak_bytes": peak,
-        "eager_peak_bytes": eager_peak,
-        "kernels": kernels,
-        "eager_kernels": eager_kernels,
-        "max_error": max_error,
-        "rms_error": rms_error,
-        "eager_max_error": eager_max_error,
-        "eager_rms_error": eager_rms_error,
+        "kernels": kernel_count(kernels),
+        "eager_kernels": kernel_count(eager_kernels),
         "breaks": None,
-        "break_even_calls": math.ceil(max(0, cost) / (gain / 1e3)) if gain > 0 else None,
         "timing": {"eager": eager_ms, "steady": steady_ms},
         "kernel_trace": None,
         "report": None,
     }
 
 
-@torch.no_grad()
-def eager_cold(case):
-    """The first call of eager in this process."""
-    module, specs, _ = prepare(case, case["device"])
-    inputs = [draw(spec, case["device"]) for spec in specs]
-    return {"eager_cold_s": seconds_of(case["device"], lambda: module(*inputs))}
+def eager_alone(case):
+    """Eager's first calls in this process, and the memory they take."""
+    memory = MemoryMeter(case["device"])
+    subject = Subject(case)
+    first = [draw(spec, case["device"]) for spec in subject.specs]
+    seconds = [seconds_of(case["device"], lambda: subject.call(*first)) for _ in range(FIRST_CALLS)]
+    return {"eager_cold_s": seconds[0], "eager_first_calls_s": seconds} | {
+        "eager_" + name: value for name, value in memory.read().items()
+    }
+
+
+def start(case, compile_module):
+    """The first call of what is measured, in this process."""
+    subject = Subject(case)
+    first = [draw(spec, case["device"]) for spec in subject.specs]
+    return {"cold_s": seconds_of(case["device"], lambda: compile_module(subject.call, first)(*first))}
+
+
+def measure_case(case, compile_module):
+    """What the case's kind asks for, in this process."""
+    with torch.set_grad_enabled(bool(case["train"])):
+        if case["kind"] == "eager":
+            return eager_alone(case)
+        if case["kind"] == "start":
+            return start(case, compile_module)
+        return compiled_row(case, compile_module)
 
 
 def cpu_name():
@@ -277,90 +360,3 @@ def environment(device):
         info["cudnn"] = torch.backends.cudnn.version()
         info["compute_capability"] = "%d.%d" % torch.cuda.get_device_capability()
     return info
-
-
-def in_child(script, case, extra_environment):
-    """Runs one case in a fresh process of the same script; None when it failed."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = os.path.join(folder, "row.json")
-        command = [sys.executable, script, "--child", json.dumps(case), "--json", out]
-        caches = {key: os.path.join(folder, value) for key, value in extra_environment.items()}
-        try:
-            done = subprocess.run(command, env={**os.environ, **caches}, timeout=case["timeout"])
-        except subprocess.TimeoutExpired:
-            return None
-        if done.returncode != 0:
-            return None
-        with open(out) as file:
-            return json.load(file)
-
-
-def arguments(modes, description):
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("models", nargs="*", metavar="MODEL or MODEL:INPUT", help="resnet50 or resnet50:f16[8,3,224,224]")
-    parser.add_argument("--input", action="append", default=[], help="an input of every named model; once for each")
-    parser.add_argument("--set", action="append", default=[], help="a setting of the model, as of `sinter bench --set`")
-    parser.add_argument("--dtype", default="", help="converts the model and its float inputs")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--mode", action="append", default=[], choices=modes, help="once for each")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--budget", type=float, default=1.0, help="seconds of timing per measure")
-    parser.add_argument("--timeout", type=float, default=600, help="seconds that one row may take")
-    parser.add_argument("--json", default="-", help="write rows to this file")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
-def cases_of(options, modes):
-    for text in options.models:
-        model, _, spec = text.partition(":")
-        if model not in models.MODELS:
-            sys.exit(f"model '{model}' is unknown. Known: {', '.join(models.MODELS)}")
-        inputs = [spec] if spec else options.input
-        dtype = options.dtype or (parse_input(spec)[0] if spec and DTYPES[parse_input(spec)[0]].is_floating_point else "")
-        base = {"model": model, "inputs": inputs, "dtype": dtype, "device": options.device, "seed": options.seed}
-        base |= {"set": options.set, "budget": options.budget, "timeout": options.timeout}
-        yield base, [{**base, "mode": mode} for mode in modes]
-
-
-def write(path, document):
-    text = json.dumps(document, indent=1, sort_keys=True)
-    if path == "-":
-        print(text)
-        return
-    with open(path, "w") as file:
-        file.write(text + "\n")
-
-
-def line(row):
-    return (
-        f"{row['model']:<12} {row['shape']:<22} {row['mode']:<30} {row['eager_ms']:8.4g} ms eager "
-        f"{row['steady_ms']:8.4g} ms  {row['speedup']:5.2f}x  cold {row['cold_s']:.2f} s"
-    )
-
-
-def main(peer, description, modes, default_modes, compile_module, caches, extra_fields=lambda row: {}):
-    """A peer's program. `compile_module(mode)` gives the function that measure_case takes."""
-    options = arguments(modes, description)
-    if options.child:
-        case = json.loads(options.child)
-        result = eager_cold(case) if case["mode"] == "eager" else measure_case(case, compile_module(case["mode"]))
-        return write(options.json, result)
-    rows, failed = [], 0
-    document = {"peer": peer, "environment": environment(options.device), "rows": rows}
-    for base, cases in cases_of(options, options.mode or default_modes):
-        cold = in_child(sys.argv[0], {**base, "mode": "eager"}, caches)
-        for case in cases:
-            row = in_child(sys.argv[0], {**case, **cold}, caches) if cold else None
-            if row is None:
-                failed += 1
-                print(f"{peer}: {case['model']} {case['mode']}: the measuring process failed", file=sys.stderr)
-                continue
-            row |= {"peer": peer, "mode": f"{peer} {case['mode']}".strip()} | extra_fields(row)
-            print(line(row), file=sys.stderr, flush=True)
-            rows.append(row)
-            if options.json != "-":  # after every row: a run that is cut off keeps what it has
-                write(options.json, document)
-    if options.json == "-" or not rows:
-        write(options.json, document)
-    sys.exit(1 if failed else 0)

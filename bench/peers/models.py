@@ -141,14 +141,33 @@ def _vgg16(hidden=4096):
     return model
 
 
+class PatchDropout(nn.Module):
+    """Drops patches at random in training and keeps the class token, as timm's and bench/models/vit.cpp."""
+
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+
+    def forward(self, x):
+        if not self.training or self.part == 0:
+            return x
+        patches = x.shape[1] - 1
+        kept = max(1, int(patches * (1 - self.part)))
+        order = torch.rand(x.shape[0], patches, dtype=x.dtype, device=x.device).argsort(1)
+        index = order[:, :kept].unsqueeze(-1).expand(-1, -1, x.shape[2])
+        return torch.cat([x[:, :1], x[:, 1:].gather(1, index)], 1)
+
+
 def _vit_b16(depth=12, image_size=224, patch_dropout=0):
-    """Patch dropout is for training; in eval mode timm's does nothing."""
-    return torchvision.models.VisionTransformer(int(image_size), 16, int(depth), 12, 768, 3072)
+    model = torchvision.models.VisionTransformer(int(image_size), 16, int(depth), 12, 768, 3072)
+    model.encoder.dropout = PatchDropout(patch_dropout)  # torchvision's drops nothing
+    return model
 
 
 def _swin(width, heads):
     def make(depth=6):
-        return torchvision.models.SwinTransformer([4, 4], width, [2, 2, int(depth), 2], heads, [7, 7])
+        depths = [2, 2, int(depth), 2]
+        return torchvision.models.SwinTransformer([4, 4], width, depths, heads, [7, 7], stochastic_depth_prob=0.0)
 
     return make
 
@@ -165,18 +184,19 @@ def _convnext_l(depth=27, width=192):
     return ConvNeXt([CNBlockConfig(widths[i], widths[i + 1], blocks[i]) for i in range(4)])
 
 
+# Each with its inputs, and for training its number of classes and the leading dims that labels share with the input.
 MODELS = {
-    "gelu": (Gelu, ["f32[4096,4096]"]),
-    "gelu_mlp": (GeluMlp, ["f32[128,768]"]),
-    "resnet50": (torchvision.models.resnet50, ["f32[1,3,224,224]"]),
-    "vgg16": (_vgg16, ["f32[1,3,224,224]"]),
-    "vit_b16": (_vit_b16, ["f32[1,3,224,224]"]),
-    "swin_t": (_swin(96, [3, 6, 12, 24]), ["f32[1,3,224,224]"]),
-    "swin_b": (_swin_b, ["f32[1,3,224,224]"]),
-    "convnext_l": (_convnext_l, ["f32[1,3,224,224]"]),
-    "lstm": (Lstm, ["f32[1,64,256]"]),
-    "gpt": (Gpt, ["i64[1,64]<8192"]),
-    "moe": (Moe, ["f32[1,256,512]"]),
+    "gelu": (Gelu, ["f32[4096,4096]"], None),
+    "gelu_mlp": (GeluMlp, ["f32[128,768]"], (768, 1)),
+    "resnet50": (torchvision.models.resnet50, ["f32[1,3,224,224]"], (1000, 1)),
+    "vgg16": (_vgg16, ["f32[1,3,224,224]"], (1000, 1)),
+    "vit_b16": (_vit_b16, ["f32[1,3,224,224]"], (1000, 1)),
+    "swin_t": (_swin(96, [3, 6, 12, 24]), ["f32[1,3,224,224]"], (1000, 1)),
+    "swin_b": (_swin_b, ["f32[1,3,224,224]"], (1000, 1)),
+    "convnext_l": (_convnext_l, ["f32[1,3,224,224]"], (1000, 1)),
+    "lstm": (Lstm, ["f32[1,64,256]"], (256, 2)),
+    "gpt": (Gpt, ["i64[1,64]<8192"], (8192, 2)),
+    "moe": (Moe, ["f32[1,256,512]"], (512, 2)),
 }
 
 

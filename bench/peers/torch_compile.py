@@ -4,17 +4,32 @@
     sinter bench --peer torch_compile.json ...
 
 Modes: default and reduce-overhead; --mode max-autotune takes minutes a model. Every row starts in a fresh process with
-empty caches, so that cold_s is what a first call costs.
+empty caches, so that cold_s is what a first call costs; warm_s is a first call in a process that finds them filled.
 """
 
-import torch
+import os
 
-from measure import main
+from processes import Peer, main
+
+PEER = Peer(
+    name="torch.compile",
+    modes=["default", "reduce-overhead", "max-autotune"],
+    default_modes=["default", "reduce-overhead"],
+    caches={"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"},
+    script=os.path.abspath(__file__),
+)
 
 
-def compile_in(mode):
-    def compile_module(module, inputs):
-        compiled = torch.compile(module, mode=None if mode == "default" else mode)
+def compile_in(case):
+    import torch
+
+    def compile_module(function, inputs):
+        if case["freeze"]:
+            import torch._inductor.config
+
+            torch._inductor.config.freezing = True
+        mode = case["mode"]
+        compiled = torch.compile(function, mode=None if mode == "default" else mode)
         if mode == "default":
             return compiled
 
@@ -28,11 +43,4 @@ def compile_in(mode):
 
 
 if __name__ == "__main__":
-    main(
-        peer="torch.compile",
-        description="torch.compile beside Sinter, in the benchmark's own rows",
-        modes=["default", "reduce-overhead", "max-autotune"],
-        default_modes=["default", "reduce-overhead"],
-        compile_module=compile_in,
-        caches={"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"},
-    )
+    main(PEER, "torch.compile beside Sinter, in the benchmark's own rows", compile_in)

@@ -2,18 +2,19 @@
 
     python bench/peers/torchscript.py resnet50 --json torchscript.json
     sinter bench --peer torchscript.json ...
-
-Rows carry `torchscript_ms`, the same number as their `steady_ms`.
 """
 
+import os
 import warnings
 
-import torch
+from processes import Peer, main
 
-from measure import main
+PEER = Peer(name="torchscript", modes=["frozen"], default_modes=["frozen"], script=os.path.abspath(__file__))
 
 
-def compile_in(mode):
+def compile_in(case):
+    import torch
+
     def compile_module(module, inputs):
         warnings.simplefilter("ignore")  # the tracer's warnings and TorchScript's deprecation
         traced = torch.jit.trace(module, tuple(inputs), check_trace=False)
@@ -23,12 +24,4 @@ def compile_in(mode):
 
 
 if __name__ == "__main__":
-    main(
-        peer="torchscript",
-        description="TorchScript (traced, frozen, optimised for inference) in the benchmark's own rows",
-        modes=["frozen"],
-        default_modes=["frozen"],
-        compile_module=compile_in,
-        caches={},
-        extra_fields=lambda row: {"torchscript_ms": row["steady_ms"]},
-    )
+    main(PEER, "TorchScript (traced, frozen, optimised for inference) in the benchmark's own rows", compile_in)

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "bench/models/model.h"
 #include "compiler/support/errors.h"
 #include "frontend/command/bench_kernels.h"
+#include "frontend/command/bench_row.h"
 #include "frontend/command/commands.h"
 #include "frontend/command/process.h"
 
@@ -55,6 +55,9 @@ std::vector<std::string> child_arguments(const TargetOptions& target, const std:
   if (!target.device.empty()) arguments.insert(arguments.end(), {"--device", target.device});
   if (!target.dtype.empty()) arguments.insert(arguments.end(), {"--dtype", target.dtype});
   if (target.batch > 0) arguments.insert(arguments.end(), {"--batch", fmt::format("{}", target.batch)});
+  if (target.train) arguments.emplace_back("--train");
+  if (!target.amp.empty()) arguments.insert(arguments.end(), {"--amp", target.amp});
+  if (!target.optimizer.empty()) arguments.insert(arguments.end(), {"--optimizer", target.optimizer});
   if (target.freeze) arguments.emplace_back("--freeze");
   if (target.strict) arguments.emplace_back("--strict");
   if (target.fullgraph) arguments.emplace_back("--fullgraph");
@@ -72,94 +75,59 @@ std::optional<Json> measure(const TargetOptions& target, const std::string& mode
   return Json::parse(file.read());
 }
 
-/// The compiled function, from an empty kernel cache and then, for its first call (and where asked for, its kernels),
-/// in other processes with what the first one left in it.
-std::optional<Json> measure_compiled(const TargetOptions& target, const std::string& mode,
-                                     const BenchOptions& options) {
+/// What one model's processes measured: of eager, and of each mode.
+struct Measured {
+  std::optional<Json> eager;  ///< nothing where a process failed
+  std::vector<double> eager_cold_s;
+  struct OfMode {
+    std::optional<Json> compiled;  ///< nothing where a process failed
+    std::vector<double> cold_s;
+    std::vector<double> warm_s;
+  };
+  std::vector<OfMode> modes;
+};
+
+void measure_eager(const TargetOptions& target, double budget, Measured& measured) {
+  auto row = measure(target, "default", "eager", budget, "off");
+  if (row) measured.eager_cold_s.push_back(row->at("eager_cold_s"));
+  if (!measured.eager) measured.eager = std::move(row);
+}
+
+/// The compiled function from an empty kernel cache and then, for its first call (and where asked for, its kernels), in
+/// other processes with what the first one left in it. The first round measures all, later ones first calls.
+void measure_mode(const TargetOptions& target, const std::string& mode, bool all, const BenchOptions& options,
+                  Measured::OfMode& measured) {
   const TemporaryFolder cache;
-  auto row = measure(target, mode, "compiled", options.budget, cache.path());
-  if (!row) return row;
-  const auto warm = measure(target, mode, "warm", options.budget, cache.path());
-  (*row)["warm_s"] = warm ? warm->at("warm_s") : Json(nullptr);
+  auto row = measure(target, mode, all ? "compiled" : "start", options.budget, cache.path());
+  if (!row) return;
+  measured.cold_s.push_back(row->at("cold_s"));
+  const auto warm = measure(target, mode, "start", options.budget, cache.path());
+  if (warm) measured.warm_s.push_back(warm->at("cold_s"));
+  if (!all) return;
   if (options.kernels && row->at("device").get<std::string>().starts_with("cuda")) {
     const auto kernels = measure(target, mode, "kernels", options.budget, cache.path());
     if (kernels) (*row)["traced"] = kernels->at("traced");
   }
-  return row;
+  measured.compiled = std::move(row);
 }
 
-double median(const Json& row, const char* what) { return row.at(what).at("median").get<double>(); }
-
-int64_t kernel_count(const Json& trace, const Json& launches) {
-  return trace.is_array() ? static_cast<int64_t>(trace.size()) : launches.get<int64_t>();
-}
-
-/// One line of the table, from what the two processes measured.
-Json make_row(const TargetOptions& target, const std::string& mode, const Json& compiled, const Json& eager) {
-  const double eager_ms = median(compiled, "eager");
-  const double steady_ms = median(compiled, "steady");
-  const double eager_cold = eager.at("eager_cold_s");
-  const double cost = (compiled.at("cold_s").get<double>() - eager_cold) +
-                      (compiled.at("verify_s").get<double>() - eager_ms / 1e3) +
-                      (compiled.at("first_replay_s").get<double>() - steady_ms / 1e3);
-  Json row = {{"model", target.model},
-              {"device", compiled.at("device")},
-              {"dtype", compiled.at("dtype")},
-              {"shape", compiled.at("shape")},
-              {"mode", mode},
-              {"eager_ms", eager_ms},
-              {"steady_ms", steady_ms},
-              {"latency_ms", median(compiled, "latency")},
-              {"eager_latency_ms", median(compiled, "eager_latency")},
-              {"unsynchronised_ms_wrong", median(compiled, "unsynchronised")},
-              {"speedup", eager_ms / steady_ms},
-              {"cold_s", compiled.at("cold_s")},
-              {"warm_s", compiled.at("warm_s")},
-              {"verify_s", compiled.at("verify_s")},
-              {"first_replay_s", compiled.at("first_replay_s")},
-              {"eager_cold_s", eager_cold},
-              {"phases", compiled.at("phases")},
-              {"peak_bytes", compiled.at("peak_bytes")},
-              {"eager_peak_bytes", compiled.at("eager_peak_bytes")},
-              {"kernels", kernel_count(compiled.at("kernel_trace"), compiled.at("launches"))},
-              {"eager_kernels", kernel_count(compiled.at("eager_kernel_trace"), compiled.at("eager_launches"))},
-              {"max_error", compiled.at("accuracy").at("max_error")},
-              {"rms_error", compiled.at("accuracy").at("rms_error")},
-              {"eager_max_error", compiled.at("accuracy").at("eager_max_error")},
-              {"eager_rms_error", compiled.at("accuracy").at("eager_rms_error")},
-              {"breaks", compiled.at("breaks")},
-              {"timing", {{"eager", compiled.at("eager")}, {"steady", compiled.at("steady")}}},
-              {"kernel_trace", compiled.at("kernel_trace")},
-              {"report", compiled.at("report")}};
-  if (target.freeze) row["freeze"] = true;
-  if (target.numerics != "fast") row["numerics"] = target.numerics;
-  if (!target.settings.empty()) row["settings"] = target.settings;
-  row["break_even_calls"] =
-      steady_ms < eager_ms ? Json(std::ceil(std::max(0.0, cost) / ((eager_ms - steady_ms) / 1e3))) : Json(nullptr);
-  return row;
-}
-
-constexpr const char* header =
-    "model        input                  device   mode             eager ms  steady ms  speed-up  latency ms  "
-    "unsynced ms  cold s  warm s  eager cold s  peak MiB  eager MiB  kernels  eager  break-even  max error\n"
-    "                                                                                               "
-    "   (wrong!)\n";
-
-std::string table_line(const Json& row) {
-  const auto mib = [&](const char* key) { return row.at(key).get<double>() / (1 << 20); };
-  const std::string pays =
-      row.at("break_even_calls").is_null() ? "never" : fmt::format("{:.0f}", row.at("break_even_calls").get<double>());
-  const std::string warm = row.at("warm_s").is_null() ? "-" : fmt::format("{:.3f}", row.at("warm_s").get<double>());
-  return fmt::format(
-      "{:<12} {:<22} {:<8} {:<16} {:>8.4g} {:>10.4g} {:>8.2f}x {:>11.4g} {:>12.4g} {:>7.3f} {:>7} {:>13.3f} {:>9.1f} "
-      "{:>10.1f} {:>8} {:>6} {:>11} {:>10.3g}\n",
-      row.at("model").get<std::string>(), row.at("shape").get<std::string>(), row.at("device").get<std::string>(),
-      row.at("mode").get<std::string>(), row.at("eager_ms").get<double>(), row.at("steady_ms").get<double>(),
-      row.at("speedup").get<double>(), row.at("latency_ms").get<double>(),
-      row.at("unsynchronised_ms_wrong").get<double>(), row.at("cold_s").get<double>(), warm,
-      row.at("eager_cold_s").get<double>(), mib("peak_bytes"), mib("eager_peak_bytes"),
-      row.at("kernels").get<int64_t>(), row.at("eager_kernels").get<int64_t>(), pays,
-      row.at("max_error").get<double>());
+/// Eager and every mode, `options.starts` times in fresh processes. The one that begins takes turns, after a process
+/// that does not count: whoever is first finds LibTorch's files on the disk, the others find them in memory.
+Measured measure_model(const TargetOptions& target, const BenchOptions& options) {
+  Measured measured;
+  measured.modes.resize(options.modes.size());
+  (void)measure(target, "default", "eager", options.budget, "off");
+  for (int64_t round = 0; round < options.starts; ++round) {
+    const bool eager_first = round % 2 == 0;
+    if (eager_first) measure_eager(target, options.budget, measured);
+    for (size_t i = 0; i < options.modes.size(); ++i) {
+      const size_t mode = eager_first ? i : options.modes.size() - 1 - i;
+      measure_mode(target, options.modes[mode], round == 0, options, measured.modes[mode]);
+    }
+    if (!eager_first) measure_eager(target, options.budget, measured);
+    if (!measured.eager) break;
+  }
+  return measured;
 }
 
 /// Adds what was traced to a row; gives it as text.
@@ -202,29 +170,32 @@ int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& t
   Json document = {{"sinter", "0.1.0"},
                    {"environment", bench::environment(parse_device(options.target.device))},
                    {"rows", Json::array()}};
-  std::string text = header;
-  fmt::print("{}", header);
+  std::string text = row_header();
+  fmt::print("{}", text);
   int code = 0;
   std::string reports;
   for (const TargetOptions& target : targets) {
-    const auto eager = measure(target, "default", "eager", options.budget, "off");
-    for (const std::string& mode : options.modes) {
-      const auto compiled = eager ? measure_compiled(target, mode, options) : std::nullopt;
-      if (!compiled || !compiled->at("accuracy").at("ok").get<bool>()) {
-        const std::string why = compiled ? compiled->at("accuracy").dump() : "the measuring process failed";
-        fmt::print(stderr, "sinter: {} {}: {}\n", target.model, mode,
-                   compiled ? "results disagree with eager and are not timed: " + why : why);
+    const Measured measured = measure_model(target, options);
+    for (size_t i = 0; i < options.modes.size(); ++i) {
+      const Measured::OfMode& mode = measured.modes[i];
+      const bool complete = measured.eager && mode.compiled;
+      if (!complete || !mode.compiled->at("accuracy").at("ok").get<bool>()) {
+        const std::string why = complete ? mode.compiled->at("accuracy").dump() : "the measuring process failed";
+        fmt::print(stderr, "sinter: {} {}: {}\n", target.model, options.modes[i],
+                   complete ? "results disagree with eager and are not timed: " + why : why);
         code = 1;
         continue;
       }
-      Json row = make_row(target, mode, *compiled, *eager);
-      std::string lines = table_line(row);
-      if (options.kernels) lines += add_kernels(row, *compiled);
+      const Starts starts{mode.cold_s, mode.warm_s, measured.eager_cold_s};
+      Json row = make_row(target, options.modes[i], *mode.compiled, *measured.eager, starts);
+      std::string lines = row_line(row);
+      if (options.kernels) lines += add_kernels(row, *mode.compiled);
       fmt::print("{}", lines);
       std::fflush(stdout);
       text += lines;
-      reports += "\n" + compiled->at("report_text").get<std::string>();
+      reports += "\n" + mode.compiled->at("report_text").get<std::string>();
       document["rows"].push_back(row);
+      if (!options.json.empty() && options.json != "-") write_file(options.json, document.dump(1));
     }
   }
   if (with_reports) fmt::print("{}", reports);
@@ -261,6 +232,7 @@ int demo(const BenchOptions& options) {
   const bool gpu = parse_device(options.target.device).is_cuda();
   const std::string dtype = gpu ? "f16" : "f32";
   BenchOptions both = options;
+  both.starts = 1;
   if (both.text.empty()) both.text = "sinter-demo.txt";
   const int code = measure_all(both,
                                {with(options.target, "gelu_mlp", dtype + "[128,768]", dtype),

@@ -48,10 +48,30 @@ Json accuracy_json(const Judged& judged) {
           {"ok", accuracy.ok}};
 }
 
-/// Eager alone in its process: what its first call costs.
-Json eager_cold(const TargetOptions& options, const Target& target) {
+/// Calls from the start of a process on that are timed one by one: up to the verification of an entry's eighth, where
+/// the first call makes state (momentum) and the entry that serves begins with the second.
+constexpr size_t first_calls = 9;
+
+void add(Json& row, const bench::MemoryUse& use) {
+  row["device_bytes"] = use.device_bytes;
+  row["allocated_bytes"] = use.allocated_bytes;
+  row["reserved_bytes"] = use.reserved_bytes;
+}
+
+/// The first calls of this process, one by one, each waited for.
+std::vector<double> seconds_of_first_calls(at::Device device, const std::function<void()>& call) {
+  std::vector<double> seconds;
+  while (seconds.size() < first_calls) seconds.push_back(bench::seconds_of(device, call));
+  return seconds;
+}
+
+/// Eager alone in its process: its first calls and the memory they take.
+Json eager_alone(const TargetOptions& options, const Target& target, bench::MemoryMeter& memory) {
   try {
-    return {{"eager_cold_s", bench::seconds_of(target.device, [&] { (void)target.forward(target.first); })}};
+    const auto seconds = seconds_of_first_calls(target.device, [&] { (void)target.forward(target.first); });
+    Json row = {{"eager_cold_s", seconds.front()}, {"first_calls_s", seconds}};
+    add(row, memory.stop());
+    return row;
   } catch (const std::exception&) {
     (void)call(sinter::compile(target.forward, compile_options(options, target)), target.first);  // says where
     throw;
@@ -74,31 +94,34 @@ int64_t launches_of(const EntryReport& entry) {
 }
 
 /// What the compiled function's first call costs with the kernel cache as it is.
-Json warm_start(const TargetOptions& options, const Target& target) {
+Json start(const TargetOptions& options, const Target& target) {
   auto fast = sinter::compile(target.forward, compile_options(options, target));
-  return {{"warm_s", bench::seconds_of(target.device, [&] { (void)fast(target.first); })}};
+  return {{"cold_s", bench::seconds_of(target.device, [&] { (void)fast(target.first); })}};
 }
 
-/// The compiled function in a fresh process: first call, verified call, then everything that needs it warm.
-Json compiled_row(const TargetOptions& options, const Target& target, double budget) {
+/// The compiled function in a fresh process: its first calls and the memory they take, then everything that needs it
+/// warm.
+Json compiled_row(const TargetOptions& options, const Target& target, bench::MemoryMeter& memory, double budget) {
   const at::Device device = target.device;
-  const auto inputs = bench::rotated_inputs(target.first, bench::cache_bytes(device));
   auto fast = sinter::compile(target.forward, compile_options(options, target));
+  Json row;
+  const auto seconds = seconds_of_first_calls(device, [&] { (void)fast(target.first); });
+  row["cold_s"] = seconds.front();
+  row["first_calls_s"] = seconds;
+  row["verification_s"] = seconds[options.train ? 8 : 7];
+  add(row, memory.stop());
+  row["accuracy"] =
+      accuracy_json(options.train ? judge_training(options) : judge(target, fast(target.first), target.first));
+
+  const auto inputs = bench::rotated_inputs(target.first, bench::cache_bytes(device));
   auto eager_call = [&](int64_t i) { (void)target.forward(inputs[static_cast<size_t>(i) % inputs.size()]); };
   auto fast_call = [&](int64_t i) { (void)fast(inputs[static_cast<size_t>(i) % inputs.size()]); };
   auto once = [&](const bench::Call& call) { return [&call] { call(0); }; };
   const bench::Call eager = eager_call;
   const bench::Call compiled = fast_call;
-
-  Json row;
-  row["cold_s"] = bench::seconds_of(device, once(compiled));
-  row["verify_s"] = bench::seconds_of(device, once(compiled));
-  row["first_replay_s"] = bench::seconds_of(device, once(compiled));
-  row["accuracy"] = accuracy_json(judge(target, fast(inputs.front()), inputs.front()));
-  // Calls 5 to 7 of the entry: none of them is captured again.
-  row["peak_bytes"] = bench::peak_bytes(device, once(compiled));
+  // Neither of these calls is captured again: verifications are at powers of two.
   row["kernel_trace"] = traced(device, once(compiled));
-  row["eager_peak_bytes"] = bench::peak_bytes(device, once(eager));
+  eager(0);
   row["eager_kernel_trace"] = traced(device, once(eager));
   row["eager"] = to_json(bench::steady(device, eager, budget));
   row["steady"] = to_json(bench::steady(device, compiled, budget));
@@ -111,26 +134,28 @@ Json compiled_row(const TargetOptions& options, const Target& target, double bud
   for (const EntryReport& entry : report.entries) breaks += static_cast<int64_t>(entry.breaks.size());
   row["phases"] = phases_of(report);
   row["breaks"] = breaks;
-  row["launches"] = report.entries.empty() ? 0 : launches_of(report.entries.front());
-  row["eager_launches"] = report.entries.empty() ? 0 : report.entries.front().captured_calls;
+  row["launches"] = report.entries.empty() ? 0 : launches_of(report.entries.back());
+  row["eager_launches"] = report.entries.empty() ? 0 : report.entries.back().captured_calls;
   row["report_text"] = report.text();
   row["report"] = Json::parse(report.json());
   return row;
 }
 
-Json measured(const TargetOptions& options, const Target& target, const std::string& kind, double budget) {
-  if (kind == "eager") return eager_cold(options, target);
-  if (kind == "warm") return warm_start(options, target);
+Json measured(const TargetOptions& options, const Target& target, bench::MemoryMeter& memory, const std::string& kind,
+              double budget) {
+  if (kind == "eager") return eager_alone(options, target, memory);
+  if (kind == "start") return start(options, target);
   if (kind == "kernels") return {{"traced", kernels_of_one_call(options, target)}};
-  return compiled_row(options, target, budget);
+  return compiled_row(options, target, memory, budget);
 }
 
 }  // namespace
 
 int bench_child(const TargetOptions& options, const std::string& kind, double budget, const std::string& file) {
-  const at::NoGradGuard no_grad;
+  const at::AutoGradMode grad(options.train);
+  bench::MemoryMeter memory(parse_device(options.device));
   const Target target = make_target(options);
-  Json row = measured(options, target, kind, budget);
+  Json row = measured(options, target, memory, kind, budget);
   row["shape"] = target.shape();
   row["dtype"] = target.dtype();
   row["device"] = target.device.str();

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "bench/compare/kernel_classes.h"
 #include "bench/measure/kernel_table.h"
 #include "bench/measure/kernel_trace.h"
 
@@ -21,12 +22,12 @@ struct SteadyCall {
 std::optional<SteadyCall> steady_call(TargetOptions options, const Target& target, const std::string& mode) {
   options.mode = mode;
   const auto fast = sinter::compile(target.forward, compile_options(options, target));
-  constexpr int unsteady = 4;  // calls that are captured, verified or recorded
+  constexpr int unsteady = 6;  // calls that are captured, verified or recorded, also where the first one makes state
   for (int i = 0; i < unsteady; ++i) (void)fast(target.first);
   auto kernels = bench::trace_operator_kernels([&] { (void)fast(target.first); });
   if (!kernels) return std::nullopt;
   const Report report = fast.report();
-  return SteadyCall{std::move(*kernels), report.entries.empty() ? EntryReport() : report.entries.front()};
+  return SteadyCall{std::move(*kernels), report.entries.empty() ? EntryReport() : report.entries.back()};
 }
 
 Json to_json(const std::vector<bench::KernelTableRow>& rows) {
@@ -52,11 +53,15 @@ Json kernels_of_one_call(const TargetOptions& options, const Target& target) {
     const auto direct = steady_call(options, target, "default");
     if (direct) bench::attribute_like(direct->kernels, compiled->kernels);
   }
+  (void)target.forward(target.first);  // what the first call alone launches
   const auto eager = bench::trace_operator_kernels([&] { (void)target.forward(target.first); });
   const auto rows = bench::kernel_table(compiled->kernels, compiled->entry);
-  return {{"compiled", to_json(rows)},
-          {"eager", eager ? to_json(bench::kernel_table(*eager, {})) : Json(nullptr)},
-          {"text", bench::to_text(rows)}};
+  Json tables = {{"compiled", to_json(rows)}, {"eager", nullptr}, {"text", bench::to_text(rows)}};
+  if (!eager) return tables;
+  tables["eager"] = to_json(bench::kernel_table(*eager, {}));
+  tables["text"] = bench::to_text(rows) + "\n" +
+                   bench::kernels_side_by_side({{"eager", tables["eager"]}, {"compiled", tables["compiled"]}});
+  return tables;
 }
 
 std::string kernels_text(const Json& row, const Json& traced) {

@@ -8,7 +8,7 @@
 namespace sinter::command {
 
 /// Runs a model on a GPU until calls are steady and traces one call of it, eager and compiled: "compiled" and "eager",
-/// each an array of rows (docs/benchmarking.md, `kernel_table`), and "text", the compiled one for people. All null
+/// each an array of rows (docs/benchmarking.md, `kernel_table`), and "text", both for people. All null
 /// where CUPTI cannot trace.
 [[nodiscard]] nlohmann::json kernels_of_one_call(const TargetOptions& options, const Target& target);
 

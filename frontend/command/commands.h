@@ -63,6 +63,7 @@ struct BenchOptions {
   std::string from;                ///< own rows come from this file: nothing is measured
   std::vector<std::string> peers;  ///< files of rows that others measured, joined with the own rows
   double budget = 1.0;             ///< seconds of timing per measure
+  int64_t starts = 3;              ///< fresh processes for each first call, whose median counts
   bool kernels = false;            ///< also every GPU kernel of one call, and whose it is
 };
 /// Measures models and modes, each in a fresh process, and prints one row each.

@@ -28,6 +28,9 @@ void add_target(CLI::App& app, TargetOptions& target, bool model_required) {
   app.add_option("--numerics", target.numerics, "fast or eager: where half values are rounded");
   app.add_option("--batch", target.batch, "replace dim 0 of every input")->check(CLI::NonNegativeNumber);
   app.add_option("--seed", target.seed, "of weights and inputs");
+  app.add_flag("--train", target.train, "whole training steps: forward, cross entropy, backward, optimizer");
+  app.add_option("--amp", target.amp, "with --train: autocast of the forward pass, f16 or bf16");
+  app.add_option("--optimizer", target.optimizer, "with --train: sgd (with momentum; the default) or adamw");
   app.add_flag("--freeze", target.freeze, "compute what depends on state alone once");
   app.add_flag("--strict", target.strict, "stop at an internal error instead of running through ATen");
   app.add_flag("--fullgraph", target.fullgraph, "stop at a graph break instead of running as eager runs");
@@ -116,6 +119,8 @@ class Program {
     app.add_option("--report", bench_.text, "write the table and the reports to this file");
     app.add_option("--html", bench_.html, "write the joined rows as a page with plots to this file");
     app.add_option("--budget", bench_.budget, "seconds of timing per measure")->check(CLI::PositiveNumber);
+    app.add_option("--starts", bench_.starts, "fresh processes for each first call; their median counts")
+        ->check(CLI::PositiveNumber);
     app.add_flag("--kernels", bench_.kernels, "also list every GPU kernel of one call, and whose it is");
     auto* from = app.add_option("--from", bench_.from, "join the rows of this result file instead of measuring");
     for (CLI::Option* measuring : app.get_options()) {

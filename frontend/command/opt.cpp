@@ -107,7 +107,7 @@ int dump(const DumpOptions& options) {
     fmt::print("{}", Dump::help());
     return 0;
   }
-  const at::NoGradGuard no_grad;
+  const at::AutoGradMode grad(options.target.train);
   const Target target = make_target(options.target);
   auto compiled = sinter::compile(target.forward, compile_options(options.target, target));
   (void)call(compiled, target.first);

@@ -19,19 +19,22 @@ struct Outcome {
   c10::IValue result;  ///< of the last call
 };
 
-/// Eager, wider and compiled results of the same inputs, `calls` times; keeps the least accurate call.
+/// Eager, wider and compiled results of the same inputs, `calls` times; keeps the least accurate call. Training steps
+/// are judged in instances of their own.
 Outcome compile_and_check(const RunOptions& options, const Target& target) {
   auto compiled = sinter::compile(target.forward, compile_options(options.target, target));
   Outcome outcome;
   for (int64_t i = 0; i < options.calls; ++i) {
     outcome.inputs = i == 0 ? target.first : target.draw();
     outcome.result = call(compiled, outcome.inputs);
+    if (options.target.train) continue;  // another step would start elsewhere
     const Judged judged = judge(target, outcome.result, outcome.inputs);
     const bench::Accuracy& accuracy = judged.accuracy;
     if (i == 0 || !accuracy.ok || accuracy.max_error > outcome.worst.accuracy.max_error) outcome.worst = judged;
     if (!accuracy.ok) break;
   }
   outcome.report = compiled.report();
+  if (options.target.train) outcome.worst = judge_training(options.target);
   return outcome;
 }
 
@@ -63,7 +66,7 @@ void print_entry(const EntryReport& entry) {
 int run(const RunOptions& options) {
   check_writable(options.json);
   check_writable(options.out);
-  const at::NoGradGuard no_grad;
+  const at::AutoGradMode grad(options.target.train);
   const Target target = make_target(options.target);
   Outcome outcome = compile_and_check(options, target);
   std::cout << outcome.report;
@@ -76,7 +79,7 @@ int run(const RunOptions& options) {
 
 int explain(const RunOptions& options) {
   check_writable(options.json);
-  const at::NoGradGuard no_grad;
+  const at::AutoGradMode grad(options.target.train);
   const Outcome outcome = compile_and_check(options, make_target(options.target));
   for (const EntryReport& entry : outcome.report.entries) print_entry(entry);
   for (const std::string& note : outcome.report.notes) fmt::print("note   {}\n", note);

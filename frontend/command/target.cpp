@@ -110,6 +110,8 @@ Target make_target(const TargetOptions& options) {
   if (!options.inputs_file.empty() && !options.inputs.empty()) {
     throw UserError("--inputs and --input both name the inputs; leave one out");
   }
+  if (options.train) return make_training_target(options);
+  if (!options.amp.empty() || !options.optimizer.empty()) throw UserError("--amp and --optimizer belong to --train");
   return is_file(options.model) ? make_file_target(options) : make_built_in_target(options);
 }
 
@@ -125,6 +127,7 @@ Options compile_options(const TargetOptions& options, const Target& target) {
   result.fullgraph = options.fullgraph;
   result.name = target.name;
   if (target.module) result.modules = {{"", target.module}};
+  if (target.optimizer) result.optimizers = {target.optimizer.get()};
   return result;
 }
 

@@ -29,6 +29,9 @@ struct TargetOptions {
   std::string numerics = "fast";
   int64_t batch = 0;  ///< replaces dim 0 of every input; 0: as they are
   uint64_t seed = 0;
+  bool train = false;     ///< whole training steps instead of forward passes
+  std::string amp;        ///< autocast's dtype in the forward pass of a step, "f16" or "bf16"; empty: none
+  std::string optimizer;  ///< of a step: "sgd" (with momentum) or "adamw"
   bool freeze = false;
   bool strict = false;     ///< an InternalError ends the program instead of running eagerly
   bool fullgraph = false;  ///< a graph break ends the program instead of running eagerly
@@ -58,8 +61,9 @@ struct Target {
   std::function<Tensors()> draw;              ///< inputs of one call
   Tensors first;                              ///< drawn once; says dtypes and sizes
   at::Device device{at::kCPU};
-  std::optional<ir::DType> weights;  ///< dtype of its parameters, where known
-  bool owns_tensors = false;         ///< nobody else can write to them
+  std::optional<ir::DType> weights;                              ///< dtype of its parameters, where known
+  std::shared_ptr<torch::optim::Optimizer> optimizer = nullptr;  ///< steps in `forward`; null: no training
+  bool owns_tensors = false;                                     ///< nobody else can write to them
 
   [[nodiscard]] std::string shape() const;  ///< "f16[1,3,224,224], i64[8]"
   /// Of the first input that has floats, else what the model was converted to or is built in, else of the first input.
@@ -75,6 +79,11 @@ struct Target {
 /// make_target for a built-in model, and for a file.
 [[nodiscard]] Target make_built_in_target(const TargetOptions& options);
 [[nodiscard]] Target make_file_target(const TargetOptions& options);
+
+/// make_target for whole training steps of a built-in model: forward (under autocast), cross entropy, backward and the
+/// optimizer's step on parameters in f32; `forward` gives the loss, and labels are its last input. Calls need grad
+/// mode.
+[[nodiscard]] Target make_training_target(const TargetOptions& options);
 
 /// What --dtype names; nothing where it is empty. Throws UserError for what is no float.
 [[nodiscard]] std::optional<ir::DType> parse_float_dtype(const std::string& text);
@@ -95,6 +104,10 @@ struct Judged {
   std::string reference;     ///< "float64", "float32", or "eager" where no twin runs
 };
 [[nodiscard]] Judged judge(const Target& target, const c10::IValue& compiled, const Tensors& inputs);
+
+/// The same for training: how far several compiled steps move parameters and buffers, beside eager's steps, from the
+/// same start on the same inputs. The reference is float64, or eager where a step draws random numbers.
+[[nodiscard]] Judged judge_training(const TargetOptions& options);
 
 /// The least accurate of several tensors; not ok where there are not as many everywhere.
 [[nodiscard]] bench::Accuracy worst_of(const Tensors& compiled, const Tensors& eager, const Tensors& reference);

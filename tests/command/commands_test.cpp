@@ -111,33 +111,108 @@ TEST(Commands, opt_lists_the_passes_in_order) {
 TEST(Commands, bench_writes_every_documented_column) {
   const Folder folder;
   const std::string path = folder.path("rows.json");
-  expect_output({"bench", "gelu", "--device", "cpu", "--input", "f32[1024]", "--budget", "0.02", "--json", path},
-                {"steady ms", "(wrong!)", "default", "reduce-overhead"});
+  expect_output(
+      {"bench", "gelu", "--device", "cpu", "--input", "f32[1024]", "--budget", "0.02", "--starts", "1", "--json", path},
+      {"steady ms", "(wrong!)", "default", "reduce-overhead"});
   const json document = json::parse(text_of(path));
   EXPECT_TRUE(document.at("environment").contains("torch"));
   ASSERT_EQ(document.at("rows").size(), 2U);
   for (const json& row : document.at("rows")) {
-    for (const char* column : {"model",     "device",        "dtype",
-                               "shape",     "mode",          "eager_ms",
-                               "steady_ms", "latency_ms",    "cold_s",
-                               "warm_s",    "verify_s",      "eager_cold_s",
-                               "phases",    "peak_bytes",    "eager_peak_bytes",
-                               "kernels",   "eager_kernels", "break_even_calls",
-                               "max_error", "rms_error",     "breaks"}) {
+    for (const char* column : {"model",
+                               "device",
+                               "dtype",
+                               "shape",
+                               "mode",
+                               "eager_ms",
+                               "steady_ms",
+                               "latency_ms",
+                               "cold_s",
+                               "warm_s",
+                               "eager_cold_s",
+                               "starts",
+                               "first_calls_s",
+                               "verification_s",
+                               "phases",
+                               "device_bytes",
+                               "allocated_bytes",
+                               "reserved_bytes",
+                               "eager_device_bytes",
+                               "eager_allocated_bytes",
+                               "eager_reserved_bytes",
+                               "kernels",
+                               "eager_kernels",
+                               "break_even_calls",
+                               "max_error",
+                               "rms_error",
+                               "breaks"}) {
       EXPECT_TRUE(row.contains(column)) << column;
     }
     EXPECT_EQ(row.at("kernels"), 1);
     EXPECT_EQ(row.at("eager_kernels"), 5);
     EXPECT_EQ(row.at("breaks"), 0);
     EXPECT_GT(row.at("steady_ms").get<double>(), 0);
+    EXPECT_EQ(row.at("first_calls_s").size(), 9U);
   }
+}
+
+TEST(Commands, bench_starts_every_first_call_in_as_many_processes_as_asked_for) {
+  const Folder folder;
+  const std::string path = folder.path("rows.json");
+  expect_output({"bench", "gelu", "--device", "cpu", "--input", "f32[64]", "--mode", "default", "--budget", "0.02",
+                 "--starts", "2", "--json", path},
+                {"gelu "});
+  const json row = json::parse(text_of(path)).at("rows").at(0);
+  for (const char* start : {"cold_s", "warm_s", "eager_cold_s"}) {
+    const auto seconds = row.at("starts").at(start).get<std::vector<double>>();
+    ASSERT_EQ(seconds.size(), 2U) << start;
+    EXPECT_DOUBLE_EQ(row.at(start).get<double>(), (seconds[0] + seconds[1]) / 2) << start;
+  }
+}
+
+TEST(Commands, bench_counts_the_memory_of_weights_inputs_and_graphs_from_the_start_of_a_process) {
+  const Folder folder;
+  const std::string path = folder.path("rows.json");
+  expect_output({"bench", "gelu", "--device", "cpu", "--input", "f32[1048576]", "--mode", "default", "--budget", "0.02",
+                 "--starts", "1", "--json", path},
+                {"gelu "});
+  const json row = json::parse(text_of(path)).at("rows").at(0);
+  constexpr int64_t input = int64_t{4} << 20;
+  EXPECT_GE(row.at("eager_allocated_bytes").get<int64_t>(), 3 * input) << "input, an intermediate and the next one";
+  EXPECT_GE(row.at("allocated_bytes").get<int64_t>(), 3 * input) << "the first call is eager's";
+  EXPECT_GE(row.at("device_bytes").get<int64_t>(), 3 * input);
+}
+
+TEST(Commands, bench_trains_a_model_and_checks_what_the_steps_changed) {
+  const Folder folder;
+  const std::string path = folder.path("rows.json");
+  for (const std::string optimizer : {"sgd", "adamw"}) {
+    expect_output({"bench", "gelu_mlp", "--train", "--optimizer", optimizer, "--device", "cpu", "--input", "f32[4,768]",
+                   "--mode", "default", "--budget", "0.02", "--starts", "1", "--json", path},
+                  {"gelu_mlp ", "f32[4,768], i64[4]"});
+    const json row = json::parse(text_of(path)).at("rows").at(0);
+    EXPECT_EQ(row.at("train"), optimizer);
+    EXPECT_EQ(row.at("breaks"), 0);
+    EXPECT_GT(row.at("max_error").get<double>(), 0) << "of updates, in units of the updates";
+    EXPECT_LT(row.at("max_error").get<double>(), 1);
+  }
+}
+
+TEST(Commands, bench_trains_under_autocast) {
+  const Folder folder;
+  const std::string path = folder.path("rows.json");
+  expect_output({"bench", "gelu_mlp", "--train", "--amp", "bf16", "--device", "cpu", "--input", "f32[4,768]", "--mode",
+                 "default", "--budget", "0.02", "--starts", "1", "--json", path},
+                {"gelu_mlp "});
+  const json row = json::parse(text_of(path)).at("rows").at(0);
+  EXPECT_EQ(row.at("amp"), "bf16");
+  EXPECT_GT(row.at("max_error").get<double>(), 1e-4) << "bf16 gradients differ from float64's";
 }
 
 TEST(Commands, bench_says_that_a_cpu_runs_no_gpu_kernels) {
   const Folder folder;
   const std::string path = folder.path("rows.json");
   expect_output({"bench", "gelu", "--device", "cpu", "--input", "f32[64]", "--mode", "default", "--budget", "0.02",
-                 "--kernels", "--json", path},
+                 "--kernels", "--starts", "1", "--json", path},
                 {"warm s", "no GPU kernels: gelu f32[64] default ran on the cpu\n"});
   EXPECT_TRUE(json::parse(text_of(path)).at("rows").at(0).at("kernel_table").is_null());
 }
@@ -145,8 +220,9 @@ TEST(Commands, bench_says_that_a_cpu_runs_no_gpu_kernels) {
 TEST(Commands, bench_gives_the_dtype_of_the_weights_where_inputs_have_none) {
   const Folder folder;
   const std::string path = folder.path("rows.json");
-  expect_output({"bench", "gpt", "--device", "cpu", "--dtype", "f64", "--input", "i64[1,4]<8192", "--set", "depth=1",
-                 "--set", "steps=1", "--mode", "default", "--budget", "0.02", "--json", path},
+  expect_output({"bench",         "gpt",   "--device", "cpu",   "--dtype", "f64",    "--input",
+                 "i64[1,4]<8192", "--set", "depth=1",  "--set", "steps=1", "--mode", "default",
+                 "--budget",      "0.02",  "--starts", "1",     "--json",  path},
                 {"gpt "});
   EXPECT_EQ(json::parse(text_of(path)).at("rows").at(0).at("dtype"), "f64");
 }
@@ -179,8 +255,8 @@ TEST(Commands, bench_joins_its_rows_with_peers) {
   const std::string path = folder.path("joined.json");
   const std::string twin = folder.file("twin.json", peer_rows("f32[1024]"));
   const std::string other = folder.file("other.json", peer_rows("f32[7]"));
-  expect_output({"bench", "gelu", "--device", "cpu", "--input", "f32[1024]", "--budget", "0.02", "--peer", twin,
-                 "--peer", other, "--json", path},
+  expect_output({"bench", "gelu", "--device", "cpu", "--input", "f32[1024]", "--budget", "0.02", "--starts", "1",
+                 "--peer", twin, "--peer", other, "--json", path},
                 {"sinter default", "sinter reduce-overhead", "rival default", "warning: torch differs",
                  "not measured by sinter: gelu f32[7] cpu: rival default"});
   const json document = json::parse(text_of(path));

@@ -104,11 +104,54 @@ TEST(Join, the_time_of_n_calls_counts_the_first_three_as_they_were) {
   source["verify_s"] = 0.03;
   source["first_replay_s"] = 0.01;
   const bench::Row one = joined({document({source})}).cases[0].contenders[0].row;
-  EXPECT_DOUBLE_EQ(total_seconds(one, 1), 0.5);
-  EXPECT_DOUBLE_EQ(total_seconds(one, 2), 0.53);
-  EXPECT_DOUBLE_EQ(total_seconds(one, 3), 0.54);
-  EXPECT_DOUBLE_EQ(total_seconds(one, 103), 0.74);
+  EXPECT_DOUBLE_EQ(total_seconds(one, 1).value(), 0.5);
+  EXPECT_DOUBLE_EQ(total_seconds(one, 2).value(), 0.53);
+  EXPECT_DOUBLE_EQ(total_seconds(one, 3).value(), 0.54);
+  EXPECT_DOUBLE_EQ(total_seconds(one, 103).value(), 0.74);
   EXPECT_DOUBLE_EQ(eager_total_seconds(one, 101), 0.6);
+}
+
+TEST(Join, both_eagers_stand_in_the_table_and_a_difference_of_more_than_15_percent_is_said_there) {
+  Json far = row("net", "default", 1.0, "torchscript");
+  far["eager_ms"] = 5.0;
+  Json near = row("net", "frozen", 1.0, "rival");
+  near["eager_ms"] = 4.1;
+  const std::string text = to_text(joined({document({row("net", "default", 2.0)}), document({far}), document({near})}));
+  EXPECT_NE(text.find("eager (LibTorch)"), std::string::npos) << text;
+  EXPECT_NE(text.find("eager beside torchscript"), std::string::npos) << text;
+  EXPECT_NE(text.find("! eager took 5 ms beside torchscript default, +25 % of the 4 ms"), std::string::npos) << text;
+  EXPECT_EQ(text.find("beside rival frozen"), std::string::npos) << "2.5 % is no difference";
+}
+
+TEST(Join, a_first_call_quicker_than_eagers_is_shown_as_a_negative_difference) {
+  Json source = row("net", "default", 2.0);
+  source["cold_s"] = 0.125;
+  EXPECT_NE(to_text(joined({document({source})})).find("-0.075"), std::string::npos);
+}
+
+TEST(Join, kernel_tables_of_all_who_have_one_stand_side_by_side) {
+  const Json kernels = Json::array({Json{{"name", "gemm"}, {"count", 2}, {"us", 10.0}}});
+  Json own = row("net", "default", 2.0);
+  own["kernel_table"] = own["eager_kernel_table"] = kernels;
+  Json peer = row("net", "frozen", 1.0, "rival");
+  peer["kernel_table"] = kernels;
+  const std::string text = to_text(joined({document({own}), document({peer, row("net", "other", 1.0, "rival")})}));
+  EXPECT_NE(text.find("eager, longest kernels"), std::string::npos) << text;
+  EXPECT_NE(text.find("sinter default, longest kernels"), std::string::npos) << text;
+  EXPECT_NE(text.find("rival frozen, longest kernels"), std::string::npos) << text;
+  EXPECT_EQ(text.find("rival other, longest kernels"), std::string::npos) << text;
+}
+
+TEST(Join, rows_that_are_frozen_say_so_and_training_is_a_model_of_its_own) {
+  Json frozen = row("net", "default", 2.0);
+  frozen["freeze"] = true;
+  Json training = row("net", "default", 2.0);
+  training["train"] = "sgd";
+  training["amp"] = "f16";
+  const auto comparison = joined({document({frozen, training})});
+  ASSERT_EQ(comparison.cases.size(), 2U);
+  EXPECT_EQ(comparison.cases[0].contenders[0].name, "sinter default freeze");
+  EXPECT_EQ(comparison.cases[1].model, "net train=sgd amp=f16");
 }
 
 }  // namespace

@@ -61,24 +61,27 @@ TEST(Results, documents_without_rows_are_refused) {
 }
 
 TEST(Results, a_missing_field_is_named_with_its_row) {
-  for (const char* field : {"model", "device", "dtype", "shape", "mode", "eager_ms", "steady_ms", "cold_s"})
+  for (const char* field : {"model", "device", "dtype", "shape", "mode", "eager_ms", "steady_ms"})
     expect_part(refusal_without(field), std::string("row 1 has no '") + field + "'");
 }
 
 TEST(Results, a_field_of_a_wrong_type_is_named_with_its_row) {
   for (const char* field : {"model", "device", "dtype", "shape", "mode", "peer"})
     expect_part(refusal_with(field, 7), std::string("row 2: '") + field + "' is not a text");
-  for (const char* field : {"eager_ms", "steady_ms", "cold_s"}) {
+  for (const char* field : {"eager_ms", "steady_ms"}) {
     for (const Json& value : {Json("1"), Json(nullptr), Json(0), Json(-1)})
       expect_part(refusal_with(field, value), std::string("row 2: '") + field + "' is not a number");
   }
-  for (const char* field : {"latency_ms", "warm_s", "eager_cold_s", "verify_s", "first_replay_s", "peak_bytes",
-                            "eager_peak_bytes", "kernels", "max_error", "break_even_calls"}) {
+  for (const char* field :
+       {"cold_s", "latency_ms", "warm_s", "eager_cold_s", "verify_s", "verification_s", "peak_bytes", "device_bytes",
+        "eager_device_bytes", "reserved_bytes", "kernels", "max_error", "break_even_calls"}) {
     for (const Json& value : {Json("1"), Json(true), Json::array(), Json(-1)})
       expect_part(refusal_with(field, value), std::string("row 2: '") + field + "' is not a number");
     EXPECT_EQ(refusal_with(field, nullptr), "accepted") << field;
   }
   expect_part(refusal_with("freeze", "yes"), "'freeze' is not true or false");
+  for (const Json& value : {Json("1"), Json({1, -1}), Json({"1"})})
+    expect_part(refusal_with("first_calls_s", value), "'first_calls_s' is not a list of numbers");
 }
 
 TEST(Results, control_characters_never_reach_a_terminal) {

@@ -80,3 +80,8 @@ dev_bench() {
   cmake --build --preset release --target sinter_command
   build/release/bin/sinter bench "$@"
 }
+
+dev_compare() {
+  dev_build
+  python3 bench/peers/compare.py "$@"
+}

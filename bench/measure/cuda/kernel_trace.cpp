@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <mutex>
 #include <span>
 #include <unordered_map>
 
@@ -73,11 +74,34 @@ void request_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
   *max_records = 0;
 }
 
+std::string copy_name(uint8_t kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+      return "memcpy host to device";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+      return "memcpy device to host";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
+      return "memcpy device to device";
+    default:
+      return "memcpy";
+  }
+}
+
+template <class Activity>
+void add(std::string name, const Activity& activity) {
+  const double microseconds = static_cast<double>(activity.end - activity.start) / 1e3;
+  collecting->kernels.push_back({std::move(name), microseconds, activity.correlationId});
+}
+
 void collect(const CUpti_Activity& record) {
   if (record.kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
     const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel9&>(record);
-    const double microseconds = static_cast<double>(kernel.end - kernel.start) / 1e3;
-    collecting->kernels.push_back({kernel.name, microseconds, kernel.correlationId});
+    add(kernel.name, kernel);
+  } else if (record.kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
+    const auto& copy = reinterpret_cast<const CUpti_ActivityMemcpy6&>(record);
+    add(copy_name(copy.copyKind), copy);
+  } else if (record.kind == CUPTI_ACTIVITY_KIND_MEMSET) {
+    add("memset", reinterpret_cast<const CUpti_ActivityMemset4&>(record));
   } else if (record.kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
     const auto& link = reinterpret_cast<const CUpti_ActivityExternalCorrelation&>(record);
     collecting->calls[link.correlationId] = link.externalId;
@@ -123,11 +147,14 @@ std::optional<std::vector<TracedKernel>> trace_kernels(const std::function<void(
 
 std::optional<std::vector<TracedKernel>> trace_operator_kernels(const std::function<void()>& call) {
   // A correlation record precedes that of a call of CUDA's API, so those are recorded too.
-  constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME,
-                             CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+  constexpr std::array kinds{
+      CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
+      CUPTI_ACTIVITY_KIND_RUNTIME,           CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
   constexpr auto operators = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+  std::mutex several_threads;
   std::vector<std::string> names;  // of the operator calls, in order
   const auto begin = [&](std::string name) {
+    const std::scoped_lock lock(several_threads);
     cupti().push(operators, names.size());
     names.push_back(std::move(name));
   };
