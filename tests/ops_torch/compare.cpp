@@ -28,90 +28,93 @@ Tolerance tolerance(at::ScalarType dtype) {
   }
 }
 
-/// Which values among its operands an exception holds for.
-enum class Where : uint8_t {
-  zero,
-  integer_zero,  ///< where the result is an integer
-  infinite,
-  near_limit,  ///< at least a quarter of the result dtype's largest number: a sum may overflow
-  huge,        ///< at least a quarter of its square root: a product may overflow
-  tiny,        ///< the inverse of a huge one
-  huge_or_tiny,
+/// A call, what eager gave for it, and what compiled did.
+struct Given {
+  const Call& call;
+  const at::Tensor& compiled;
+  const at::Tensor& eager;
+  const std::vector<at::Tensor>& operands;
+
+  /// The argument at a position, in double, by element of the result.
+  [[nodiscard]] at::Tensor arg(size_t position) const {
+    const auto& given = call.args.at(position);
+    const auto options = eager.options().dtype(at::kDouble);
+    if (const auto* operand = std::get_if<Operand>(&given))
+      return operands[static_cast<size_t>(*operand)].to(at::kDouble).expand_as(eager);
+    return at::full(eager.sizes(), std::get<c10::IValue>(given).toScalar(), options);
+  }
+  [[nodiscard]] at::Tensor nowhere() const { return at::zeros(eager.sizes(), eager.options().dtype(at::kBool)); }
 };
 
-/// Elements where a compiled op may differ from eager, with the reason.
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Elements that may differ, because ATen itself gives several answers for such operands: by dtype, or by whether an
+/// element is computed in a vector or alone. `accepts` holds where the operands are such and compiled gives one of
+/// them.
 struct Exception {
   std::string_view op;  ///< without its overload
-  Where where;
+  c10::DeviceType device;
   std::string_view reason;
+  at::Tensor (*accepts)(const Given& given);
 };
+
+/// Whether compiled gives `value` rounded to its dtype.
+at::Tensor gives(const Given& given, const at::Tensor& value) {
+  const auto found = given.compiled.to(at::kDouble);
+  const auto wanted = value.to(given.compiled.scalar_type()).to(at::kDouble);
+  return found.eq(wanted).logical_or(found.isnan().logical_and(wanted.isnan()));
+}
+
+/// A sum with a product, rounded once, where the product alone is beyond the result's dtype, a half.
+at::Tensor sum_beyond_half(const Given& given, const at::Tensor& term, const at::Tensor& product) {
+  if (!at::isReducedFloatingType(given.compiled.scalar_type())) return given.nowhere();
+  const auto beyond = product.to(given.compiled.scalar_type()).isinf().logical_and(product.isfinite());
+  return beyond.logical_and(gives(given, term.add(product)));
+}
+
+/// NaN where the quotient of finite operands is beyond the dtype of the computation.
+at::Tensor quotient_overflows(const Given& given) {
+  const auto quotient = given.arg(0).div(given.arg(1)).abs();
+  const bool wide = given.compiled.scalar_type() == at::kDouble;
+  const double limit =
+      wide ? std::numeric_limits<double>::max() : static_cast<double>(std::numeric_limits<float>::max());
+  return quotient.gt(limit).logical_and(given.arg(0).isfinite()).logical_and(given.compiled.isnan());
+}
+
+/// Base and exponent of a power of f16, and what compiled gives.
+at::Tensor power_of_half(const Given& given, double base, double exponent, bool nan) {
+  if (given.compiled.scalar_type() != at::kHalf) return given.nowhere();
+  const auto operands = given.arg(0).eq(base).logical_and(given.arg(1).eq(exponent));
+  return operands.logical_and(nan ? given.compiled.isnan() : given.compiled.eq(-infinity));
+}
 
 constexpr std::array exceptions{
-    Exception{"aten::gelu", Where::infinite, "eager's gelu(inf) is NaN on the CPU, where the limit is inf"},
-    Exception{"aten::pow", Where::infinite, "eager's pow(-inf, 0.5) is inf for halves and NaN for other floats"},
-    Exception{"aten::pow", Where::zero, "eager's pow(-0, -0.5) is inf for f16 and -inf for other floats"},
-    Exception{"aten::acosh", Where::huge, "SLEEF squares the argument, which overflows; eager calls libm"},
-    Exception{"aten::asinh", Where::huge, "SLEEF squares the argument, which overflows; eager calls libm"},
-    Exception{"aten::add", Where::near_limit, "alpha times the operand overflows where eager fuses the sum"},
-    Exception{"aten::sub", Where::near_limit, "alpha times the operand overflows where eager fuses the sum"},
-    Exception{"aten::rsub", Where::near_limit, "alpha times the operand overflows where eager fuses the sum"},
-    Exception{"aten::addcmul", Where::huge, "the product overflows; eager multiplies in another order"},
-    Exception{"aten::addcdiv", Where::huge_or_tiny, "the quotient overflows; eager multiplies in another order"},
-    Exception{"aten::lerp", Where::near_limit, "the difference overflows; eager rounds it differently or fuses it"},
-    Exception{"aten::floor_divide", Where::huge_or_tiny, "SLEEF's fmod is NaN where the quotient overflows"},
-    Exception{"aten::div", Where::huge_or_tiny, "SLEEF's fmod is NaN where the quotient overflows"},
-    Exception{"aten::fmod", Where::huge_or_tiny, "SLEEF's fmod is NaN where the quotient overflows"},
-    Exception{"aten::remainder", Where::huge_or_tiny, "SLEEF's fmod is NaN where the quotient overflows"},
-    Exception{"aten::remainder", Where::integer_zero, "x modulo 0 is undefined on the GPU, and throws on the CPU"},
-    Exception{"aten::special_xlog1py", Where::tiny, "SLEEF's log1p of a denormal is zero, and inf * 0 is NaN"},
+    Exception{"aten::add", at::kCPU, "halves: the product is rounded alone and not in vectors",
+              [](const Given& g) { return sum_beyond_half(g, g.arg(0), g.arg(2).mul(g.arg(1))); }},
+    Exception{"aten::sub", at::kCPU, "halves: the product is rounded alone and not in vectors",
+              [](const Given& g) { return sum_beyond_half(g, g.arg(0), g.arg(2).mul(g.arg(1)).neg()); }},
+    Exception{"aten::rsub", at::kCPU, "halves: the product is rounded alone and not in vectors",
+              [](const Given& g) { return sum_beyond_half(g, g.arg(1), g.arg(2).mul(g.arg(0)).neg()); }},
+    Exception{"aten::gelu", at::kCPU, "gelu(inf) is NaN in vectors and inf alone",
+              [](const Given& g) { return g.arg(0).eq(infinity).logical_and(g.compiled.eq(infinity)); }},
+    Exception{"aten::pow", at::kCPU, "pow(-inf, 0.5) is inf for f16 and NaN for other floats",
+              [](const Given& g) { return power_of_half(g, -infinity, 0.5, /*nan=*/true); }},
+    Exception{"aten::pow", at::kCPU, "pow(-0, -0.5) is inf for f16 and -inf for other floats",
+              [](const Given& g) { return power_of_half(g, 0, -0.5, /*nan=*/false); }},
+    Exception{"aten::fmod", at::kCPU, "SLEEF's fmod, in vectors, is NaN where the quotient overflows",
+              [](const Given& g) { return quotient_overflows(g); }},
+    Exception{"aten::remainder", at::kCPU, "SLEEF's fmod, in vectors, is NaN where the quotient overflows",
+              [](const Given& g) { return quotient_overflows(g); }},
+    Exception{"aten::remainder", at::kCUDA, "x modulo 0 is undefined for integers",
+              [](const Given& g) { return at::isFloatingType(g.eager.scalar_type()) ? g.nowhere() : g.arg(1).eq(0); }},
 };
 
-/// The largest number of the dtype in which a result's arithmetic is done; halves are done in float.
-double largest(at::ScalarType result, Where where) {
-  if (result == at::kDouble) return std::numeric_limits<double>::max();
-  const bool rounds_half = result == at::kHalf && where == Where::near_limit;
-  return rounds_half ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
-}
-
-at::Tensor holds(Where where, const at::Tensor& size, at::ScalarType result) {
-  const double limit = largest(result, where);
-  const double root = std::sqrt(limit) / 4;
-  switch (where) {
-    case Where::integer_zero:
-    case Where::zero:
-      return size.eq(0);
-    case Where::infinite:
-      return size.isinf();
-    case Where::near_limit:
-      return size.ge(limit / 4);
-    case Where::huge:
-      return size.ge(root);
-    case Where::tiny:
-      return size.le(1 / root).logical_and(size.gt(0));
-    case Where::huge_or_tiny:
-      return size.ge(root).logical_or(size.le(1 / root).logical_and(size.gt(0)));
-  }
-  return {};
-}
-
-/// Elements for which one of the call's operands is such a value.
-at::Tensor holds(Where where, const Call& call, const at::Tensor& eager, const std::vector<at::Tensor>& operands) {
-  auto found = at::zeros(eager.sizes(), eager.options().dtype(at::kBool));
-  if (at::isFloatingType(eager.scalar_type()) == (where == Where::integer_zero)) return found;
-  for (const auto& arg : call.args) {
-    const auto* operand = std::get_if<Operand>(&arg);
-    if (operand == nullptr) continue;
-    const auto size = operands[static_cast<size_t>(*operand)].to(at::kDouble).abs();
-    found.logical_or_(holds(where, size, eager.scalar_type()));
-  }
-  return found;
-}
-
-at::Tensor excepted(const Call& call, const at::Tensor& eager, const std::vector<at::Tensor>& operands) {
-  auto all = at::zeros(eager.sizes(), eager.options().dtype(at::kBool));
-  const auto base = call.base_name();
+at::Tensor excepted(const Given& given) {
+  auto all = given.nowhere();
+  const auto base = given.call.base_name();
   for (const auto& exception : exceptions) {
-    if (exception.op == base) all.logical_or_(holds(exception.where, call, eager, operands));
+    if (exception.op == base && exception.device == given.eager.device().type())
+      all.logical_or_(exception.accepts(given));
   }
   return all;
 }
@@ -168,7 +171,8 @@ std::optional<std::string> difference(const Call& call, const at::Tensor& compil
     form << " strides " << compiled.strides() << ", eager has " << eager.strides();
   if (!form.str().empty()) return form.str();
   if (eager.numel() == 0) return std::nullopt;
-  const auto disagreeing = agreeing(compiled, eager, exact).logical_or(excepted(call, eager, operands)).logical_not();
+  const auto disagreeing =
+      agreeing(compiled, eager, exact).logical_or(excepted({call, compiled, eager, operands})).logical_not();
   if (!disagreeing.any().item<bool>()) return std::nullopt;
   return describe(call, compiled, eager, operands, disagreeing);
 }

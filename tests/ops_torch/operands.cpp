@@ -42,6 +42,15 @@ at::Tensor specials(at::ScalarType dtype) {
   return tensor_of(special_integers(dtype), dtype);
 }
 
+/// Numbers whose differences, sums and logarithms cancel: steps of the dtype and larger ones beside a few centres.
+at::Tensor close_values(at::ScalarType dtype) {
+  std::vector<double> values;
+  for (const double centre : {1e4, 100.0, 1.0, 0.5, 1e-3, -1.0}) {
+    for (const double step : {0.0, 3e-7, -2e-4, 0.013, -0.11}) values.push_back(centre * (1 + step));
+  }
+  return tensor_of(values, dtype);
+}
+
 at::Tensor divisors(at::ScalarType dtype) {
   if (at::isFloatingType(dtype) || dtype == at::kBool) return specials(dtype);
   auto values = special_integers(dtype);
@@ -64,6 +73,7 @@ at::Tensor laid_out(const at::Tensor& values, bool along_rows, Layout layout) {
   const auto line = along_rows ? values.view({count, 1}) : values.view({1, count});
   switch (layout) {
     case Layout::contiguous:
+    case Layout::cancelling:
       return line.expand({count, count}).contiguous();
     case Layout::transposed:
       return along_rows ? line.expand({count, count}).t().contiguous().t() : line.expand({count, count}).contiguous();
@@ -86,7 +96,7 @@ at::ScalarType another_kind(at::ScalarType dtype) {
 }  // namespace
 
 std::string name(Layout layout) {
-  constexpr std::array names{"contiguous", "transposed", "broadcast", "zero_dim", "empty"};
+  constexpr std::array names{"contiguous", "cancelling", "transposed", "broadcast", "zero_dim", "empty"};
   return names[static_cast<size_t>(layout)];
 }
 
@@ -121,17 +131,22 @@ std::vector<int64_t> special_integers(at::ScalarType dtype) {
 }
 
 std::vector<at::Tensor> operands(at::ScalarType dtype, Layout layout, c10::Device device) {
-  const auto values = specials(dtype);
+  const bool cancels = layout == Layout::cancelling && at::isFloatingType(dtype);
+  const auto values = cancels ? close_values(dtype) : specials(dtype);
   const int64_t count = values.size(0);
   auto other = divisors(another_kind(dtype));
   while (other.size(0) < count) other = other.repeat({2});
   other = other.slice(0, 0, count);
   const auto mask = at::arange(count).remainder(3).eq(0);
   std::vector<at::Tensor> all{
-      laid_out(values, true, layout),         laid_out(values, false, layout),
-      laid_out(values.flip(0), true, layout), laid_out(divisors(dtype), false, layout),
-      laid_out(shifts(dtype), false, layout), laid_out(small_values(dtype, count), true, layout),
-      laid_out(mask, false, layout),          values[count - 1].clone(),
+      laid_out(values, true, layout),
+      laid_out(values, false, layout),
+      laid_out(values.flip(0), true, layout),
+      laid_out(cancels ? values : divisors(dtype), false, layout),
+      laid_out(cancels ? values : shifts(dtype), false, layout),
+      laid_out(small_values(dtype, count), true, layout),
+      laid_out(mask, false, layout),
+      values[count - 1].clone(),
       laid_out(other, false, layout),
   };
   for (auto& tensor : all) {

@@ -23,9 +23,16 @@ enum class Operand : uint8_t {
 inline constexpr size_t operand_count = 9;
 
 /// How operands lie in memory and how their sizes relate.
-enum class Layout : uint8_t { contiguous, transposed, broadcast, zero_dim, empty };
-inline constexpr std::array layouts{Layout::contiguous, Layout::transposed, Layout::broadcast, Layout::zero_dim,
-                                    Layout::empty};
+enum class Layout : uint8_t {
+  contiguous,
+  cancelling,  ///< contiguous; floats beside each other, beside 1 and beside a half, near and far from zero
+  transposed,
+  broadcast,
+  zero_dim,
+  empty
+};
+inline constexpr std::array layouts{Layout::contiguous, Layout::cancelling, Layout::transposed,
+                                    Layout::broadcast,  Layout::zero_dim,   Layout::empty};
 [[nodiscard]] std::string name(Layout layout);
 
 /// All operands of one dtype and layout, indexed by Operand.

@@ -146,9 +146,10 @@ void check(const Batch& batch, const std::vector<at::Tensor>& operands) {
 
 /// All calls on contiguous operands; elsewhere one call of each overload.
 std::vector<Call> calls_for(Layout layout) {
+  const bool every = layout == Layout::contiguous || layout == Layout::cancelling;
   std::vector<Call> some;
   for (const auto& call : calls()) {
-    if (layout == Layout::contiguous || (call.first_choice && !call.in_place)) some.push_back(call);
+    if (every || (call.first_choice && !call.in_place)) some.push_back(call);
   }
   return some;
 }
