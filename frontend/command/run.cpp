@@ -12,7 +12,7 @@
 namespace sinter::command {
 namespace {
 
-struct Outcome {
+struct CheckedRun {
   Report report;
   Judged worst;
   Tensors inputs;      ///< of the last call
@@ -21,9 +21,9 @@ struct Outcome {
 
 /// Eager, wider and compiled results of the same inputs, `calls` times; keeps the least accurate call. Training steps
 /// are judged in instances of their own.
-Outcome compile_and_check(const RunOptions& options, const Target& target) {
+CheckedRun compile_and_check(const RunOptions& options, const Target& target) {
   auto compiled = sinter::compile(target.forward, compile_options(options.target, target));
-  Outcome outcome;
+  CheckedRun outcome;
   for (int64_t i = 0; i < options.calls; ++i) {
     outcome.inputs = i == 0 ? target.first : target.draw();
     outcome.result = call(compiled, outcome.inputs);
@@ -68,7 +68,7 @@ int run(const RunOptions& options) {
   check_writable(options.out);
   const at::AutoGradMode grad(options.target.train);
   const Target target = make_target(options.target);
-  Outcome outcome = compile_and_check(options, target);
+  CheckedRun outcome = compile_and_check(options, target);
   std::cout << outcome.report;
   if (!options.json.empty()) write_file(options.json, outcome.report.json());
   if (!options.out.empty()) write_value(options.out, outcome.result);
@@ -80,7 +80,7 @@ int run(const RunOptions& options) {
 int explain(const RunOptions& options) {
   check_writable(options.json);
   const at::AutoGradMode grad(options.target.train);
-  const Outcome outcome = compile_and_check(options, make_target(options.target));
+  const CheckedRun outcome = compile_and_check(options, make_target(options.target));
   for (const EntryReport& entry : outcome.report.entries) print_entry(entry);
   for (const std::string& note : outcome.report.notes) fmt::print("note   {}\n", note);
   if (!options.json.empty()) write_file(options.json, outcome.report.json());

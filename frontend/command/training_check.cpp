@@ -44,7 +44,8 @@ at::Tensor generator_state(at::Device device) { return at::globalContext().defau
 template <class Step>
 Trained trained(const Target& target, const std::vector<Tensors>& inputs, uint64_t seed, const Step& step) {
   at::manual_seed(seed);
-  Trained result{.before = state_of(*target.module)};
+  Trained result;
+  result.before = state_of(*target.module);
   const at::Tensor drawn = generator_state(target.device);
   for (const Tensors& call : inputs) step(call);
   result.random = !generator_state(target.device).equal(drawn);
