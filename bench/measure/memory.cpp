@@ -16,25 +16,6 @@
 namespace sinter::bench {
 namespace {
 
-/// Follows the CPU allocator of the threads that carry it.
-class CpuPeak : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void* /*address*/, int64_t size, size_t /*allocated*/, size_t /*reserved*/,
-                         c10::Device device) override {
-    if (!device.is_cpu()) return;
-    const std::scoped_lock lock(mutex_);
-    now_ += size;
-    peak_ = std::max(peak_, now_);
-  }
-  [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
-  [[nodiscard]] int64_t peak() const { return peak_; }
-
- private:
-  std::mutex mutex_;
-  int64_t now_ = 0;
-  int64_t peak_ = 0;
-};
-
 /// The most memory that the process has had at one time. (getrusage's number includes that of the process it was
 /// started from.)
 int64_t taken_of_host() {
@@ -54,7 +35,26 @@ class MemoryMeter::CpuAllocations {
   [[nodiscard]] int64_t peak() const { return peak_->peak(); }
 
  private:
-  std::shared_ptr<CpuPeak> peak_ = std::make_shared<CpuPeak>();
+  /// Follows the CPU allocator of the threads that carry it.
+  class Peak : public c10::MemoryReportingInfoBase {
+   public:
+    void reportMemoryUsage(void* /*address*/, int64_t size, size_t /*allocated*/, size_t /*reserved*/,
+                           c10::Device device) override {
+      if (!device.is_cpu()) return;
+      const std::scoped_lock lock(mutex_);
+      now_ += size;
+      peak_ = std::max(peak_, now_);
+    }
+    [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
+    [[nodiscard]] int64_t peak() const { return peak_; }
+
+   private:
+    std::mutex mutex_;
+    int64_t now_ = 0;
+    int64_t peak_ = 0;
+  };
+
+  std::shared_ptr<Peak> peak_ = std::make_shared<Peak>();
   c10::DebugInfoGuard guard_{c10::DebugInfoKind::PROFILER_STATE, peak_};
 };
 

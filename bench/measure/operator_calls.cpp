@@ -17,23 +17,26 @@ struct Watch {
 std::atomic<Watch*> watching = nullptr;
 thread_local int open_calls = 0;
 
-/// Marks the operators whose begin was called, so that each gets its end.
-struct Outermost : at::ObserverContext {};
+/// An operator that has been entered.
+struct Entered : at::ObserverContext {
+  explicit Entered(bool begun) : told(begun) {}
+  bool told;  ///< its begin was called, so that it gets its end
+};
 
 std::unique_ptr<at::ObserverContext> entered(const at::RecordFunction& function) {
   Watch* watch = watching;
   if (watch == nullptr) return nullptr;
-  if (open_calls++ > 0) return std::make_unique<at::ObserverContext>();
+  if (open_calls++ > 0) return std::make_unique<Entered>(false);
   const auto name = function.operator_name();
   watch->begin(name ? c10::toString(*name) : function.name());
-  return std::make_unique<Outermost>();
+  return std::make_unique<Entered>(true);
 }
 
 void left(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
   if (context == nullptr) return;
   --open_calls;
   Watch* watch = watching;
-  if (watch != nullptr && dynamic_cast<Outermost*>(context) != nullptr) watch->end();
+  if (watch != nullptr && static_cast<Entered*>(context)->told) watch->end();
 }
 
 class Watching {
