@@ -9,6 +9,9 @@ namespace {
 /// Calls of an entry are verified at powers of two; earlier ones are among those that were timed one by one.
 constexpr double first_verification = 16;
 
+/// Seconds that no clock tells apart: totals this close are equal.
+constexpr double tie = 1e-9;
+
 double timed_calls(const Row& row) { return 1 + static_cast<double>(row.later_calls_s.size()); }
 
 /// What a verification adds to a steady call.
@@ -45,7 +48,7 @@ std::optional<double> break_even(const Row& row) {
   const double gain = (row.eager_ms - row.steady_ms) / 1e3;
   double behind = 0;  // the last call after which eager is ahead
   for (double n = 1; n <= timed_calls(row); ++n) {
-    if (ahead(row, n) < 0) behind = n;
+    if (ahead(row, n) < -tie) behind = n;
   }
   // From here on the lead grows with every call but those that are verified, which come at ever larger distances.
   double from = timed_calls(row);
@@ -53,8 +56,8 @@ std::optional<double> break_even(const Row& row) {
   while (next <= from) next *= 2;
   for (;; from = next, next *= 2) {
     const double lead = ahead(row, from);
-    if (lead < 0) behind = std::max(behind, std::min(next - 1, from + std::ceil(-lead / gain) - 1));
-    if (lead >= 0 && extra(row) <= gain * (next - from) && from >= first_verification) break;
+    if (lead < -tie) behind = std::max(behind, std::min(next - 1, from + std::ceil((-lead - tie) / gain) - 1));
+    if (lead >= -tie && extra(row) <= gain * (next - from) && from >= first_verification) break;
   }
   return behind + 1;
 }

@@ -25,9 +25,9 @@ def compile_in(case):
 
     def compile_module(function, inputs):
         if case["freeze"]:
-            import torch._inductor.config
+            from torch._inductor import config
 
-            torch._inductor.config.freezing = True
+            config.freezing = True
         mode = case["mode"]
         compiled = torch.compile(function, mode=None if mode == "default" else mode)
         if mode == "default":
