@@ -14,7 +14,8 @@ void describe(c10::DeviceIndex device, nlohmann::json& info);
 void synchronize();
 /// Bytes of the L2 cache.
 [[nodiscard]] int64_t cache_bytes(c10::DeviceIndex device);
-/// Bytes in use on the device by the driver's count, of all processes; makes the device's context, which is not counted.
+/// Bytes in use on the device by the driver's count, of all processes; makes the device's context, which is not
+/// counted.
 [[nodiscard]] int64_t taken_bytes(c10::DeviceIndex device);
 
 /// The most bytes that LibTorch's allocator had handed out and had kept at one time.

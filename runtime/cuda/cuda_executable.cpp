@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "runtime/cuda/cuda_graph.h"
+#include "runtime/cuda/stream_uses.h"
 #include "runtime/plan_executable.h"
 #include "runtime/stopwatch.h"
-#include "runtime/cuda/stream_uses.h"
 
 namespace sinter::runtime {
 namespace {
