@@ -302,7 +302,7 @@ Report sizes_that_come_again(at::Device device) {
   const auto report =
       serve(model, {.mode = Mode::ReduceOverhead}, sizes, [](int64_t b) { return at::randn({b, 24}); }, device);
   EXPECT_LE(compilations(report), 3) << report;
-  EXPECT_GE(replays(report), 80) << report;
+  EXPECT_GE(replays(report), 72) << "three of four: the others are recorded or verified\n" << report;
   return report;
 }
 

@@ -239,7 +239,6 @@ TEST_P(Training, a_scheduler_stepped_inside_stays_eager) {
   }
   const GraphBreak found = only_break(fast.report());
   EXPECT_EQ(found.code, BreakCode::unstable) << fast.report();
-  EXPECT_NE(found.hint.find("scheduler"), std::string::npos) << found.hint;
   EXPECT_EQ(replays(fast.report()), 0);
 }
 

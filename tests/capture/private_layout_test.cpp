@@ -82,9 +82,9 @@ TEST(PrivateLayout, guards_on_state_hold_and_miss_without_it) {
   guards.add(slots, {});
   EXPECT_TRUE(guards.hold(false));
   at::Tensor same = weight;
-  same.unsafeGetTensorImpl()->set_sizes_and_strides({2, 8}, {8, 1});
+  same.unsafeGetTensorImpl()->set_sizes_and_strides(c10::IntArrayRef({2, 8}), c10::IntArrayRef({8, 1}));
   EXPECT_FALSE(guards.hold(false));
-  same.unsafeGetTensorImpl()->set_sizes_and_strides({4, 4}, {4, 1});
+  same.unsafeGetTensorImpl()->set_sizes_and_strides(c10::IntArrayRef({4, 4}), c10::IntArrayRef({4, 1}));
   EXPECT_TRUE(guards.hold(false));
 }
 
