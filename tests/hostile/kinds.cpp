@@ -167,7 +167,7 @@ const Program programs[] = {
     {"a_custom_op_with_an_effect", a_custom_op_with_an_effect, replays()},
     {"a_custom_op_that_writes", a_custom_op_that_writes, replays()},
     {"a_custom_op_without_a_kernel", a_custom_op_without_a_kernel, runs_eagerly({}, 0)},
-    {"complex_arithmetic", complex_arithmetic, runs_eagerly(op)},
+    {"complex_arithmetic", complex_arithmetic, replays()},
     {"a_conjugate_as_result", a_conjugate_as_result, runs_eagerly(op)},
     {"a_fourier_filter", a_fourier_filter, replays()},
     {"sparse_inputs", sparse_inputs, runs_eagerly(input)},
