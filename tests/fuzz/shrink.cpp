@@ -117,7 +117,8 @@ class Steps {
     }
     for (size_t i = 0; i < program_.calls.size(); ++i) {
       const auto plain = [i](Program& next) {
-        const Call plainest{.scale = 1.5};
+        Call plainest;
+        plainest.scale = 1.5;
         return std::exchange(next.calls[i], plainest) != plainest;
       };
       if (changed(plain)) return true;

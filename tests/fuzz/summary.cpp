@@ -37,9 +37,9 @@ void Summary::add(const Finding& finding) {
 void Summary::add(const Summary& other) {
   programs += other.programs;
   calls += other.calls;
-  replayed += other.replayed;
+  calls_replayed += other.calls_replayed;
+  programs_replayed += other.programs_replayed;
   entries += other.entries;
-  ends_compiled += other.ends_compiled;
   breaks_free += other.breaks_free;
   rounding += other.rounding;
   throws += other.throws;
