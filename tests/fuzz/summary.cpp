@@ -19,7 +19,7 @@ double share(int64_t part, int64_t whole) {
 }  // namespace
 
 double Summary::replayed_percent() const {
-  return std::min(share(programs_replayed, programs), share(calls_replayed, calls));
+  return share(programs_replayed, programs);
 }
 
 void Summary::add(const Finding& finding) {
