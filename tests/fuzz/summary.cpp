@@ -18,9 +18,7 @@ double share(int64_t part, int64_t whole) {
 
 }  // namespace
 
-double Summary::replayed_percent() const {
-  return share(programs_replayed, programs);
-}
+double Summary::replayed_percent() const { return share(programs_replayed, programs); }
 
 void Summary::add(const Finding& finding) {
   ++programs;

@@ -42,8 +42,8 @@ std::vector<EagerReason> eager_reasons() {
       {"an argument or result that cannot be described",
        {"a_foreign_argument", "sparse_inputs", "meta_inputs", "a_view_of_a_negative_or_conjugate"}},
       {"tensors the graph cannot hold",
-       {"sparse_inside", "quantized_inside", "a_nested_tensor_inside", "a_meta_tensor_inside",
-        "a_conjugate_as_result", "a_custom_op_without_a_kernel"}},
+       {"sparse_inside", "quantized_inside", "a_nested_tensor_inside", "a_meta_tensor_inside", "a_conjugate_as_result",
+        "a_custom_op_without_a_kernel"}},
   };
 }
 
