@@ -1,5 +1,7 @@
 #include "frontend/private_layout.h"
 
+#include <algorithm>
+
 #include "frontend/closure.h"
 #include "frontend/modules.h"
 #include "frontend/state_guards.h"
@@ -10,11 +12,10 @@ namespace {
 
 using Words = TensorWords::Copy;
 
-/// Reads as a TensorImpl would be read whose members began eight bytes later.
+/// Reads as a TensorImpl would be read whose members began sixteen bytes later: rank and first size are missed.
 Words copy_from_later(const c10::TensorImpl& tensor) {
   Words words = TensorWords::of(tensor);
-  std::shift_left(words.begin(), words.end(), 1);
-  words.back() = 0;
+  std::fill(std::shift_left(words.begin(), words.end(), 2), words.end(), 0);
   return words;
 }
 
