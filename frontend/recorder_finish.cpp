@@ -3,50 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
-#include <unordered_set>
 #include <utility>
 
 #include "frontend/convert.h"
+#include "frontend/holders.h"
 #include "frontend/recorder.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
 namespace {
-
-using Holders = std::unordered_set<const c10::TensorImpl*>;
-
-/// A tensor and, where it is a view, the tensor it is a view of.
-void add_with_base(Holders& holders, const at::Tensor& tensor) {
-  holders.insert(tensor.unsafeGetTensorImpl());
-  if (tensor.is_view()) holders.insert(tensor._base().unsafeGetTensorImpl());
-}
-
-/// Which of these outputs, and of the tensors they are views of, hold the storage.
-Holders holders_of(const c10::StorageImpl& storage, std::span<const at::Tensor> outputs) {
-  Holders holders;
-  for (const at::Tensor& output : outputs) {
-    if (output.storage().unsafeGetStorageImpl() == &storage) add_with_base(holders, output);
-  }
-  return holders;
-}
-
-/// True when nothing but these outputs, and the tensors they are views of, holds the storage.
-bool only_outputs_hold(const c10::StorageImpl& storage, size_t strong_references, std::span<const at::Tensor> outputs) {
-  return strong_references <= holders_of(storage, outputs).size();
-}
-
-/// True when more hold a tensor, or its storage, than the given numbers, these outputs and the caller.
-bool is_held_by_more(const at::Tensor& tensor, size_t holders, size_t storage_holders,
-                     std::span<const at::Tensor> outputs) {
-  const Holders made = holders_of(*tensor.storage().unsafeGetStorageImpl(), outputs);
-  // An output that is the tensor, or that knows it as its base, holds it any number of times.
-  const bool counted = !made.contains(tensor.unsafeGetTensorImpl());
-  Holders known;
-  add_with_base(known, tensor);
-  const auto is_new = [&known](const c10::TensorImpl* holder) { return !known.contains(holder); };
-  const auto added = static_cast<size_t>(std::ranges::count_if(made, is_new));
-  return (counted && tensor.use_count() > holders + 1) || tensor.storage().use_count() > storage_holders + added;
-}
 
 /// True when `held` says so for longer than another thread that works with a tensor holds it: autograd's let go of
 /// theirs a moment after the backward pass has returned.

@@ -34,6 +34,7 @@ constexpr std::array guard_names = std::to_array<GuardName>({{"floating", Guard:
                                                              {"integer", Guard::Kind::integer},
                                                              {"boolean", Guard::Kind::boolean},
                                                              {"unsigned", Guard::Kind::is_unsigned},
+                                                             {"f16", Guard::Kind::f16},
                                                              {"cuda", Guard::Kind::cuda}});
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || c == '_'; }

@@ -15,7 +15,7 @@
 ///   decomposition = alternative { ";" alternative }
 ///   alternative   = [ guard { "," guard } ":" ] expression
 ///   guard         = "{i}=none" | "{i}=3" | "{i}='text'" | "floating" | "half" | "integer" | "boolean" | "unsigned"
-///                 | "cuda"
+///                 | "f16" | "cuda"
 ///   expression    = "refuse" | logic
 ///   logic         = comparison { ("&" | "|") comparison }
 ///   comparison    = sum [ ("==" | "!=" | "<" | "<=" | ">" | ">=") sum ]
@@ -70,7 +70,7 @@ struct Expression {
   std::vector<Expression> operands;
 };
 struct Guard {
-  enum class Kind : uint8_t { none, number, text, floating, half, integer, boolean, is_unsigned, cuda };
+  enum class Kind : uint8_t { none, number, text, floating, half, integer, boolean, is_unsigned, f16, cuda };
   Kind kind = Kind::none;
   uint32_t index = 0;
   double number = 0;

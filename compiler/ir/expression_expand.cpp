@@ -110,6 +110,8 @@ class Expander {
         return dtypes_.operands == DType::b8;
       case Guard::Kind::is_unsigned:
         return dtypes_.operands == DType::u8;
+      case Guard::Kind::f16:
+        return dtypes_.operands == DType::f16;
       case Guard::Kind::cuda:
         return builder_.on_cuda();
     }

@@ -21,7 +21,7 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("reciprocal", {"aten::reciprocal"}, 1, float_like, "1 / {0}", positive),
     derived("rsqrt", {"aten::rsqrt"}, 1, float_like, "1 / sqrt({0})", positive),
     derived("addcmul", {"aten::addcmul"}, 3, same,
-            "boolean: refuse; integer: {0} + {3} * {1} * {2}; cuda, {3}=1: {0} + {1} * {2};"
+            "boolean: refuse; integer: {0} + {3} * {1} * {2}; cuda, {3}=1: fma({1}, {2}, {0});"
             "cuda: fma({3}, {1} * {2}, {0}); fma({3} * {1}, {2}, {0})", all_reals),
     derived("addcdiv", {"aten::addcdiv"}, 3, floating,
             "cuda, {3}=1: {0} + {1} / {2}; cuda: fma({3}, {1} / {2}, {0}); {0} + {3} * {1} / {2}", positive),
@@ -112,7 +112,8 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     // Powers and logarithms.
     derived("aten_pow", {"aten::pow"}, 2, same,
             "boolean: refuse; {1}=1: {0}; {1}=2: {0} * {0}; {1}=3: {0} * {0} * {0}; integer: int_pow({0}, {1});"
-            "{1}=0.5: sqrt({0}); {1}=-0.5: 1 / sqrt({0}); {1}=-1: 1 / {0}; {1}=-2: 1 / ({0} * {0});"
+            "{1}=0.5: sqrt({0}); cuda, {1}=-0.5: 1 / sqrt({0}); f16, {1}=-0.5: pow({0}, {1});"
+            "{1}=-0.5: 1 / sqrt({0}); {1}=-1: 1 / {0}; {1}=-2: 1 / ({0} * {0});"
             "pow({0}, {1})", positive),
     derived("int_pow", {}, 2, same,
             "{1}=0: where({0} == {0}, 1, 1); {1}=4: square(square({0})); {1}=5: square(square({0})) * {0};"

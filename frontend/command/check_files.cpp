@@ -1,3 +1,4 @@
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <glob.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 
 #include "bench/measure/environment.h"
 #include "compiler/support/errors.h"
+#include "compiler/support/fault.h"
 #include "frontend/command/check_file.h"
 #include "frontend/command/commands.h"
 #include "frontend/command/process.h"
@@ -30,6 +32,8 @@ using Json = nlohmann::json;
 using Outcome = FileVerdict::Outcome;
 
 constexpr size_t kShare = 64;  ///< files of one process
+/// What a process returns that told of its last file and cannot go on: a kernel of that file took the device away.
+constexpr int kDeviceLost = 75;
 
 struct Sample {
   std::string file;
@@ -119,7 +123,7 @@ std::vector<Checked> run_share(const CheckFilesOptions& options, std::span<const
     checked.push_back({samples[checked.size()],
                        {outcome_named(row.at("outcome")), row.at("reason"), row.at("replays").get<int64_t>()}});
   }
-  if (checked.size() < samples.size()) {
+  if (checked.size() < samples.size() && (code != kDeviceLost || checked.empty())) {
     checked.push_back({samples[checked.size()], {Outcome::ended, ending_of(code, options.timeout)}});
   }
   return checked;
@@ -229,18 +233,31 @@ int check_files(const CheckFilesOptions& options) {
   return std::ranges::any_of(all, fails) ? 1 : 0;
 }
 
+/// True when nothing runs on the device any more in this process, as after an assertion that failed in a kernel.
+bool is_lost(const c10::Device& device) {
+  if (!device.is_cuda()) return false;
+  try {
+    return at::zeros({1}, device).item<float>() != 0;
+  } catch (const c10::Error&) {
+    return true;
+  }
+}
+
 int check_files_child(const CheckFilesOptions& options, const std::string& list, const std::string& out) {
   std::ifstream files(list);
   std::ofstream results(out);
+  const c10::Device device = parse_device(options.target.device);
   std::string what;
   std::string file;
   while (files >> what >> file) {
     ::alarm(static_cast<unsigned>(options.timeout));  // its signal ends this process
     TargetOptions target = options.target;
     target.model = options.folder + "/" + file;
+    if (Faults::environment().planted("hang_at_" + file)) ::pause();
     const FileVerdict verdict = check_file(target, options.calls, what == "values");
     const Json row = {{"outcome", name_of(verdict.outcome)}, {"reason", verdict.reason}, {"replays", verdict.replays}};
     results << row.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+    if (verdict.outcome != Outcome::agrees && is_lost(device)) return kDeviceLost;
   }
   ::alarm(0);
   return 0;

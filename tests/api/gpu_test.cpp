@@ -125,10 +125,10 @@ TEST_F(Gpu, random_operators_replay_with_eagers_numbers) {
 }
 
 TEST_F(Gpu, calls_run_on_the_callers_stream) {
-  auto fast = compile(erf_gelu);
+  auto fast = compile(erf_gelu, {.verify = Verify::off});
   const auto x = at::randn({1 << 20}, at::TensorOptions(at::kCUDA));
   fast(x);
-  fast(x);
+  fast(x.clone());
   c10::cuda::device_synchronize();
   const auto side = c10::cuda::getStreamFromPool();
   const c10::cuda::CUDAStreamGuard guard(side);
@@ -136,7 +136,7 @@ TEST_F(Gpu, calls_run_on_the_callers_stream) {
   const auto y = fast(x * 2);
   side.synchronize();
   EXPECT_TRUE(same(y, erf_gelu(x * 2)));
-  EXPECT_EQ(replays(fast.report()), 1) << fast.report();
+  EXPECT_GE(replays(fast.report()), 1) << fast.report();
 }
 
 TEST_F(Gpu, a_stream_that_the_callable_leaves_current_is_a_break) {
@@ -177,6 +177,8 @@ TEST_F(Gpu, threads_may_share_a_recorded_graph) {
   model->eval();
   model->to(at::kCUDA);
   auto fast = compile(model, {.mode = Mode::ReduceOverhead});
+  for (int call = 0; call < 3; ++call) fast(at::randn({2, 3, 16, 16}, at::TensorOptions(at::kCUDA)));
+  ASSERT_EQ(fast.report().entries.at(0).graphs, 1) << fast.report();
   std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;
   for (int index = 0; index < 4; ++index) {
@@ -190,8 +192,8 @@ TEST_F(Gpu, threads_may_share_a_recorded_graph) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
-  EXPECT_EQ(fast.report().entries.at(0).graphs, 1) << fast.report();
-  EXPECT_GT(replays(fast.report()), 4) << fast.report();
+  EXPECT_EQ(fast.report().entries.size(), 1) << fast.report();
+  EXPECT_GT(replays(fast.report()), 80) << fast.report();
 }
 
 TEST_F(Gpu, more_than_two_to_the_31_elements_in_every_layout_and_mode) {

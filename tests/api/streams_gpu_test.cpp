@@ -97,7 +97,7 @@ TEST_F(GpuStreams, the_workspace_of_a_recorded_product_is_nobody_elses) {
   for (int call = 0; call < 4; ++call) EXPECT_TRUE(same(fast(a).to(at::kDouble), expected, 1e-2)) << call;
   c10::cuda::device_synchronize();
   for (const Tensor& other : others) ASSERT_TRUE(at::equal(other, full({1 << 20}, 7))) << "a replay wrote to it";
-  EXPECT_GE(fast.report().entries.at(0).replays, 6);
+  EXPECT_GE(fast.report().entries.at(0).replays, 4) << fast.report();
 }
 
 /// Work of two streams at once: a call of a recorded function, and products of the program's own on every stream of the
@@ -132,9 +132,10 @@ TEST_F(GpuStreams, a_function_may_go_while_another_stream_runs_it) {
     const CUDAStream side = c10::cuda::getStreamFromPool();
     {
       const Tensor weight = full({size}, 3);
-      auto fast = compile([&](const Tensor& x) { return x * (weight * 2 + 1).tanh(); }, {.mode = mode, .freeze = true});
+      auto fast = compile([&](const Tensor& x) { return x * (weight * 2 + 1).tanh(); },
+                          {.mode = mode, .verify = Verify::off, .freeze = true});
       for (int call = 0; call < 3; ++call) fast(full({size}, 1));
-      ASSERT_GE(replays(fast.report()), 1) << fast.report();
+      ASSERT_EQ(replays(fast.report()), 2) << fast.report();
       const Tensor x = full({size}, 2);
       c10::cuda::device_synchronize();
       const CUDAStreamGuard guard(side);
@@ -156,9 +157,10 @@ TEST_F(GpuStreams, a_function_may_go_after_the_stream_that_runs_it) {
   Tensor result;
   {
     const Tensor weight = full({size}, 3);
-    auto fast = compile([&](const Tensor& y) { return y * (weight * 2 + 1).tanh(); }, {.freeze = true});
+    auto fast = compile([&](const Tensor& y) { return y * (weight * 2 + 1).tanh(); },
+                        {.verify = Verify::off, .freeze = true});
     for (int call = 0; call < 3; ++call) fast(full({size}, 1));
-    ASSERT_GE(replays(fast.report()), 1) << fast.report();
+    ASSERT_EQ(replays(fast.report()), 2) << fast.report();
     c10::cuda::device_synchronize();
     const OwnStream own;
     const CUDAStreamGuard guard(own.wrapped());

@@ -33,6 +33,8 @@ TEST_F(Threads, calls_from_several_threads_are_right_from_the_first_call_on) {
     }
   });
   EXPECT_EQ(wrong, 0);
+  // How many of those calls find something compiled depends on the machine; of the next ones some must.
+  for (int call = 0; call < 8; ++call) fast(at::randn({2, 3, 8, 8}));
   EXPECT_TRUE(unbroken(fast.report()));
   EXPECT_GT(replays(fast.report()), 0) << fast.report();
 }

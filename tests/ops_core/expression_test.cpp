@@ -77,6 +77,9 @@ TEST(Expression, follows_the_order_of_atens_kernels_on_each_device) {
   ASSERT_TRUE(expand(op_named("addcmul"), args, singles, cuda));
   EXPECT_EQ(cpu.text, "mul 0.500000 %1 -> f32\nfma %3 %2 %0 -> f32\n");
   EXPECT_EQ(cuda.text, "mul %1 %2 -> f32\nfma 0.500000 %3 %0 -> f32\n");
+  Recorder one(inputs, true);
+  ASSERT_TRUE(expand(op_named("addcmul"), std::vector<Arg>{value(0), value(1), value(2), Arg{1.0}}, singles, one));
+  EXPECT_EQ(one.text, "fma %1 %2 %0 -> f32\n");
 }
 
 TEST(ExpressionParser, guards_precede_their_alternative) {

@@ -1,7 +1,7 @@
 # Configuring, building, testing, running.
 
-# Checkouts in different folders share what the compiler cache holds.
-export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=true
+# Checkouts in different folders share what the compiler cache holds, precompiled headers too: those need the sloppiness.
+export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=pch_defines,time_macros
 
 configure() { # PRESET [OFF: without tests, where it is not configured with them]
   local tests=${2:-ON} made="build/$1/CMakeCache.txt"
