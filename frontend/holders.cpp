@@ -69,8 +69,7 @@ size_t views_between(const c10::StorageImpl& storage, std::span<const at::Tensor
 
 }  // namespace
 
-bool only_outputs_hold(const c10::StorageImpl& storage, size_t strong_references,
-                       std::span<const at::Tensor> outputs) {
+bool only_outputs_hold(const c10::StorageImpl& storage, size_t strong_references, std::span<const at::Tensor> outputs) {
   const size_t known = holders_of(storage, outputs).size();
   return strong_references <= known || strong_references <= known + views_between(storage, outputs);
 }

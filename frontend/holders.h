@@ -6,7 +6,8 @@
 
 namespace sinter::frontend {
 
-/// Who holds a storage when a recorded call ends: only the results, or also somebody to whom a replay would give nothing.
+/// Who holds a storage when a recorded call ends: only the results, or also somebody to whom a replay would give
+/// nothing.
 
 /// True when nothing but these outputs, and the tensors they are views of, holds the storage.
 [[nodiscard]] bool only_outputs_hold(const c10::StorageImpl& storage, size_t strong_references,

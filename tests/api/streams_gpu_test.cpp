@@ -157,8 +157,8 @@ TEST_F(GpuStreams, a_function_may_go_after_the_stream_that_runs_it) {
   Tensor result;
   {
     const Tensor weight = full({size}, 3);
-    auto fast = compile([&](const Tensor& y) { return y * (weight * 2 + 1).tanh(); },
-                        {.verify = Verify::off, .freeze = true});
+    auto fast =
+        compile([&](const Tensor& y) { return y * (weight * 2 + 1).tanh(); }, {.verify = Verify::off, .freeze = true});
     for (int call = 0; call < 3; ++call) fast(full({size}, 1));
     ASSERT_EQ(replays(fast.report()), 2) << fast.report();
     c10::cuda::device_synchronize();

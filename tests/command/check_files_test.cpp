@@ -39,8 +39,7 @@ TEST(CheckFiles, that_differ_from_eager_fail_and_say_in_what) {
 
 TEST(CheckFiles, one_that_hangs_loses_no_other) {
   const Folder folder;
-  for (const char* name : {"a.pt2", "b.pt2"})
-    std::filesystem::copy_file(samples + "/special.pt2", folder.path(name));
+  for (const char* name : {"a.pt2", "b.pt2"}) std::filesystem::copy_file(samples + "/special.pt2", folder.path(name));
   const Ran ran = check(folder.path(""), {"--timeout", "5"}, {"SINTER_FAULT=hang_at_a.pt2"});
   EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
   EXPECT_NE(ran.out.find("ended  a.pt2  it took longer than 5 s"), std::string::npos) << ran.out;
