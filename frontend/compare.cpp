@@ -31,7 +31,7 @@ double tolerance(at::ScalarType dtype) {
   }
 }
 
-double norm(const at::Tensor& tensor) { return at::linalg_vector_norm(tensor).item<double>(); }
+double length_of(const at::Tensor& tensor) { return at::linalg_vector_norm(tensor).item<double>(); }
 
 /// The same numbers in float64; of complex ones, both parts.
 at::Tensor as_float64(const at::Tensor& tensor) {
@@ -59,8 +59,8 @@ std::optional<std::string> difference(const at::Tensor& eager, const at::Tensor&
       !at::equal(special(wide, finite, zero), special(other, at::isfinite(other), zero))) {
     return "infinities or nans in other places";
   }
-  const auto error = norm(at::where(finite, at::sub(wide, other), zero));
-  const auto size = norm(at::where(finite, wide, zero));
+  const auto error = length_of(at::where(finite, at::sub(wide, other), zero));
+  const auto size = length_of(at::where(finite, wide, zero));
   if (error <= tolerance(eager.scalar_type()) * size + 1e-12) return std::nullopt;
   return fmt::format("an error of {:.3g} against a norm of {:.3g}", error, size);
 }

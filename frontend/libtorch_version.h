@@ -38,4 +38,14 @@ template <class Tensor>
   }
 }
 
+/// The memory of a cuBLAS workspace that LibTorch keeps; newer versions keep its size beside it.
+template <class Kept>
+[[nodiscard]] auto& memory_of_workspace(Kept& kept) {
+  if constexpr (requires { kept.first; }) {
+    return kept.first;
+  } else {
+    return kept;
+  }
+}
+
 }  // namespace sinter::frontend

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "frontend/cuda.h"
+#include "frontend/libtorch_version.h"
 #include "runtime/cuda/driver.h"
 
 namespace sinter::frontend::cuda {
@@ -41,7 +42,8 @@ class RecordingStreams {
     for (at::cuda::WorkspaceMapWithMutex* all :
          {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
       const std::unique_lock lock(all->mutex);
-      for (auto& [key, memory] : all->map) {
+      for (auto& [key, kept] : all->map) {
+        c10::DataPtr& memory = memory_of_workspace(kept);
         const bool owned = memory.get_context() != nullptr;
         if (std::get<1>(key) != stream.stream() || !owned) continue;
         c10::DataPtr borrowed(memory.get(), memory.device());
