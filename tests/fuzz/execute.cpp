@@ -272,7 +272,8 @@ void run(const Program& program, Session& session, const Drawing& drawing) {
   world.device = session.device();
   world.wide = drawing.wide;
   make_world(program, world, session, drawing);
-  Options options{.numerics = drawing.numerics, .name = "fuzz"};
+  const Verify verify = program.verifies ? Verify::automatic : Verify::off;
+  Options options{.numerics = drawing.numerics, .verify = verify, .name = "fuzz"};
   for (size_t i = 0; i < world.modules.size(); ++i) {
     options.modules.emplace_back("m" + std::to_string(i), world.modules[i].ptr());
   }

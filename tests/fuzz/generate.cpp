@@ -45,6 +45,7 @@ class Generator {
     for (int64_t i = 0; i < length; ++i) add_instruction(program_.body, /*depth=*/0);
     choose_outputs();
     make_calls();
+    program_.verifies = dice_.percent(35);
     return std::move(program_);
   }
 

@@ -39,7 +39,8 @@ class Printer {
     body(program_.body);
     results();
     --depth_;
-    line("}, {.modules = {" + modules() + "}});");
+    const std::string verify = program_.verifies ? "" : ".verify = Verify::off, ";
+    line("}, {" + verify + ".modules = {" + modules() + "}});");
     for (const Call& call : program_.calls) print_call(call);
     --depth_;
     line("}");

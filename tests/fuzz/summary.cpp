@@ -18,7 +18,9 @@ double share(int64_t part, int64_t whole) {
 
 }  // namespace
 
-double Summary::replayed_percent() const { return share(programs_replayed, programs); }
+double Summary::replayed_percent() const {
+  return std::min(share(programs_replayed, programs), share(calls_replayed, calls));
+}
 
 void Summary::add(const Finding& finding) {
   ++programs;

@@ -36,8 +36,7 @@ struct Summary {
   std::vector<Failure> failures;
   double seconds = 0;
 
-  /// The share of programs of which a plan answered some call, in percent. That of calls is told, not demanded: a
-  /// program is called a few times, and its second and fourth call are verified.
+  /// The lesser of two shares, in percent: of programs of which a plan answered some call, and of calls that one did.
   [[nodiscard]] double replayed_percent() const;
 
   void add(const Finding& finding);
