@@ -1,7 +1,5 @@
 #include "frontend/builder.h"
 
-#include <ATen/ops/_conj.h>
-#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/Type.h>
@@ -21,6 +19,7 @@
 #include "frontend/generator_states.h"
 #include "frontend/left_behind.h"
 #include "frontend/meeting.h"
+#include "frontend/plain_view.h"
 #include "frontend/tensor_memory.h"
 #include "runtime/known_functions.h"
 #include "runtime/nvrtc.h"
@@ -28,13 +27,6 @@
 
 namespace sinter::frontend {
 namespace {
-
-/// What a conjugated or negated view looks at; any other tensor itself.
-at::Tensor without_bits(at::Tensor tensor) {
-  if (tensor.is_conj()) tensor = at::_conj(tensor);
-  if (tensor.is_neg()) tensor = at::_neg_view(tensor);
-  return tensor;
-}
 
 /// Why a captured program cannot be replayed, if it cannot.
 std::optional<GraphBreak> break_of(const Captured& captured) {
@@ -47,7 +39,7 @@ std::optional<GraphBreak> break_of(const Captured& captured) {
   }
   if (captured.trace.graph_break) return captured.trace.graph_break;
   for (const auto& result : captured.results) {
-    if (!is_plain(without_bits(result))) {
+    if (!is_plain(plain_view(result))) {
       return GraphBreak{.code = BreakCode::unsupported_op,
                         .op = {},
                         .where = {},

@@ -10,6 +10,7 @@
 #include "compiler/support/planted.h"
 #include "frontend/convert.h"
 #include "frontend/cuda.h"
+#include "frontend/plain_view.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
@@ -281,8 +282,18 @@ void TorchFrame::call(uint32_t call) {
   }
 }
 
+bool TorchFrame::is_view_of_operand(const ExternCall& call, const at::Tensor& result) const {
+  return std::ranges::any_of(call.args, [&](const ir::Arg& arg) {
+    const ir::ValueId* value = arg.value();
+    return value != nullptr && tensors_[value->index].defined() && tensors_[value->index].is_alias_of(result);
+  });
+}
+
 void TorchFrame::set_result(const ExternCall& call, size_t position, const at::Tensor& tensor) {
   if (position >= call.results.size() || !call.results[position].valid()) return;
+  // New memory that comes as a conjugated view was recorded as what lies there, and a view of that.
+  if ((tensor.is_conj() || tensor.is_neg()) && !is_view_of_operand(call, tensor))
+    return set_result(call, position, plain_view(tensor));
   const auto index = call.results[position].index;
   const auto& shape = layout_->buffers[index];
   if (is_reserve(call, position)) {

@@ -74,6 +74,7 @@ class TorchFrame final : public runtime::Frame {
   [[nodiscard]] at::Tensor bytes_on_device(int64_t bytes) const;
   void set(uint32_t buffer, at::Tensor tensor);
   void set_result(const ExternCall& call, size_t position, const at::Tensor& tensor);
+  [[nodiscard]] bool is_view_of_operand(const ExternCall& call, const at::Tensor& result) const;
   [[nodiscard]] at::Tensor over_arena(const BufferShape& shape, void* data) const;
 
   std::shared_ptr<const FrameLayout> layout_;

@@ -10,6 +10,7 @@
 #include "compiler/ir/verify.h"
 #include "frontend/convert.h"
 #include "frontend/overlap.h"
+#include "frontend/plain_view.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
@@ -422,7 +423,23 @@ void Recorder::place_result(const at::Tensor& tensor, ir::ValueId value, bool kn
   Memory& memory = ledger_.memory_or_add(tensor);
   memory.opaque = memory.opaque || placement.kind == Placement::Kind::overlapping;
   memory.left_device = pending.reads_cuda && tensor.device().is_cpu() && !pending.read;
-  ledger_.add_region(tensor, value);
+  ledger_.add_region(plain_view(tensor), value);
+  bind_as_read(tensor, value);
+}
+
+/// A library may return new memory as a conjugated view of it (vectors of a decomposition): `plain` is what lies there.
+void Recorder::bind_as_read(const at::Tensor& tensor, ir::ValueId plain) {
+  if (!tensor.is_conj() && !tensor.is_neg()) return;
+  ir::ValueId value = plain;
+  const auto look = [&](const char* op) {
+    const ir::NodeId node = trace_.graph.add(ir::Call{op, {}, {}}, {ir::Arg{value}}, {type_of(tensor)});
+    value = trace_.graph.node(node).results.front();
+    trace_.graph.value(value).alias = ir::Alias{plain, 0};
+  };
+  if (tensor.is_conj()) look("aten::_conj");
+  if (tensor.is_neg()) look("aten::_neg_view");
+  ledger_.bind(tensor, value);
+  ledger_.add_view(tensor, value);
 }
 
 void Recorder::watch_memory(const Pending& pending, std::span<const at::Tensor> results) {

@@ -53,6 +53,9 @@ void replace_uses(Graph& graph, const std::unordered_map<ValueId, ValueId>& repl
   };
   for (NodeId id : graph.order()) {
     for (Arg& arg : graph.node(id).args) for_each_value(arg, replace);
+    for (const ValueId result : graph.node(id).results) {
+      if (auto& alias = graph.value(result).alias) replace(alias->base);
+    }
   }
   for (ValueId& output : graph.outputs) replace(output);
 }

@@ -14,6 +14,7 @@ struct FileVerdict {
     ran_eager,     ///< the same, but a part of it ran as eager runs it; `reason` is the break
     eager_throws,  ///< LibTorch refuses the operator here, compiled or not
     refused,       ///< Sinter cannot read or run the file
+    unstable,      ///< a call differs, but eager differs from itself as well
     differs,       ///< `reason` says in what
     ended,         ///< the process ended or took too long
   };

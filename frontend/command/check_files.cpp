@@ -153,8 +153,8 @@ std::vector<Checked> run_all(const CheckFilesOptions& options, const std::vector
 }
 
 using Counts = std::map<Outcome, int64_t>;
-constexpr std::array kColumns{Outcome::agrees,  Outcome::ran_eager, Outcome::eager_throws,
-                              Outcome::refused, Outcome::differs,   Outcome::ended};
+constexpr std::array kColumns{Outcome::agrees,   Outcome::ran_eager, Outcome::eager_throws, Outcome::refused,
+                              Outcome::unstable, Outcome::differs,   Outcome::ended};
 
 void print_row(const std::string& dtype, size_t operators, Counts counts) {
   int64_t files = 0;

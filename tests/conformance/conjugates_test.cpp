@@ -2,8 +2,11 @@
 #include <ATen/ops/fft_irfft.h>
 #include <ATen/ops/fft_rfft.h>
 #include <ATen/ops/imag.h>
+#include <ATen/ops/linalg_svd.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/pad.h>
 #include <ATen/ops/real.h>
+#include <torch/library.h>
 
 #include "tests/api/where.h"
 
@@ -13,6 +16,12 @@ namespace sinter::test {
 namespace {
 
 using at::Tensor;
+
+TORCH_LIBRARY(sinter_bits_test, library) {
+  library.def("conjugated(Tensor x) -> Tensor", {at::Tag::pt2_compliant_tag});
+  library.impl("conjugated", c10::DispatchKey::CompositeExplicitAutograd,
+               [](const Tensor& x) { return (x * 2).conj(); });
+}
 
 class Bits : public OnDevice {
  protected:
@@ -64,6 +73,23 @@ TEST_P(Bits, come_out_with_results) {
   expect_compiles([](const Tensor& x) { return (x * 2).conj(); }, "of an intermediate");
   expect_compiles([](const Tensor& x) { return (x * 2).conj().slice(0, 1).t(); }, "a view of one");
   expect_compiles([](const Tensor& x) { return at::_neg_view(at::real(x * 2)); }, "a negative");
+}
+
+/// LibTorch's decompositions of complex matrices do so on a GPU.
+TEST_P(Bits, of_new_memory_that_an_operator_returns_are_seen) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("sinter_bits_test::conjugated", "");
+  const auto conjugated = [typed = op.typed<Tensor(const Tensor&)>()](const Tensor& x) { return typed.call(x); };
+  expect_compiles([&](const Tensor& x) { return conjugated(x); }, "itself");
+  expect_compiles([&](const Tensor& x) { return conjugated(x) + x; }, "read by a kernel");
+  expect_compiles([&](const Tensor& x) { return conjugated(x).t().conj(); }, "looked at once more");
+  expect_compiles([&](const Tensor& x) { return at::real(conjugated(x)) * 2 + at::imag(conjugated(x)); }, "parts");
+  expect_compiles([&](const Tensor& x) { return at::matmul(conjugated(x), x.t()); }, "read by a library");
+  expect_compiles(
+      [](const Tensor& x) {
+        const auto [u, s, v] = at::linalg_svd(x, /*full_matrices=*/false);
+        return at::matmul(u * s, v) + at::matmul(v, v.mH()).sum();
+      },
+      "vectors");
 }
 
 TEST_P(Bits, of_a_view_follow_writes_to_what_it_looks_at) {
