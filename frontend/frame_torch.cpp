@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
+#include <ATen/ops/as_strided.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -251,8 +252,13 @@ void TorchFrame::bind(BufferId buffer) {
     tensors_[index] = base;
     return;
   }
-  const auto base_bytes = base.storage_offset() * static_cast<int64_t>(base.itemsize());
   const auto extra = shape.kind == BufferKind::view ? shape.offset : 0;
+  if (!shape.known_dtype) {
+    if (layout_->buffers[shape.base].known_dtype) throw InternalError("plan", "a view with a dtype of its own");
+    tensors_[index] = at::as_strided(base, shape.sizes, shape.strides, base.storage_offset() + extra);
+    return;
+  }
+  const auto base_bytes = base.storage_offset() * static_cast<int64_t>(base.itemsize());
   tensors_[index] = over(base.storage(), shape, base_bytes / shape.element_bytes + extra);
 }
 

@@ -94,6 +94,18 @@ GraphBreak unsupported(const OpFacts& facts, std::string reason, std::string hin
   return {BreakCode::unsupported_op, facts.name, {}, std::move(reason), std::move(hint)};
 }
 
+/// True when a view on the way from a value to its memory has another dtype than what it looks at.
+bool looks_through_another_dtype(const ir::Graph& graph, ir::ValueId value) {
+  while (graph.value(value).alias) {
+    const ir::Node& node = graph.producer(value);
+    const ir::ValueId* base = node.args.empty() ? nullptr : node.args.front().value();
+    if (base == nullptr) return false;
+    if (graph.type(*base).dtype != graph.type(value).dtype) return true;
+    value = *base;
+  }
+  return false;
+}
+
 }  // namespace
 
 Recorder::Recorder(std::span<const at::Tensor> inputs, std::span<const NamedTensor> names,
@@ -311,7 +323,7 @@ void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {
   }
   if (!facts.view_in_place &&
       (ledger_.memory(tensor)->opaque || trace_.graph.type(root).dtype != trace_.graph.type(value).dtype ||
-       tensor.is_conj() || tensor.is_neg())) {
+       tensor.is_conj() || tensor.is_neg() || looks_through_another_dtype(trace_.graph, value))) {
     return fail(unsupported(facts, "writes a tensor whose memory others see through another dtype or layout",
                             "write to a clone of it"),
                 pending.frames, pending.module);

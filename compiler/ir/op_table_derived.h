@@ -134,7 +134,8 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
             "where({0} != {0}, {0}, where({0} > 0, -{0} * log({0}), where({0} == 0, 0, -inf)))", positive),
     derived("log_odds", {}, 1, float_like, "log({0} / (1 - {0}))", unit_interval),
     derived("logit", {"aten::logit"}, 1, float_like,
-            "{1}=none: log_odds({0}); log_odds(minimum(maximum({0}, {1}), 1 - {1}))", unit_interval),
+            "{1}=none: log_odds({0}); cuda: log_odds(minimum(maximum({0}, {1}), 1 - {1}));"
+            "half: refuse; log_odds(minimum(maximum({0}, {1}), 1 - {1}))", unit_interval),
     // SLEEF squares the argument, which overflows; ATen calls libm. Far out both are log(2 |x|).
     derived("aten_asinh", {"aten::asinh"}, 1, float_like,
             "cuda: asinh({0});"

@@ -51,6 +51,8 @@ bool fits(char letter, const Tensor& tensor, const std::vector<Tensor>& before) 
       return floating;
     case 'g':
       return floating && tensor.dim() >= 3;
+    case 'q':  // LibTorch's attention on the CPU divides by how many there are
+      return floating && tensor.numel() > 0;
     case 'j':
       return at::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
     case 'c':

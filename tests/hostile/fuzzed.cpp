@@ -76,6 +76,21 @@ void a_column_updated_by_another(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({4, 2}));
 }
 
+void a_write_to_the_imaginary_part_of_what_was_real(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return at::imag(at::view_as_complex(at::stack({x, x}, -1))).fill_(0.25); });
+  for (int call = 0; call < 4; ++call) f(s.randn({2, 3}));
+}
+
+void views_of_complex_halves(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return (-at::complex(x, x)).contiguous().slice(0, 1); });
+  for (int call = 0; call < 4; ++call) f(s.randn({4, 3}, at::kHalf));
+}
+
+void a_bound_of_logit_that_rounds_to_one(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return at::logit(at::sigmoid(x), 1e-3); });
+  for (int call = 0; call < 4; ++call) f(s.randn({4, 2}, at::kBFloat16) * 9);
+}
+
 void a_fill_under_a_mask_of_zeros(Session& s) {
   auto f = s.compile([](const Tensor& x) { return at::masked_fill(x.zero_(), x.to(at::kBool), -1); });
   for (int call = 0; call < 4; ++call) f(s.randn({1, 1}));
@@ -195,6 +210,10 @@ const Program programs[] = {
     {"a_column_updated_by_an_element_of_itself", a_column_updated_by_an_element_of_itself,
      runs_eagerly({BreakCode::unsupported_op})},
     {"a_column_updated_by_another", a_column_updated_by_another, replays()},
+    {"a_write_to_the_imaginary_part_of_what_was_real", a_write_to_the_imaginary_part_of_what_was_real,
+     runs_eagerly({BreakCode::unsupported_op})},
+    {"views_of_complex_halves", views_of_complex_halves, replays()},
+    {"a_bound_of_logit_that_rounds_to_one", a_bound_of_logit_that_rounds_to_one, replays()},
     {"a_fill_under_a_mask_of_zeros", a_fill_under_a_mask_of_zeros, replays()},
     {"a_number_that_one_course_takes_and_another_does_not", a_number_that_one_course_takes_and_another_does_not,
      replays(1, 4)},
