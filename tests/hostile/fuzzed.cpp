@@ -81,6 +81,11 @@ void a_write_to_the_imaginary_part_of_what_was_real(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({2, 3}));
 }
 
+void a_write_to_a_complex_input_with_gaps(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x.mul_(0.5) + 1; });
+  for (int call = 0; call < 4; ++call) f(s.randn({3, 4}, at::kComplexFloat).slice(1, 0, 4, 2));
+}
+
 void views_of_complex_halves(Session& s) {
   auto f = s.compile([](const Tensor& x) { return (-at::complex(x, x)).contiguous().slice(0, 1); });
   for (int call = 0; call < 4; ++call) f(s.randn({4, 3}, at::kHalf));
@@ -212,6 +217,7 @@ const Program programs[] = {
     {"a_column_updated_by_another", a_column_updated_by_another, replays()},
     {"a_write_to_the_imaginary_part_of_what_was_real", a_write_to_the_imaginary_part_of_what_was_real,
      runs_eagerly({BreakCode::unsupported_op})},
+    {"a_write_to_a_complex_input_with_gaps", a_write_to_a_complex_input_with_gaps, replays()},
     {"views_of_complex_halves", views_of_complex_halves, replays()},
     {"a_bound_of_logit_that_rounds_to_one", a_bound_of_logit_that_rounds_to_one, replays()},
     {"a_fill_under_a_mask_of_zeros", a_fill_under_a_mask_of_zeros, replays()},
