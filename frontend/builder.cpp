@@ -19,7 +19,7 @@
 #include "frontend/generator_states.h"
 #include "frontend/left_behind.h"
 #include "frontend/meeting.h"
-#include "frontend/plain_view.h"
+#include "frontend/read_as.h"
 #include "frontend/tensor_memory.h"
 #include "runtime/known_functions.h"
 #include "runtime/nvrtc.h"

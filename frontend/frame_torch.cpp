@@ -1,8 +1,6 @@
 #include "frontend/frame_torch.h"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/ops/_conj.h>
-#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/as_strided.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -11,7 +9,7 @@
 #include "compiler/support/planted.h"
 #include "frontend/convert.h"
 #include "frontend/cuda.h"
-#include "frontend/plain_view.h"
+#include "frontend/read_as.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
@@ -298,7 +296,7 @@ bool TorchFrame::is_view_of_operand(const ExternCall& call, const at::Tensor& re
 void TorchFrame::set_result(const ExternCall& call, size_t position, const at::Tensor& tensor) {
   if (position >= call.results.size() || !call.results[position].valid()) return;
   // New memory that comes as a conjugated view was recorded as what lies there, and a view of that.
-  if ((tensor.is_conj() || tensor.is_neg()) && !is_view_of_operand(call, tensor))
+  if (!reading_of(tensor).plain() && !is_view_of_operand(call, tensor))
     return set_result(call, position, plain_view(tensor));
   const auto index = call.results[position].index;
   const auto& shape = layout_->buffers[index];
@@ -317,11 +315,9 @@ void TorchFrame::set_result(const ExternCall& call, size_t position, const at::T
     return;
   }
   // A library chose another layout than it was seen or expected to choose: right all the same, at the price of a copy.
-  at::Tensor expected_layout = empty(shape);
-  if (tensor.is_conj()) expected_layout = at::_conj(expected_layout);
-  if (tensor.is_neg()) expected_layout = at::_neg_view(expected_layout);
+  const at::Tensor expected_layout = read_as(empty(shape), reading_of(tensor));
   expected_layout.copy_(tensor);
-  set(index, std::move(expected_layout));
+  set(index, expected_layout);
 }
 
 void note_writes(const Plan& plan, std::span<const at::Tensor* const> inputs, std::span<const StateSlot> states) {

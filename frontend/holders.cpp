@@ -15,6 +15,10 @@ namespace {
 
 using Holders = std::unordered_set<const c10::TensorImpl*>;
 
+bool lies_in(const at::Tensor& tensor, const c10::StorageImpl& storage) {
+  return storage_of(*tensor.unsafeGetTensorImpl()) == &storage;
+}
+
 /// A tensor and, where it is a view, the tensor it is a view of.
 void add_with_base(Holders& holders, const at::Tensor& tensor) {
   holders.insert(tensor.unsafeGetTensorImpl());
@@ -25,7 +29,7 @@ void add_with_base(Holders& holders, const at::Tensor& tensor) {
 Holders holders_of(const c10::StorageImpl& storage, std::span<const at::Tensor> outputs) {
   Holders holders;
   for (const at::Tensor& output : outputs) {
-    if (storage_of(*output.unsafeGetTensorImpl()) == &storage) add_with_base(holders, output);
+    if (lies_in(output, storage)) add_with_base(holders, output);
   }
   return holders;
 }
@@ -62,7 +66,7 @@ size_t views_between(const at::Tensor& view) {
 size_t views_between(const c10::StorageImpl& storage, std::span<const at::Tensor> outputs) {
   size_t most = 0;
   for (const at::Tensor& output : outputs) {
-    if (storage_of(*output.unsafeGetTensorImpl()) == &storage) most = std::max(most, views_between(output));
+    if (lies_in(output, storage)) most = std::max(most, views_between(output));
   }
   return most;
 }
@@ -81,7 +85,7 @@ bool is_held_by_more(const at::Tensor& tensor, size_t holders, size_t storage_ho
   // An output that is the tensor, or that knows it on its way from its base, holds it any number of times.
   const bool counted = !made.contains(tensor.unsafeGetTensorImpl()) &&
                        std::ranges::none_of(outputs, [&storage](const at::Tensor& output) {
-                         return storage_of(*output.unsafeGetTensorImpl()) == &storage && way_from_base(output);
+                         return lies_in(output, storage) && way_from_base(output) != nullptr;
                        });
   if (counted && tensor.use_count() > holders + 1) return true;
   Holders known;

@@ -4,10 +4,9 @@
 
 #include <span>
 
-namespace sinter::frontend {
-
 /// Who holds a storage when a recorded call ends: only the results, or also somebody to whom a replay would give
 /// nothing.
+namespace sinter::frontend {
 
 /// True when nothing but these outputs, and the tensors they are views of, holds the storage.
 [[nodiscard]] bool only_outputs_hold(const c10::StorageImpl& storage, size_t strong_references,

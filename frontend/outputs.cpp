@@ -1,7 +1,5 @@
 #include "frontend/outputs.h"
 
-#include <ATen/ops/_conj.h>
-#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/clone.h>
@@ -9,6 +7,7 @@
 #include "compiler/ir/memory.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
+#include "frontend/read_as.h"
 #include "frontend/tensor_memory.h"
 #include "runtime/program.h"
 
@@ -20,13 +19,6 @@ bool is_owned_by_others(const Plan& plan, BufferId buffer, uint32_t own) {
   const Buffer& root = plan.buffers[runtime::root_of(plan, buffer).buffer.index];
   return (root.kind == BufferKind::input && root.index < own) || root.kind == BufferKind::state ||
          root.kind == BufferKind::content || root.kind == BufferKind::frozen;
-}
-
-/// The tensor with the bits that make it read its memory in this way.
-at::Tensor read_as(at::Tensor tensor, ir::Reading reading) {
-  if (tensor.is_conj() != reading.conjugated) tensor = at::_conj(tensor);
-  if (tensor.is_neg() != reading.negated) tensor = at::_neg_view(tensor);
-  return tensor;
 }
 
 /// A view without a history: results that take part in a graph of gradients are never replayed.

@@ -10,7 +10,7 @@
 #include "compiler/ir/verify.h"
 #include "frontend/convert.h"
 #include "frontend/overlap.h"
-#include "frontend/plain_view.h"
+#include "frontend/read_as.h"
 #include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
@@ -323,7 +323,7 @@ void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {
   }
   if (!facts.view_in_place &&
       (ledger_.memory(tensor)->opaque || trace_.graph.type(root).dtype != trace_.graph.type(value).dtype ||
-       tensor.is_conj() || tensor.is_neg() || looks_through_another_dtype(trace_.graph, value))) {
+       !reading_of(tensor).plain() || looks_through_another_dtype(trace_.graph, value))) {
     return fail(unsupported(facts, "writes a tensor whose memory others see through another dtype or layout",
                             "write to a clone of it"),
                 pending.frames, pending.module);
@@ -417,6 +417,11 @@ void Recorder::place_result(const at::Tensor& tensor, ir::ValueId value, bool kn
   const Placement placement = ledger_.place(tensor, pending.roots);
   ledger_.bind(tensor, value);
   if (placement.kind == Placement::Kind::inside) {
+    const ir::Type& base = trace_.graph.type(placement.base);
+    const bool sees_gaps = pending.facts->name == "aten::as_strided" && base.dtype == trace_.graph.type(value).dtype &&
+                           !ir::lies_in_elements_of(base, trace_.graph.type(value), placement.offset);
+    if (sees_gaps && !outlives_call(placement.base)) return fail_beyond_argument(pending);
+    if (sees_gaps) ledger_.memory(tensor)->opaque = true;
     trace_.graph.value(value).alias = ir::Alias{placement.base, placement.offset};
     ledger_.add_view(tensor, value);
     return;
@@ -427,11 +432,7 @@ void Recorder::place_result(const at::Tensor& tensor, ir::ValueId value, bool kn
     ledger_.add_view(tensor, value);
     return;
   }
-  if (known_before) {
-    return fail(
-        unsupported(*pending.facts, "sees memory beyond that of its argument", "slice the whole tensor instead"),
-        pending.frames, pending.module);
-  }
+  if (known_before) return fail_beyond_argument(pending);
   Memory& memory = ledger_.memory_or_add(tensor);
   memory.opaque = memory.opaque || placement.kind == Placement::Kind::overlapping;
   memory.left_device = pending.reads_cuda && tensor.device().is_cpu() && !pending.read;
@@ -439,17 +440,23 @@ void Recorder::place_result(const at::Tensor& tensor, ir::ValueId value, bool kn
   bind_as_read(tensor, value);
 }
 
+void Recorder::fail_beyond_argument(const Pending& pending) {
+  fail(unsupported(*pending.facts, "sees memory beyond that of its argument", "slice the whole tensor instead"),
+       pending.frames, pending.module);
+}
+
 /// A library may return new memory as a conjugated view of it (vectors of a decomposition): `plain` is what lies there.
 void Recorder::bind_as_read(const at::Tensor& tensor, ir::ValueId plain) {
-  if (!tensor.is_conj() && !tensor.is_neg()) return;
+  const ir::Reading reading = reading_of(tensor);
+  if (reading.plain()) return;
   ir::ValueId value = plain;
   const auto look = [&](const char* op) {
     const ir::NodeId node = trace_.graph.add(ir::Call{op, {}, {}}, {ir::Arg{value}}, {type_of(tensor)});
     value = trace_.graph.node(node).results.front();
     trace_.graph.value(value).alias = ir::Alias{plain, 0};
   };
-  if (tensor.is_conj()) look("aten::_conj");
-  if (tensor.is_neg()) look("aten::_neg_view");
+  if (reading.conjugated) look("aten::_conj");
+  if (reading.negated) look("aten::_neg_view");
   ledger_.bind(tensor, value);
   ledger_.add_view(tensor, value);
 }

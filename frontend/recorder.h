@@ -134,6 +134,7 @@ class Recorder : public c10::DebugInfoBase {
   void check_overlaps(const at::Tensor& written, c10::ArrayRef<c10::IValue> arguments, Pending& pending);
   bool check_written(const Pending& pending);
   void place_result(const at::Tensor& tensor, ir::ValueId value, bool known_before, const Pending& pending);
+  void fail_beyond_argument(const Pending& pending);
   void bind_as_read(const at::Tensor& tensor, ir::ValueId plain);
   void watch_memory(const Pending& pending, std::span<const at::Tensor> results);
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "frontend/difference.h"
+#include "frontend/view_check.h"
 
 namespace sinter::frontend {
 namespace {
@@ -176,6 +177,7 @@ std::optional<std::vector<int64_t>> ShapeFamily::bind(const detail::Flat& argume
 std::optional<Trace> ShapeFamily::instantiate(std::span<const int64_t> sizes, const detail::Flat& arguments) const {
   auto graph = graph_.instantiate(sizes);
   if (!graph || !inputs_match(*graph, arguments)) return std::nullopt;
+  if (!views_are_as_libtorch_makes_them(*graph, trace_.opaques)) return std::nullopt;
   return with_graph(trace_, std::move(*graph));
 }
 

@@ -35,7 +35,9 @@ constexpr std::array guard_names = std::to_array<GuardName>({{"floating", Guard:
                                                              {"boolean", Guard::Kind::boolean},
                                                              {"unsigned", Guard::Kind::is_unsigned},
                                                              {"f16", Guard::Kind::f16},
-                                                             {"cuda", Guard::Kind::cuda}});
+                                                             {"bf16", Guard::Kind::bf16},
+                                                             {"cuda", Guard::Kind::cuda},
+                                                             {"cpu", Guard::Kind::cpu}});
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -175,6 +177,7 @@ class Parser {
     if (name == "lowest") made.kind = Expression::Kind::lowest;
     if (name == "bits") made.kind = Expression::Kind::bits;
     if (made.kind != Expression::Kind::none) return made;
+    if (name == "rounded") return rounded();
     const auto op = find_op(name);
     if (!op) fail(fmt::format("no row is named '{}'", name));
     expect("(");
@@ -187,6 +190,15 @@ class Parser {
       fail(fmt::format("{} takes {} operands", name, row(*op).arity));
     }
     return make_call(*op, std::move(operands));
+  }
+
+  Expression rounded() {
+    Expression made;
+    made.kind = Expression::Kind::rounded;
+    expect("(");
+    made.operands.push_back(logic());
+    expect(")");
+    return made;
   }
 
   uint32_t arg() {

@@ -15,14 +15,14 @@
 ///   decomposition = alternative { ";" alternative }
 ///   alternative   = [ guard { "," guard } ":" ] expression
 ///   guard         = "{i}=none" | "{i}=3" | "{i}='text'" | "floating" | "half" | "integer" | "boolean" | "unsigned"
-///                 | "f16" | "cuda"
+///                 | "f16" | "bf16" | "cuda" | "cpu"
 ///   expression    = "refuse" | logic
 ///   logic         = comparison { ("&" | "|") comparison }
 ///   comparison    = sum [ ("==" | "!=" | "<" | "<=" | ">" | ">=") sum ]
 ///   sum           = product { ("+" | "-") product }
 ///   product       = factor { ("*" | "/") factor }
 ///   factor        = "-" factor | number | constant | "none" | "'text'" | "{i}" | name "(" expression {"," ...} ")"
-///                 | "(" expression ")"
+///                 | "rounded" "(" expression ")" | "(" expression ")"
 ///   constant      = "inf" | "nan" | "pi" | "highest" | "lowest" | "bits"
 ///
 /// `{i}` is the ATen arg at schema position i: a tensor, a number, None or a string. An arg that the call does not have
@@ -31,14 +31,15 @@
 ///
 /// The first alternative whose guards all hold is taken; "refuse", or no alternative, leaves the ATen call alone.
 /// `{i}=3` holds for numbers only, never for tensors. The dtype guards speak of the promoted dtype of the operands
-/// ("floating" includes "half"); "cuda" is for what ATen computes in another order there. `highest` and `lowest` are
-/// the finite limits of that dtype, `bits` its width.
+/// ("floating" includes "half"); "cuda" and "cpu" are for what ATen computes otherwise there. `highest` and `lowest`
+/// are the finite limits of that dtype, `bits` its width.
 ///
 /// Types. Everything computes in the computation dtype of the outermost op, to which operands are cast, with two
 /// exceptions: comparisons give bools, and what stands where a bool is needed (the condition of `where`, the operands
 /// of `&` and `|`) becomes one by `!= 0`. A bool used as a number is 0 or 1; ops whose operands are all bools stay
 /// bools. Numbers fold: what depends on numbers alone is computed here, a product with 1 is the other factor, and a
-/// `where` on a known condition is one of its arms.
+/// `where` on a known condition is one of its arms. `rounded` gives what it is given as the promoted dtype of the
+/// operands holds it: ATen computes some steps in a half.
 namespace sinter::ir {
 
 /// Where expand puts the nodes it makes.
@@ -60,7 +61,7 @@ class OpBuilder {
 
 /// The parse tree of a decomposition.
 struct Expression {
-  enum class Kind : uint8_t { arg, number, text, none, highest, lowest, bits, call, refuse };
+  enum class Kind : uint8_t { arg, number, text, none, highest, lowest, bits, call, rounded, refuse };
   Kind kind = Kind::none;
   uint32_t index = 0;     ///< arg: schema position
   Scalar number = false;  ///< number
@@ -70,7 +71,7 @@ struct Expression {
   std::vector<Expression> operands;
 };
 struct Guard {
-  enum class Kind : uint8_t { none, number, text, floating, half, integer, boolean, is_unsigned, f16, cuda };
+  enum class Kind : uint8_t { none, number, text, floating, half, integer, boolean, is_unsigned, f16, bf16, cuda, cpu };
   Kind kind = Kind::none;
   uint32_t index = 0;
   double number = 0;

@@ -112,8 +112,12 @@ class Expander {
         return dtypes_.operands == DType::u8;
       case Guard::Kind::f16:
         return dtypes_.operands == DType::f16;
+      case Guard::Kind::bf16:
+        return dtypes_.operands == DType::bf16;
       case Guard::Kind::cuda:
         return builder_.on_cuda();
+      case Guard::Kind::cpu:
+        return !builder_.on_cuda();
     }
     return false;
   }
@@ -137,10 +141,18 @@ class Expander {
         return Item{Arg{8 * bytes_of(dtypes_.operands)}};
       case Expression::Kind::call:
         return evaluate_call(expression, args);
+      case Expression::Kind::rounded:
+        return evaluate_rounded(expression, args);
       case Expression::Kind::refuse:
         return std::nullopt;
     }
     return std::nullopt;
+  }
+
+  std::optional<Item> evaluate_rounded(const Expression& expression, const Items& args) {
+    const auto item = evaluate(expression.operands[0], args);
+    auto rounded = item ? finish(*item, dtypes_.operands) : std::nullopt;
+    return rounded ? std::optional(Item{std::move(*rounded), item->boolean}) : std::nullopt;
   }
 
   std::optional<Item> evaluate_call(const Expression& expression, const Items& args) {

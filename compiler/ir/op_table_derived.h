@@ -111,9 +111,10 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
 
     // Powers and logarithms.
     derived("aten_pow", {"aten::pow"}, 2, same,
-            "boolean: refuse; {1}=1: {0}; {1}=2: {0} * {0}; {1}=3: {0} * {0} * {0}; integer: int_pow({0}, {1});"
-            "{1}=0.5: sqrt({0}); cuda, {1}=-0.5: 1 / sqrt({0}); f16, {1}=-0.5: pow({0}, {1});"
-            "{1}=-0.5: 1 / sqrt({0}); {1}=-1: 1 / {0}; {1}=-2: 1 / ({0} * {0});"
+            "boolean: refuse; {1}=1: {0}; {1}=2: {0} * {0}; cpu, bf16, {1}=3: rounded({0} * {0}) * {0};"
+            "{1}=3: {0} * {0} * {0}; integer: int_pow({0}, {1});"
+            "{1}=0.5: sqrt({0}); cpu, f16, {1}=-0.5: pow({0}, {1}); {1}=-0.5: 1 / sqrt({0});"
+            "{1}=-1: 1 / {0}; cpu, bf16, {1}=-2: 1 / rounded({0} * {0}); {1}=-2: 1 / ({0} * {0});"
             "pow({0}, {1})", positive),
     derived("int_pow", {}, 2, same,
             "{1}=0: where({0} == {0}, 1, 1); {1}=4: square(square({0})); {1}=5: square(square({0})) * {0};"
@@ -134,8 +135,8 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
             "where({0} != {0}, {0}, where({0} > 0, -{0} * log({0}), where({0} == 0, 0, -inf)))", positive),
     derived("log_odds", {}, 1, float_like, "log({0} / (1 - {0}))", unit_interval),
     derived("logit", {"aten::logit"}, 1, float_like,
-            "{1}=none: log_odds({0}); cuda: log_odds(minimum(maximum({0}, {1}), 1 - {1}));"
-            "half: refuse; log_odds(minimum(maximum({0}, {1}), 1 - {1}))", unit_interval),
+            "{1}=none: log_odds({0}); cpu, half: refuse;"  // ATen rounds 1 - {1} to the half there
+            "log_odds(minimum(maximum({0}, {1}), 1 - {1}))", unit_interval),
     // SLEEF squares the argument, which overflows; ATen calls libm. Far out both are log(2 |x|).
     derived("aten_asinh", {"aten::asinh"}, 1, float_like,
             "cuda: asinh({0});"

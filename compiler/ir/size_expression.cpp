@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace sinter::ir {
 namespace {
 
@@ -40,6 +42,8 @@ std::optional<int64_t> SizeTable::evaluate(const SizeTerm& term, std::span<const
       return value;
     case SizeTerm::Kind::quotient:
       return floor_divide(earlier[term.left.index], term.number);
+    case SizeTerm::Kind::minimum:
+      return std::min(earlier[term.left.index], earlier[term.right.index]);
   }
   return std::nullopt;
 }
@@ -82,6 +86,8 @@ std::string SizeTable::text(SizeId id) const {
       const bool plain = terms_[term.left.index].kind == SizeTerm::Kind::symbol;
       return fmt::format("{}/{}", plain ? text(term.left) : "(" + text(term.left) + ")", term.number);
     }
+    case SizeTerm::Kind::minimum:
+      return "min(" + text(term.left) + ", " + text(term.right) + ")";
   }
   return {};
 }

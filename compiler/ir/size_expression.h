@@ -22,14 +22,15 @@ struct SizeTerm {
     sum,       ///< left + right
     product,   ///< left * right
     quotient,  ///< left / number, rounded down; number > 0
+    minimum,   ///< the smaller of left and right
   };
   Kind kind = Kind::constant;
   int64_t number = 0;
   SizeId left, right;
 };
 
-/// Numbers of a graph as functions of the sizes that change from call to call: sums, products and floor divisions,
-/// which share subterms. A term only refers to terms made before it. Not thread-safe while it grows.
+/// Numbers of a graph as functions of the sizes that change from call to call: sums, products, floor divisions
+/// and minima, which share subterms. A term only refers to terms made before it. Not thread-safe while it grows.
 class SizeTable {
  public:
   SizeId constant(int64_t number) { return add({SizeTerm::Kind::constant, number, {}, {}}); }
@@ -37,6 +38,7 @@ class SizeTable {
   SizeId sum(SizeId left, SizeId right) { return add({SizeTerm::Kind::sum, 0, left, right}); }
   SizeId product(SizeId left, SizeId right) { return add({SizeTerm::Kind::product, 0, left, right}); }
   SizeId quotient(SizeId left, int64_t divisor) { return add({SizeTerm::Kind::quotient, divisor, left, {}}); }
+  SizeId minimum(SizeId left, SizeId right) { return add({SizeTerm::Kind::minimum, 0, left, right}); }
   /// a * term + b, without what changes nothing.
   SizeId affine(SizeId term, int64_t factor, int64_t offset);
 

@@ -1,21 +1,21 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "compiler/ir/graph.h"
+#include "compiler/ir/size_expression.h"
 
 namespace sinter::ir {
 
-/// A dim that windows slide over: its result has (size + shift) / stride + 1 places, rounded down.
-struct WindowRule {
-  uint32_t operand = 0;  ///< position of the argument it slides over
-  int64_t shift = 0;
-  int64_t stride = 1;
-};
+/// The term of a dim of a value.
+using SizeOf = std::function<SizeId(ValueId value, uint32_t dim)>;
 
-/// How size `dim` of result 0 of a convolution or a pooling follows from the same dim of its first argument; nothing
-/// for other operators and dims, transposed convolutions and sizes rounded up.
-[[nodiscard]] std::optional<WindowRule> window_rule(const Graph& graph, const Node& node, uint32_t dim);
+/// How size `dim` of result 0 follows from the sizes of the arguments, for operators whose rule is no simple form of
+/// one size: windows that slide over a dim, diagonals, slices that end within the dim or with it. Nothing for others,
+/// for transposed convolutions and for sizes rounded up. What it says holds for the arguments that `node` has.
+[[nodiscard]] std::optional<SizeId> size_by_rule(const Graph& graph, const Node& node, uint32_t dim, SizeTable& table,
+                                                 const SizeOf& size_of);
 
 }  // namespace sinter::ir

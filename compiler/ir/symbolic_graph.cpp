@@ -91,12 +91,14 @@ class SymbolicSolver {
     const Node& node = graph_.node(id);
     Terms nearby = operand_terms(node);
     bool solved = true;
+    bool arguments_differ = false;
     visit_numbers(graph_, id, [&](const NumberPlace& place, const auto&) {
       const size_t number = next_number_++;
       if (!solved) return;
       const Samples samples = samples_of(all_, number);
       if (all_equal(samples)) return;
-      auto term = by_rule(node, place, samples, solver);
+      arguments_differ |= place.kind == Kind::argument;
+      auto term = arguments_differ ? std::nullopt : by_rule(node, place, samples, solver);
       if (!term) term = solver.solve(samples, nearby);
       if (!term) {
         solved = false;
@@ -115,16 +117,12 @@ class SymbolicSolver {
 
   std::optional<SizeId> by_rule(const Node& node, const NumberPlace& place, const Samples& wanted, SizeSolver& solver) {
     if (place.kind != Kind::size || place.position != 0) return std::nullopt;
-    const auto rule = window_rule(graph_, node, place.index);
-    const ValueId* operand = rule ? node.args[rule->operand].value() : nullptr;
-    if (operand == nullptr) return std::nullopt;
-    const auto known = sizes_.find({operand->index, place.index, Kind::size});
-    if (known == sizes_.end()) return std::nullopt;
-    SizeTable& table = result_.table_;
-    SizeId term = table.affine(known->second, 1, rule->shift);
-    if (rule->stride > 1) term = table.quotient(term, rule->stride);
-    term = table.affine(term, 1, 1);
-    return solver.samples(term) == wanted ? std::optional(term) : std::nullopt;
+    const auto size_of = [&](ValueId value, uint32_t dim) {
+      const auto known = sizes_.find({value.index, dim, Kind::size});
+      return known != sizes_.end() ? known->second : result_.table_.constant(graph_.type(value).sizes[dim].value());
+    };
+    const auto term = size_by_rule(graph_, node, place.index, result_.table_, size_of);
+    return term && solver.samples(*term) == wanted ? term : std::nullopt;
   }
 
   const Graph& graph_;

@@ -77,6 +77,24 @@ std::string join(const std::vector<Dim>& dims) {
   return text;
 }
 
+/// Calls `visit(place)` for every element, in row-major order; places count from the first element.
+template <class Visit>
+void for_each_place(const Type& type, Visit visit) {
+  const auto sizes = type.static_sizes();
+  const auto strides = type.static_strides();
+  std::vector<int64_t> index(sizes.size(), 0);
+  int64_t place = 0;
+  for (int64_t left = type.numel(); left > 0; --left) {
+    visit(place);
+    for (size_t d = sizes.size(); d-- > 0;) {
+      place += strides[d];
+      if (++index[d] < sizes[d]) break;
+      place -= sizes[d] * strides[d];
+      index[d] = 0;
+    }
+  }
+}
+
 }  // namespace
 
 std::string_view name(DType dtype) { return dtype_rows[static_cast<size_t>(dtype)].name; }
@@ -200,6 +218,17 @@ int64_t Type::span() const {
   int64_t last = 0;
   for (size_t d = 0; d < rank(); ++d) last += (sizes[d].value() - 1) * strides[d].value();
   return last + 1;
+}
+
+bool lies_in_elements_of(const Type& base, const Type& view, int64_t offset) {
+  if (view.numel() == 0) return true;
+  if (offset < 0 || offset + view.span() > base.span()) return false;
+  if (base.is_dense()) return true;
+  std::vector<bool> is_element(static_cast<size_t>(base.span()));
+  for_each_place(base, [&](int64_t place) { is_element[static_cast<size_t>(place)] = true; });
+  bool inside = true;
+  for_each_place(view, [&](int64_t place) { inside = inside && is_element[static_cast<size_t>(offset + place)]; });
+  return inside;
 }
 
 std::vector<Dim> contiguous_strides(const std::vector<Dim>& sizes) {

@@ -89,6 +89,11 @@ struct Type {
 [[nodiscard]] std::vector<Dim> contiguous_strides(const std::vector<Dim>& sizes);
 [[nodiscard]] Type contiguous(DType dtype, std::vector<Dim> sizes, Device device);
 
+/// True when every element of a view is an element of what it looks at, too: it sees none of the gaps between the
+/// elements of `base`. The view's first element is `offset` elements after the one of `base`. Static types of one
+/// dtype; time and memory grow with the elements of both where `base` has gaps.
+[[nodiscard]] bool lies_in_elements_of(const Type& base, const Type& view, int64_t offset);
+
 /// Text form: "f16[8,768]", strides only where not row-major: "f16[768,8]{1,768}". The device is printed as "@cuda:1"
 /// only where it differs from `home`.
 [[nodiscard]] std::string to_string(const Type& type, Device home);

@@ -381,8 +381,8 @@ void Functionalizer::write(ValueId target, ValueId value, ScopeId scope) {
   const Type& type = old_.type(target);
   const Type& whole = old_.type(root(target));
   const bool covers = offset(target) == 0 && type.is_dense() && whole.is_dense() && type.numel() == whole.numel();
-  const bool has_gaps = offset(target) == 0 && !whole.is_dense();
-  if (type == whole && has_gaps && is_kernel_dtype(type.dtype)) {  // an input with gaps: in its own layout
+  const bool whole_with_gaps = type == whole && offset(target) == 0 && !whole.is_dense();
+  if (whole_with_gaps && is_kernel_dtype(type.dtype)) {  // an input: a kernel writes it in its own layout
     current = rewrite_.add(Primitive{op_named("cast")}, {{value}}, whole, scope);
     return;
   }

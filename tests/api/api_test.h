@@ -64,6 +64,18 @@ inline ::testing::AssertionResult same(const at::Tensor& compiled, const at::Ten
   return ::testing::AssertionFailure() << "largest difference " << (compiled - eager).abs().max().item<double>();
 }
 
+/// Convolutions in full f32: in TF32, kernels for other layouts differ by a thousandth.
+class FullPrecision {
+ public:
+  FullPrecision() { at::globalContext().setAllowTF32CuDNN(false); }
+  FullPrecision(const FullPrecision&) = delete;
+  FullPrecision& operator=(const FullPrecision&) = delete;
+  ~FullPrecision() { at::globalContext().setAllowTF32CuDNN(was_); }
+
+ private:
+  bool was_ = at::globalContext().allowTF32CuDNN();
+};
+
 /// Replays of all entries.
 inline int64_t replays(const Report& report) {
   int64_t sum = 0;

@@ -18,8 +18,10 @@ class GpuDynamicShapes : public Api {
  public:
   void SetUp() override {
     if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
-    at::globalContext().setAllowTF32CuDNN(false);
   }
+
+ private:
+  FullPrecision no_tf32_;
 };
 
 struct MlpImpl : torch::nn::Module {

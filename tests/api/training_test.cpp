@@ -167,18 +167,6 @@ TEST_P(Training, a_network_of_convolutions_and_batch_norm_learns_as_in_eager) {
   EXPECT_GE(replays(report), 12) << report;
 }
 
-/// Convolutions in full f32: in TF32, kernels for other layouts differ by a thousandth.
-class FullPrecision {
- public:
-  FullPrecision() { at::globalContext().setAllowTF32CuDNN(false); }
-  FullPrecision(const FullPrecision&) = delete;
-  FullPrecision& operator=(const FullPrecision&) = delete;
-  ~FullPrecision() { at::globalContext().setAllowTF32CuDNN(was_); }
-
- private:
-  bool was_ = at::globalContext().allowTF32CuDNN();
-};
-
 TEST_P(Training, convolutions_and_pools_learn_as_in_eager_in_whatever_layout_they_run) {
   const FullPrecision no_tf32;
   Twins twins(GetParam().device, pooled_convolutions, optimizers[1].make);

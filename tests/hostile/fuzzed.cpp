@@ -195,7 +195,50 @@ void a_number_added_to_halves(Session& s) {
   for (int call = 0; call < 4; ++call) f(at::full({3}, -0.37, s.options(at::kHalf)));
 }
 
+/// The first is as long as the shorter side, the second ends where the argument does, or before.
+void views_that_end_at_the_shorter_side(Session& s) {
+  Options options;
+  options.verify = Verify::off;
+  auto f = s.compile(
+      [](const Tensor& x) {
+        const Tensor diagonal = x.diagonal(0, 1, 0).fill_(0.25);
+        return std::vector<Tensor>{diagonal, x.slice(0, 0, 7, 2) + 1};
+      },
+      options);
+  for (const int64_t rows : {3, 3, 3, 19, 19, 12, 20, 4, 20, 33, 12}) f(s.randn({rows, 5}));
+}
+
+/// ATen's kernel for the CPU rounds the square.
+void a_cube_of_bfloats(Session& s) {
+  Options options;
+  options.numerics = Numerics::eager;
+  auto f = s.compile(
+      [](const Tensor& x) { return std::vector<Tensor>{at::pow(x, 3), at::floor(at::pow(x, 3) * 2), at::pow(x, -2)}; },
+      options);
+  for (int call = 0; call < 4; ++call) f(s.randn({40, 16}, at::kBFloat16));
+}
+
+/// The view sees an element between those of the argument, which no value of the argument holds.
+void a_write_between_the_elements_of_an_input(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor front = x.as_strided({2}, {1}).mul_(0.5);
+    x.fill_(-0.5);
+    return front;
+  });
+  for (int call = 0; call < 4; ++call) f(s.randn({1, 4}).slice(-1, 0, 4, 2));
+}
+
+void a_look_between_the_elements_of_an_input(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x.as_strided({2}, {1}).mul(0.5); });
+  for (int call = 0; call < 4; ++call) f(s.randn({1, 4}).slice(-1, 0, 4, 2));
+}
+
 const Program programs[] = {
+    {"a_write_between_the_elements_of_an_input", a_write_between_the_elements_of_an_input,
+     runs_eagerly({BreakCode::unsupported_op})},
+    {"a_cube_of_bfloats", a_cube_of_bfloats, replays(), Numbers::exact},
+    {"a_look_between_the_elements_of_an_input", a_look_between_the_elements_of_an_input, replays()},
+    {"views_that_end_at_the_shorter_side", views_that_end_at_the_shorter_side, replays(2, 2)},
     {"two_views_of_state_of_the_same_type", two_views_of_state_of_the_same_type, replays()},
     {"two_views_of_an_input_of_the_same_type", two_views_of_an_input_of_the_same_type, replays()},
     {"a_library_writes_to_what_a_wider_product_was_written_to", a_library_writes_to_what_a_wider_product_was_written_to,

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "eager.h"
@@ -25,7 +26,9 @@ TEST(HostileSuite, names_every_program_that_runs_eagerly_and_why) {
   for (const auto& [group, program] : cases()) {
     if (!program->expect.breaks.empty() || program->expect.first_replay == 0) eager.insert(program->name);
   }
-  EXPECT_EQ(eager, listed);
+  std::vector<std::string_view> in_one;
+  std::ranges::set_symmetric_difference(eager, listed, std::back_inserter(in_one));
+  EXPECT_EQ(in_one, std::vector<std::string_view>());
 }
 
 /// Programs without a break replay every combination of guards from its third call on. Others count where only their

@@ -144,6 +144,30 @@ TEST(SymbolicGraph, a_number_that_follows_from_no_size_is_named) {
             "argument 1 of aten::mul.Scalar at net.scale was 1, 977, 3 and follows from no size");
 }
 
+/// The diagonal below the first one of a matrix of 5 columns, and its first 7 rows, every second one.
+Graph clamped(int64_t rows) {
+  Graph graph;
+  const ValueId x = graph.add1(Input{0}, {}, row_major({rows, 5}));
+  const ValueId diagonal = graph.add1(call("aten::diagonal"), {{x}, {int64_t{-1}}, {int64_t{0}}, {int64_t{-1}}},
+                                      Type{DType::f32, {std::min<int64_t>(rows - 1, 5)}, {6}, {}});
+  graph.value(diagonal).alias = Alias{x, 5};
+  const ValueId top =
+      graph.add1(call("aten::slice.Tensor"), {{x}, {int64_t{0}}, {int64_t{0}}, {int64_t{7}}, {int64_t{2}}},
+                 Type{DType::f32, {(std::min<int64_t>(rows, 7) + 1) / 2, 5}, {10, 1}, {}});
+  graph.value(top).alias = Alias{x, 0};
+  graph.outputs = {diagonal, top};
+  return graph;
+}
+
+TEST(SymbolicGraph, sizes_that_end_at_another_are_minima) {
+  const SymbolicGraph graph = solved({clamped(3), clamped(19)});
+  for (int64_t rows = 3; rows < 40; ++rows) {
+    const auto made = graph.instantiate(std::vector{rows});
+    ASSERT_TRUE(made.has_value());
+    ASSERT_EQ(print(*made), print(clamped(rows)));
+  }
+}
+
 TEST(SymbolicGraph, a_rounding_found_by_trial_tells_the_remainders_it_has_seen) {
   const auto halves = [](int64_t size) {
     Graph graph;

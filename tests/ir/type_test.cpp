@@ -111,5 +111,17 @@ TEST(Reports, times_of_one_phase_add_up) {
   EXPECT_EQ(report.phases[0].seconds, 4);
 }
 
+TEST(Types, a_view_that_sees_the_gaps_of_another_tensor_does_not_lie_in_it) {
+  const Type columns = tensor({3, 2}, {4, 2});  // elements 0 2, 4 6, 8 10
+  EXPECT_TRUE(lies_in_elements_of(columns, tensor({2, 3}, {2, 4}), 0));
+  EXPECT_TRUE(lies_in_elements_of(columns, tensor({5}, {2}), 2));
+  EXPECT_FALSE(lies_in_elements_of(columns, tensor({2}, {1}), 0));
+  EXPECT_FALSE(lies_in_elements_of(columns, tensor({6}, {2}), 2));
+  EXPECT_FALSE(lies_in_elements_of(columns, tensor({1}, {1}), -1));
+  EXPECT_TRUE(lies_in_elements_of(columns, tensor({0}, {1}), 1));
+  EXPECT_TRUE(lies_in_elements_of(tensor({3, 4}, {4, 1}), tensor({2, 2}, {5, 3}), 1));
+  EXPECT_FALSE(lies_in_elements_of(tensor({3, 4}, {4, 1}), tensor({2, 2}, {5, 3}), 4));
+}
+
 }  // namespace
 }  // namespace sinter::ir

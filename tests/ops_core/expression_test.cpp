@@ -167,6 +167,13 @@ TEST(Expand, attributes_that_a_native_row_does_not_know_are_refused) {
   EXPECT_EQ(expansion("div", {DType::f32, DType::f32}, args, singles), "refused");
 }
 
+TEST(Expand, what_is_rounded_is_held_in_the_dtype_of_the_operands) {
+  EXPECT_EQ(expansion("aten_pow", {DType::bf16}, {value(0), Arg{int64_t{3}}}, {DType::bf16, DType::bf16}),
+            "cast %0 -> f32\nmul %1 %1 -> f32\ncast %2 -> bf16\ncast %3 -> f32\nmul %4 %1 -> f32\ncast %5 -> bf16\n");
+  EXPECT_EQ(expansion("aten_pow", {DType::f32}, {value(0), Arg{int64_t{3}}}, singles),
+            "mul %0 %0 -> f32\nmul %1 %0 -> f32\n");
+}
+
 TEST(Expand, dtypes_and_args_without_a_form_are_refused) {
   EXPECT_EQ(
       expansion("aten_sub", {DType::b8, DType::b8}, {value(0), value(1), Arg{int64_t{1}}}, {DType::b8, DType::b8}),

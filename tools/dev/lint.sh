@@ -16,13 +16,9 @@ dev_lint() {
 # The .cpp files that clang-tidy has to look at: those it found nothing in stay in the cache, by everything they depend on.
 tidy_cache="$HOME/.cache/sinter/tidy"
 
-tidy_key() { # FILE
-  { clang-tidy-19 --version; cat .clang-tidy "$1"; git ls-files 'compiler/*.h' | xargs cat; } | sha256sum | cut -d' ' -f1
-}
-
 tidy_one() { # FILE
   local key
-  key=$(tidy_key "$1")
+  key=$({ echo "$tidy_common"; cat "$1"; } | sha256sum | cut -d' ' -f1)
   [ -e "$tidy_cache/$key" ] && return
   clang-tidy-19 --quiet --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-deprecated-declarations \
     -p build/core "$1" 2>&1 | { grep -v "warnings generated" || true; } # those it found in other people's headers
@@ -35,7 +31,9 @@ tidy_one() { # FILE
 dev_tidy() {
   install_packages "${packages_tidy[@]}"
   configure_core core
-  export -f tidy_one tidy_key
-  export tidy_cache
+  local tidy_common # what every file depends on
+  tidy_common=$({ clang-tidy-19 --version; cat .clang-tidy; git ls-files 'compiler/*.h' | xargs cat; } | sha256sum)
+  export -f tidy_one
+  export tidy_cache tidy_common
   git ls-files 'compiler/*.cpp' | xargs -P 2 -I FILE bash -euo pipefail -c 'tidy_one FILE'
 }
