@@ -328,7 +328,7 @@ void Recorder::check_write(const at::Tensor& tensor, Pending& pending) {
                             "write to a clone of it"),
                 pending.frames, pending.module);
   }
-  if (ir::overlaps_itself(trace_.graph.type(value))) {
+  if (ir::overlaps_itself(trace_.graph.type(value)) || ir::overlaps_itself(trace_.graph.type(root))) {
     return fail(unsupported(facts, "writes a tensor whose elements share memory with each other",
                             "write to the tensor that was expanded or unfolded"),
                 pending.frames, pending.module);

@@ -1,6 +1,7 @@
 // sinter_fuzz: runs random programs eager and compiled, in several processes, and reports what differs.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -40,6 +41,12 @@ struct Settings {
   bool until_first = false;
 };
 
+/// Random programs resize outputs and divide by nothing as they please: LibTorch's warnings would bury the differences.
+class NoWarnings final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
 /// A program that ended its process.
 struct Crash {
   uint64_t seed = 0;
@@ -65,6 +72,8 @@ void require_alive(at::Device device) {
 /// Every jobs-th seed from `from` on.
 Summary run_share(const Settings& settings, uint64_t from, volatile uint64_t& at_seed) {
   at::set_num_threads(1);
+  NoWarnings silent;
+  const c10::WarningUtils::WarningHandlerGuard guard(&silent);
   const Place place = place_of(settings);
   Summary summary;
   const uint64_t end = settings.seed + static_cast<uint64_t>(settings.programs);

@@ -208,6 +208,15 @@ void views_that_end_at_the_shorter_side(Session& s) {
   for (const int64_t rows : {3, 3, 3, 19, 19, 12, 20, 4, 20, 33, 12}) f(s.randn({rows, 5}));
 }
 
+void an_element_of_an_expanded_input_written(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor first = x.narrow(0, 0, 1).squeeze(0);
+    first.mul_(2);
+    return x;
+  });
+  for (int call = 0; call < 4; ++call) f(s.randn({1}).expand({2}));
+}
+
 /// ATen's kernel for the CPU rounds the square.
 void a_cube_of_bfloats(Session& s) {
   Options options;
@@ -253,6 +262,8 @@ const Program programs[] = {
     {"a_square_input_written_through_its_transpose", a_square_input_written_through_its_transpose, replays()},
     {"a_comparison_of_filled_tensors", a_comparison_of_filled_tensors, replays()},
     {"an_expanded_input_that_is_filled", an_expanded_input_that_is_filled, runs_eagerly({BreakCode::unsupported_op})},
+    {"an_element_of_an_expanded_input_written", an_element_of_an_expanded_input_written,
+     runs_eagerly({BreakCode::unsupported_op})},
     {"windows_that_overlap_written_in_place", windows_that_overlap_written_in_place,
      runs_eagerly({BreakCode::unsupported_op})},
     {"a_column_updated_by_an_element_of_itself", a_column_updated_by_an_element_of_itself,
