@@ -33,11 +33,19 @@ Tensor fresh(const Source& source, std::vector<int64_t> sizes, Session& session)
 }
 
 /// Another random number in every element, a little apart from what it was.
-void push(const Tensor& tensor, const Drawing& drawing) {
-  if (drawing.apart == 0 || !(tensor.is_floating_point() || tensor.is_complex())) return;
-  auto generator = at::detail::createCPUGenerator(drawing.seed);
-  const auto noise = at::randn(tensor.sizes(), generator, at::TensorOptions(at::kDouble)) * drawing.apart + 1;
+void push(const Tensor& tensor, double apart, const at::Generator& generator) {
+  if (apart == 0 || !(tensor.is_floating_point() || tensor.is_complex())) return;
+  const auto noise = at::randn(tensor.sizes(), generator, at::TensorOptions(at::kDouble)) * apart + 1;
   tensor.copy_(tensor * noise.to(tensor.device()));
+}
+
+void push(const Tensor& tensor, const Drawing& drawing) {
+  if (drawing.apart != 0) push(tensor, drawing.apart, at::detail::createCPUGenerator(drawing.seed));
+}
+
+/// True where nobody else has the memory, and autograd does not know the tensor.
+bool is_new(const Tensor& tensor) {
+  return tensor.use_count() == 1 && tensor.storage().use_count() == 1 && !tensor.requires_grad();
 }
 
 Tensor argument(Source source, const std::vector<Tensor>& earlier, const Call& call, Session& session) {
@@ -262,6 +270,7 @@ void run(const Instruction& instruction, World& world, double scale, Values& val
   const auto cast = world.wide ? dtype_of_cast(*instruction.row) : std::nullopt;
   Tensor result = cast ? operands[0].to(wider(*cast)) : instruction.row->run(operands, numbers);
   if (instruction.row->kind == Kind::module) result = forward(world, instruction.module, result);
+  if (world.apart != 0 && is_new(result)) push(result, world.apart, world.noise);
   values[instruction.result] = result;
 }
 
@@ -271,6 +280,8 @@ void run(const Program& program, Session& session, const Drawing& drawing) {
   World world;
   world.device = session.device();
   world.wide = drawing.wide;
+  world.apart = drawing.apart;
+  world.noise = at::detail::createCPUGenerator(drawing.seed);
   make_world(program, world, session, drawing);
   const Verify verify = program.verifies ? Verify::automatic : Verify::off;
   Options options{.numerics = drawing.numerics, .verify = verify, .name = "fuzz"};

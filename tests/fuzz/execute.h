@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <torch/nn/modules/container/any.h>
 #include <torch/optim/optimizer.h>
@@ -22,11 +23,15 @@ struct World {
   std::shared_ptr<torch::optim::Optimizer> optimizer;
   at::Device device = at::kCPU;
   bool wide = false;  ///< as in Drawing
+  double apart = 0;   ///< as in Drawing
+  at::Generator noise;
 };
 
 /// How a program is run: the data it is given, and what a compiled one may leave out.
 struct Drawing {
-  double apart = 0;   ///< arguments and state are multiplied by numbers that lie this far from one
+  /// Arguments, state and the results of instructions that are new memory are multiplied by numbers that lie this far
+  /// from one.
+  double apart = 0;
   uint64_t seed = 0;  ///< of those
   Numerics numerics = Numerics::fast;
   /// The operators of a call compute in the next wider floating dtype, which results come in too; arguments and state

@@ -37,11 +37,6 @@ bool is_bounded_index(const Row& row) {
   return row.on == On::cuda && std::string_view(row.pattern).find('k') != std::string_view::npos;
 }
 
-bool shares_memory(const std::vector<Tensor>& tensors) {
-  return std::any_of(tensors.begin() + 1, tensors.end(),
-                     [&](const Tensor& other) { return other.storage().is_alias_of(tensors.front().storage()); });
-}
-
 bool fits(char letter, const Tensor& tensor, const std::vector<Tensor>& before) {
   const bool floating = tensor.is_floating_point();
   switch (letter) {
@@ -70,7 +65,6 @@ bool fits(char letter, const Tensor& tensor, const std::vector<Tensor>& before) 
     case 'k':
       return tensor.scalar_type() == at::kLong;
     case 'w':
-    case 'o':
       return floating && !overlaps_itself(tensor);
     case 'B':
       return floating && broadcasts(tensor, before.front());

@@ -12,9 +12,6 @@ namespace sinter::test::fuzz {
 /// Whether a tensor fits a letter of a row's pattern, given the operands before it.
 [[nodiscard]] bool fits(char letter, const at::Tensor& tensor, const std::vector<at::Tensor>& before);
 
-/// Whether the first tensor lies in the memory of another.
-[[nodiscard]] bool shares_memory(const std::vector<at::Tensor>& tensors);
-
 /// Whether a row keeps an index within the first tensor.
 [[nodiscard]] bool is_bounded_index(const Row& row);
 

@@ -238,7 +238,6 @@ class Generator {
       made.operands.push_back(*name);
       operands.push_back(values_.at(*name));
     }
-    if (made.row->pattern[0] == 'o' && shares_memory(operands)) return false;
     if (is_bounded_index(*made.row) && !surely_has_elements(made.operands.front())) return false;
     return try_out(block, std::move(made));
   }

@@ -401,7 +401,7 @@ const Row all_rows[] = {
     {Kind::write, "wSS", EXPRESSION(at::mul_out(t[0], t[1], t[2]))},
     {Kind::write, "wS", EXPRESSION(at::sin_out(t[0], t[1]))},
     {Kind::write, "wS", EXPRESSION(at::cumsum_out(t[0], t[1], 0))},
-    {Kind::write, "ofM", EXPRESSION(at::matmul_out(t[0], t[1], t[2]))},
+    {Kind::write, "wfM", EXPRESSION(at::matmul_out(t[0], t[1].clone(), t[2].clone()))},
     {Kind::write, "wBB", EXPRESSION(t[0].addcmul_(t[1], t[2], 0.5))},
     {Kind::write, "wS", EXPRESSION(t[0].lerp_(t[1], 0.1))},
     {Kind::write, "k", EXPRESSION(t[0].add_(1).remainder_(3))},

@@ -49,7 +49,7 @@ struct Row {
   /// three dimensions or more, q floating point that is not empty, b bool, k int64, j integers, c complex; B floating
   /// point, J integers and C complex that broadcast with the first; S like the first in dtype and sizes; M to be
   /// multiplied with the one before it as matrices; to be written, without elements that overlap: w floating point, y
-  /// integers, z complex, and o floating point that shares no memory with the others. Numbers: d a dimension of the
+  /// integers, z complex. Numbers: d a dimension of the
   /// first tensor, i an index along it, l a length from there, n 1 to 3, r a real number, p a positive one, s the
   /// scalar argument of the call.
   const char* pattern;
@@ -72,7 +72,7 @@ struct Row {
 
 /// True for letters of patterns that stand for tensors.
 [[nodiscard]] constexpr bool is_tensor(char letter) {
-  return std::string_view("xafgqbkjcBJCSMwyzo").find(letter) != std::string_view::npos;
+  return std::string_view("xafgqbkjcBJCSMwyz").find(letter) != std::string_view::npos;
 }
 
 }  // namespace sinter::test::fuzz
