@@ -8,6 +8,7 @@
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/codegen/cuda_schedule.h"
 #include "compiler/codegen/cuda_writer.h"
+#include "compiler/codegen/op_names.h"
 
 namespace sinter::codegen {
 namespace {
@@ -19,17 +20,6 @@ std::string comment_of(const Kernel& kernel, const Schedule& plan) {
   for (const auto& line : kernel.comment) text += "// " + line + "\n";
   return text + fmt::format("// over [{}], {} x {} elements a thread\n", fmt::join(kernel.extents, ","), plan.unroll,
                             plan.width);
-}
-
-std::vector<std::string> op_names(const Kernel& kernel) {
-  std::vector<std::string> names;
-  for (const auto& instruction : kernel.body) {
-    const auto* compute = std::get_if<kernel::Compute>(&instruction.operation);
-    if (compute == nullptr) continue;
-    const auto& row = ir::row(compute->op);
-    if (row.rule != ir::TypeRule::cast) names.emplace_back(row.name);
-  }
-  return names;
 }
 
 /// The widest access of every parameter.

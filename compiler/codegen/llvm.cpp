@@ -8,6 +8,7 @@
 #include "compiler/codegen/llvm_access.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/llvm_writer.h"
+#include "compiler/codegen/op_names.h"
 #include "compiler/support/errors.h"
 
 namespace sinter::codegen {
@@ -414,15 +415,6 @@ int64_t choose_granule(const Kernel& kernel) {
   const int64_t row = kernel.extents.empty() ? 1 : kernel.extents.back();
   if (row <= 0 || row >= granule_points) return granule_points;
   return row * ((granule_points + row - 1) / row);
-}
-
-std::vector<std::string> op_names(const Kernel& kernel) {
-  std::vector<std::string> names;
-  for (const Instruction& instruction : kernel.body) {
-    const auto* compute = std::get_if<Compute>(&instruction.operation);
-    if (compute) names.emplace_back(ir::row(compute->op).name);
-  }
-  return names;
 }
 
 /// Vectors are loaded and stored as unaligned ones: an element's own alignment is enough.

@@ -33,7 +33,7 @@ std::string read(const std::filesystem::path& path) {
 
 /// Kernels of one file stand in namespaces of their own; a macro keeps their C names apart.
 std::string source_of(std::span<const KernelSource> kernels, size_t first) {
-  std::string text = fmt::format("#include \"{}/tests/emulator/cuda_on_cpu.h\"\n", SINTER_SOURCE_DIR);
+  std::string text = "#include \"cuda_on_cpu.h\"\n";
   for (size_t i = 0; i < kernels.size(); ++i) {
     const auto& kernel = kernels[i];
     const std::string symbol = fmt::format("kernel{}", first + i);
@@ -47,16 +47,18 @@ std::string source_of(std::span<const KernelSource> kernels, size_t first) {
   return text;
 }
 
-/// Compiles one file to a shared object and opens it.
+/// Compiles one file to a shared object and opens it. Compiling names no folder, so that a compiler cache knows the
+/// text again.
 void* build(const std::filesystem::path& directory, const std::string& text, size_t number) {
-  const auto stem = directory / fmt::format("kernels{}", number);
-  const std::string path = stem.string();
+  const std::string name = fmt::format("kernels{}", number);
+  const std::string path = (directory / name).string();
   std::ofstream(path + ".cpp") << text;
   const std::string command = fmt::format(
-      "{1} -std=c++17 -O1 -w -fPIC -shared -fwrapv -fno-strict-aliasing -ffp-contract=off -fsanitize=address,alignment "
-      "-fno-sanitize-recover=alignment "
-      "{0}.cpp -o {0}.so > {0}.log 2>&1",
-      path, SINTER_COMPILER);
+      "cd {0} && exec > {1}.log 2>&1 && "
+      "{2} {3} -std=c++17 -O1 -w -fPIC -fwrapv -fno-strict-aliasing -ffp-contract=off -fsanitize=address,alignment "
+      "-fno-sanitize-recover=alignment -c {1}.cpp -o {1}.o && "
+      "{3} -shared -fsanitize=address,alignment {1}.o -o {1}.so",
+      directory.string(), name, SINTER_COMPILER_LAUNCHER, SINTER_COMPILER);
   if (system(command.c_str()) != 0) {
     throw std::runtime_error(fmt::format("emulator: {}.cpp does not compile\n{}", path, read(path + ".log")));
   }
@@ -68,6 +70,7 @@ void* build(const std::filesystem::path& directory, const std::string& text, siz
 }  // namespace
 
 Emulator::Emulator(std::span<const KernelSource> kernels) : directory_(scratch_directory()) {
+  std::filesystem::copy(std::filesystem::path(SINTER_SOURCE_DIR) / "tests/emulator/cuda_on_cpu.h", directory_);
   std::vector<std::future<void*>> libraries;
   for (size_t first = 0; first < kernels.size(); first += kernels_per_file) {
     const auto part = kernels.subspan(first, std::min(kernels_per_file, kernels.size() - first));

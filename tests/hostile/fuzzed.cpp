@@ -208,6 +208,13 @@ void views_that_end_at_the_shorter_side(Session& s) {
   for (const int64_t rows : {3, 3, 3, 19, 19, 12, 20, 4, 20, 33, 12}) f(s.randn({rows, 5}));
 }
 
+void a_number_made_of_a_size(Session& s) {
+  Options options;
+  options.verify = Verify::off;
+  auto f = s.compile([](const Tensor& x) { return at::add(x, x.size(0) + 4); }, options);
+  for (const int64_t rows : {4, 4, 4, 6, 6, 7, 5, 14, 12}) f(s.randn({rows}));
+}
+
 void an_element_of_an_expanded_input_written(Session& s) {
   auto f = s.compile([](const Tensor& x) {
     const Tensor first = x.narrow(0, 0, 1).squeeze(0);
@@ -262,6 +269,7 @@ const Program programs[] = {
     {"a_square_input_written_through_its_transpose", a_square_input_written_through_its_transpose, replays()},
     {"a_comparison_of_filled_tensors", a_comparison_of_filled_tensors, replays()},
     {"an_expanded_input_that_is_filled", an_expanded_input_that_is_filled, runs_eagerly({BreakCode::unsupported_op})},
+    {"a_number_made_of_a_size", a_number_made_of_a_size, replays(2, 2)},
     {"an_element_of_an_expanded_input_written", an_element_of_an_expanded_input_written,
      runs_eagerly({BreakCode::unsupported_op})},
     {"windows_that_overlap_written_in_place", windows_that_overlap_written_in_place,

@@ -1,11 +1,12 @@
 # Planted bugs: what of the fuzzer, the hostile suite and the emulator finds each.
 
-planted_programs=(sinter_fuzz sinter_hostile_tests sinter_hostile_gpu_tests)
+planted_on_cpu=(sinter_fuzz sinter_hostile_tests emulator_op_tests emulator_layout_tests)
+planted_on_gpu=(sinter_fuzz sinter_hostile_gpu_tests)
 
 dev_planted() { # [PROGRAMS [BUG...]]
   dev_setup
   configure planted
-  cmake --build --preset planted --target "${planted_programs[@]}" emulator_op_tests emulator_layout_tests
+  cmake --build --preset planted --target "${planted_on_cpu[@]}"
   local programs=${1:-600}
   shift $(($# > 0))
   tools/planted-run.sh build/planted/bin cpu "$programs" "$@"
@@ -16,8 +17,8 @@ dev_pack_planted() { # [FOLDER]
   local folder=${1:-.pack-planted}
   dev_setup
   configure planted
-  cmake --build --preset planted --target "${planted_programs[@]}"
-  pack_into "$folder" build/planted "${planted_programs[@]}"
+  cmake --build --preset planted --target "${planted_on_gpu[@]}"
+  pack_into "$folder" build/planted "${planted_on_gpu[@]}"
   install -m 755 tools/planted-run.sh "$folder/planted-run"
   pack_size "$folder"
 }

@@ -1,0 +1,18 @@
+#include "compiler/codegen/op_names.h"
+
+#include "compiler/ir/op.h"
+
+namespace sinter::codegen {
+
+std::vector<std::string> op_names(const kernel::Kernel& kernel) {
+  std::vector<std::string> names;
+  for (const auto& instruction : kernel.body) {
+    const auto* compute = std::get_if<kernel::Compute>(&instruction.operation);
+    if (compute == nullptr) continue;
+    const auto& row = ir::row(compute->op);
+    if (row.rule != ir::TypeRule::cast) names.emplace_back(row.name);
+  }
+  return names;
+}
+
+}  // namespace sinter::codegen
