@@ -80,28 +80,26 @@ std::optional<uint32_t> dim_of(const Graph& graph, ValueId value, std::optional<
 }
 
 /// diagonal(self, offset, dim1, dim2): the last dim of the result.
-std::optional<SizeId> diagonal_size(const Graph& graph, const Node& node, uint32_t dim, SizeTable& table,
+std::optional<SizeId> diagonal_size(const Graph& graph, const Node& node, ValueId self, uint32_t dim, SizeTable& table,
                                     const SizeOf& size_of) {
-  const ValueId* self = node.args[0].value();
   const auto offset = number(node, 1);
-  if (self == nullptr || !offset || dim + 1 != graph.type(node.results[0]).rank()) return std::nullopt;
-  const auto rows = dim_of(graph, *self, number(node, 2));
-  const auto columns = dim_of(graph, *self, number(node, 3));
+  if (!offset || dim + 1 != graph.type(node.results[0]).rank()) return std::nullopt;
+  const auto rows = dim_of(graph, self, number(node, 2));
+  const auto columns = dim_of(graph, self, number(node, 3));
   if (!rows || !columns) return std::nullopt;
-  return table.minimum(table.affine(size_of(*self, *rows), 1, std::min<int64_t>(*offset, 0)),
-                       table.affine(size_of(*self, *columns), 1, -std::max<int64_t>(*offset, 0)));
+  return table.minimum(table.affine(size_of(self, *rows), 1, std::min<int64_t>(*offset, 0)),
+                       table.affine(size_of(self, *columns), 1, -std::max<int64_t>(*offset, 0)));
 }
 
 /// slice(self, dim, start, end, step), counted from the beginning.
-std::optional<SizeId> slice_size(const Graph& graph, const Node& node, uint32_t dim, SizeTable& table,
+std::optional<SizeId> slice_size(const Graph& graph, const Node& node, ValueId self, uint32_t dim, SizeTable& table,
                                  const SizeOf& size_of) {
-  const ValueId* self = node.args[0].value();
-  if (self == nullptr || dim_of(graph, *self, number(node, 1)) != dim) return std::nullopt;
+  if (dim_of(graph, self, number(node, 1)) != dim) return std::nullopt;
   const auto start = number(node, 2);
   const auto end = number(node, 3);
   const auto step = number(node, 4);
   if (!start || !end || !step || *start < 0 || *end < *start || *step < 1) return std::nullopt;
-  const SizeId last = table.minimum(size_of(*self, dim), table.constant(*end));
+  const SizeId last = table.minimum(size_of(self, dim), table.constant(*end));
   const SizeId places = table.affine(last, 1, *step - 1 - *start);
   return *step == 1 ? places : table.quotient(places, *step);
 }
@@ -113,8 +111,8 @@ std::optional<SizeId> size_by_rule(const Graph& graph, const Node& node, uint32_
   const auto* call = node.as<Call>();
   const ValueId* first = call == nullptr || node.args.empty() ? nullptr : node.args[0].value();
   if (first == nullptr || node.results.empty()) return std::nullopt;
-  if (call->op == "aten::diagonal") return diagonal_size(graph, node, dim, table, size_of);
-  if (call->op == "aten::slice.Tensor") return slice_size(graph, node, dim, table, size_of);
+  if (call->op == "aten::diagonal") return diagonal_size(graph, node, *first, dim, table, size_of);
+  if (call->op == "aten::slice.Tensor") return slice_size(graph, node, *first, dim, table, size_of);
   const auto window = window_rule(graph, node, call->op, dim);
   if (!window || dim >= graph.type(*first).rank()) return std::nullopt;
   return after_window(*window, size_of(*first, dim), table);

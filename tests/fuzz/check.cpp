@@ -125,6 +125,14 @@ bool lies_between(const Observation& eager, const Observation& compiled, const O
   return true;
 }
 
+bool lie_between(const Observations& eager, const Observations& compiled, const Observations& wide, double rounding) {
+  if (eager.size() != compiled.size() || eager.size() != wide.size()) return false;
+  for (size_t i = 0; i < eager.size(); ++i) {
+    if (!lies_between(eager[i], compiled[i], wide[i], rounding)) return false;
+  }
+  return true;
+}
+
 /// Whether the differences come from numbers that kernels keep wide: each is that of eager or what eager gives with
 /// operators in the next wider dtype; and where halves are about, with a rounding after every operator, as eager has
 /// it, there are none. What is wide up to a step and rounded there, as kernels have it, may be neither: for halves
@@ -133,21 +141,18 @@ bool is_kept_wide(const Program& program, const hostile::Place& place, const Obs
                   const Observations& compiled) {
   const double rounding = rounding_of(program);
   const bool halves = rounding >= 1e-3;
-  const auto wide = run_eager(program, place, {.wide = true});
-  if (eager.size() != compiled.size() || eager.size() != wide.size()) return false;
-  for (size_t i = 0; i < eager.size() && !(halves && has_steps(program)); ++i) {
-    if (!lies_between(eager[i], compiled[i], wide[i], rounding)) return false;
+  if (eager.size() != compiled.size()) return false;
+  if (!(halves && has_steps(program))) {
+    const auto wide = run_eager(program, place, {.wide = true});
+    if (!lie_between(eager, compiled, wide, rounding)) return false;
   }
   if (!halves) return true;
   Session session(place, /*compiled=*/true);
   run(program, session, {.numerics = Numerics::eager});
   const auto exact = session.finish();
   if (!hostile::difference(eager, exact, hostile::Numbers::rounded)) return true;
-  if (eager.size() != exact.size()) return false;
-  for (size_t i = 0; i < eager.size(); ++i) {  // a result may be of a wider dtype than what it was computed in
-    if (!lies_between(eager[i], exact[i], eager[i], kRoundingOfFloats)) return false;
-  }
-  return true;
+  // A result may be of a wider dtype than what it was computed in.
+  return lie_between(eager, exact, eager, kRoundingOfFloats);
 }
 
 void tell(const hostile::Outcome& outcome, Finding& finding) {

@@ -49,9 +49,8 @@ struct Row {
   /// three dimensions or more, q floating point that is not empty, b bool, k int64, j integers, c complex; B floating
   /// point, J integers and C complex that broadcast with the first; S like the first in dtype and sizes; M to be
   /// multiplied with the one before it as matrices; to be written, without elements that overlap: w floating point, y
-  /// integers, z complex. Numbers: d a dimension of the
-  /// first tensor, i an index along it, l a length from there, n 1 to 3, r a real number, p a positive one, s the
-  /// scalar argument of the call.
+  /// integers, z complex. Numbers: d a dimension of the first tensor, i an index along it, l a length from there, n 1
+  /// to 3, r a real number, p a positive one, s the scalar argument of the call.
   const char* pattern;
   const char* text;
   at::Tensor (*run)(std::span<at::Tensor> t, std::span<const double> n);

@@ -197,21 +197,17 @@ void a_number_added_to_halves(Session& s) {
 
 /// The first is as long as the shorter side, the second ends where the argument does, or before.
 void views_that_end_at_the_shorter_side(Session& s) {
-  Options options;
-  options.verify = Verify::off;
   auto f = s.compile(
       [](const Tensor& x) {
         const Tensor diagonal = x.diagonal(0, 1, 0).fill_(0.25);
         return std::vector<Tensor>{diagonal, x.slice(0, 0, 7, 2) + 1};
       },
-      options);
+      {.verify = Verify::off});
   for (const int64_t rows : {3, 3, 3, 19, 19, 12, 20, 4, 20, 33, 12}) f(s.randn({rows, 5}));
 }
 
 void a_number_made_of_a_size(Session& s) {
-  Options options;
-  options.verify = Verify::off;
-  auto f = s.compile([](const Tensor& x) { return at::add(x, x.size(0) + 4); }, options);
+  auto f = s.compile([](const Tensor& x) { return at::add(x, x.size(0) + 4); }, {.verify = Verify::off});
   for (const int64_t rows : {4, 4, 4, 6, 6, 7, 5, 14, 12}) f(s.randn({rows}));
 }
 
@@ -226,11 +222,9 @@ void an_element_of_an_expanded_input_written(Session& s) {
 
 /// ATen's kernel for the CPU rounds the square.
 void a_cube_of_bfloats(Session& s) {
-  Options options;
-  options.numerics = Numerics::eager;
   auto f = s.compile(
       [](const Tensor& x) { return std::vector<Tensor>{at::pow(x, 3), at::floor(at::pow(x, 3) * 2), at::pow(x, -2)}; },
-      options);
+      {.numerics = Numerics::eager});
   for (int call = 0; call < 4; ++call) f(s.randn({40, 16}, at::kBFloat16));
 }
 
