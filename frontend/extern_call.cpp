@@ -18,12 +18,6 @@ c10::OperatorHandle find(const std::string& op) {
   return *found;
 }
 
-bool holds_value(const ir::Arg& arg) {
-  bool found = false;
-  ir::for_each_value(arg, [&found](ir::ValueId) { found = true; });
-  return found;
-}
-
 at::Tensor constants_only(ir::ValueId /*value*/) { return {}; }
 
 }  // namespace
@@ -40,7 +34,7 @@ PreparedCall::PreparedCall(const ExternCall& call, std::vector<c10::IValue> opaq
       const bool number = schema[i].real_type()->kind() == c10::TypeKind::NumberType;
       (number ? numbers_ : tensors_).push_back({i, value->index});
       arguments_.emplace_back();
-    } else if (holds_value(arg)) {
+    } else if (ir::holds_value(arg)) {
       lists_.push_back(i);
       arguments_.emplace_back();
     } else {

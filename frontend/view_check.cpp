@@ -11,8 +11,6 @@
 namespace sinter::frontend {
 namespace {
 
-using Tensors = std::vector<at::Tensor>;
-
 at::Tensor without_data(const ir::Type& type) {
   const auto dtype = scalar_type_of(type.dtype);
   if (!dtype) return {};
@@ -46,19 +44,15 @@ bool is_as_said(const ir::Graph& graph, ir::ValueId source, ir::ValueId result, 
 bool view_holds(const ir::Graph& graph, const ir::Node& node, std::span<const c10::IValue> opaques) {
   const ir::ValueId source = *node.args[0].value();
   const at::Tensor argument = without_data(graph.type(source));
-  if (!argument.defined()) return true;
+  const bool takes_another = std::any_of(node.args.begin() + 1, node.args.end(), ir::holds_value);
+  if (!argument.defined() || takes_another) return true;
   ExternCall call;
   call.op = node.as<ir::Call>()->op;
   call.args = node.args;
   call.args[0] = ir::Arg{ir::ValueId{0}};
-  for (size_t i = 1; i < call.args.size(); ++i) {
-    bool takes_another = false;
-    ir::for_each_value(call.args[i], [&](ir::ValueId) { takes_another = true; });
-    if (takes_another) return true;
-  }
   torch::jit::Stack stack;
   PreparedCall(call, {opaques.begin(), opaques.end()}).run({argument}, stack);
-  const Tensors made = tensors_of(stack);
+  const std::vector<at::Tensor> made = tensors_of(stack);
   if (made.size() != node.results.size()) return false;
   for (size_t i = 0; i < made.size(); ++i) {
     if (!is_as_said(graph, source, node.results[i], argument, made[i])) return false;

@@ -61,4 +61,11 @@ void for_each_value(A& arg, Visit&& visit) {
   }
 }
 
+/// True where an argument is a value, or a list with one in it.
+[[nodiscard]] inline bool holds_value(const Arg& arg) {
+  bool found = false;
+  for_each_value(arg, [&found](const ValueId&) { found = true; });
+  return found;
+}
+
 }  // namespace sinter::ir

@@ -22,13 +22,13 @@ class GraphBuilder final : public OpBuilder {
 
   ValueId add(OpId op, std::vector<Arg> operands, DType dtype) override {
     std::vector<Dim> sizes;
-    bool has_value = false;
+    bool holds_value = false;
     for (const Arg& operand : operands) {
       if (operand.value() == nullptr) continue;
       sizes = broadcast(sizes, graph_.type(*operand.value()).sizes).value();
-      has_value = true;
+      holds_value = true;
     }
-    if (!has_value) sizes = result_.sizes;
+    if (!holds_value) sizes = result_.sizes;
     Type type = contiguous(dtype, sizes, result_.device);
     if (sizes == result_.sizes) type.strides = result_.strides;
     return graph_.add1(Primitive{op}, std::move(operands), std::move(type), scope_);
@@ -62,12 +62,6 @@ class DryBuilder final : public OpBuilder {
   std::vector<DType> added_;
 };
 
-bool has_value(const Arg& arg) {
-  bool found = false;
-  for_each_value(arg, [&](ValueId) { found = true; });
-  return found;
-}
-
 /// The row and dtypes of a call whose operands and result kernels can handle.
 struct Match {
   OpId op;
@@ -80,7 +74,7 @@ std::optional<Match> match(const Graph& graph, std::string_view aten_op, std::sp
   if (!op || row(*op).rule == TypeRule::cast || !is_kernel_result(graph, result)) return std::nullopt;
   bool any_on_device = false;
   for (const Arg& arg : args) {
-    if (!has_value(arg)) continue;
+    if (!holds_value(arg)) continue;
     if (arg.value() == nullptr || !is_kernel_operand(graph, arg)) return std::nullopt;
     if (!broadcast(result.sizes, graph.type(*arg.value()).sizes)) return std::nullopt;
     any_on_device = any_on_device || graph.type(*arg.value()).device == result.device;
