@@ -1,5 +1,12 @@
 # Stripped programs and tests in one folder that runs on another machine with the same LibTorch version.
 
+# Of LibTorch's headers, which lie in one of two places.
+libtorch_version() {
+  local header="$SINTER_LIBTORCH/torch/include/torch/headeronly/version.h"
+  [ -e "$header" ] || header="$SINTER_LIBTORCH/include/torch/headeronly/version.h"
+  sed -n 's/^#define TORCH_VERSION_[MP][AI][JNT][A-Z]* \([0-9]*\)$/\1/p' "$header" | paste -sd.
+}
+
 pack_into() { # FOLDER BUILD PROGRAM...
   local folder=$1 build=$2 file
   shift 2
@@ -9,8 +16,7 @@ pack_into() { # FOLDER BUILD PROGRAM...
   for file in "$@"; do cp "$build/bin/$file" "$folder/bin/"; done
   for file in "$folder"/lib/* "$folder"/bin/*; do strip --strip-unneeded "$file"; done
   git describe --always --abbrev=40 --dirty '--exclude=*' >"$folder/commit"
-  cat "$SINTER_LIBTORCH"/{torch/,}include/torch/headeronly/version.h 2>/dev/null |
-    sed -n 's/^#define TORCH_VERSION_[MP][AI][JNT][A-Z]* \([0-9]*\)$/\1/p' | paste -sd. >"$folder/libtorch-version"
+  libtorch_version >"$folder/libtorch-version"
   install -m 755 tools/pack-run.sh "$folder/run"
 }
 
@@ -24,11 +30,14 @@ pack_size() { # FOLDER
   du -sh "$1"
 }
 
+# What a machine with a GPU runs: the program, the measurements, and every test program that has tests for GPUs.
+packed=(sinter sinter_guards sinter_fuzz sinter_{api,hostile,models,model_file,fuzz}_gpu_tests
+  sinter_{ops_torch,conformance}_tests {capture,runtime}_tests)
+
 dev_pack() {
   local folder=${1:-.pack}
   dev_build
-  # shellcheck disable=SC2046
-  pack_into "$folder" build/release $(ls build/release/bin | grep -v '^emulator_.*_tests$') # those need a C++ compiler
+  pack_into "$folder" build/release "${packed[@]}"
   [ -d build/release/tests-data ] && cp -r build/release/tests-data "$folder/data"
   mkdir "$folder/peers"
   cp bench/peers/*.py "$folder/peers/"
