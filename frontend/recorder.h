@@ -184,6 +184,7 @@ class Recorder : public c10::DebugInfoBase {
 
   // recorder_finish.cpp
   void finish_outputs(std::span<const at::Tensor> outputs);
+  void refuse_foreign_outputs();
   void finish_identities(std::span<const at::Tensor> outputs);
   void finish_inputs();
   void finish_leaves(std::span<const at::Tensor> outputs);

@@ -39,6 +39,7 @@ Trace Recorder::finish(std::span<const at::Tensor> results) {
   forget_unused_gradients();
   finish_inputs();
   finish_leaves(outputs);
+  refuse_foreign_outputs();
   finish_writes();
   finish_host();
   finish_copies();
@@ -67,23 +68,28 @@ void Recorder::finish_outputs(std::span<const at::Tensor> outputs) {
                    "return dense tensors on the CPU or a CUDA device"},
                   {}, {});
     }
-    const ir::ValueId value = resolve(output, false);
-    trace_.graph.outputs.push_back(value);
-    const ir::ValueId root = root_of(value);
-    if (outlives_call(root) && trace_.graph.type(root).dtype != trace_.graph.type(value).dtype) {
-      return fail({BreakCode::unsupported_op,
-                   {},
-                   {},
-                   fmt::format("result {} is {} seen through another dtype", i, description(root)),
-                   "return a clone of it, or look at it that way outside the compiled callable"},
-                  {}, {});
-    }
+    trace_.graph.outputs.push_back(resolve(output, false));
     if (!ledger_.memory(output)->left_device) continue;
     fail({BreakCode::host_read,
           {},
           {},
           fmt::format("result {} was computed on a CUDA device and lies on the CPU", i),
           "return it on its device"},
+         {}, {});
+  }
+}
+
+/// Once it is known which closed-over tensors are state.
+void Recorder::refuse_foreign_outputs() {
+  for (size_t i = 0; i < trace_.graph.outputs.size() && recording_; ++i) {
+    const ir::ValueId value = trace_.graph.outputs[i];
+    const ir::ValueId root = root_of(value);
+    if (!outlives_call(root) || trace_.graph.type(root).dtype == trace_.graph.type(value).dtype) continue;
+    fail({BreakCode::unsupported_op,
+          {},
+          {},
+          fmt::format("result {} is {} seen through another dtype", i, description(root)),
+          "return a clone of it, or look at it that way outside the compiled callable"},
          {}, {});
   }
 }

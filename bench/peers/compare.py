@@ -10,6 +10,8 @@ lines, versions, flags and devices; `sinter bench --from FILE` shows it again.
 """
 
 import argparse
+import contextlib
+import fcntl
 import json
 import os
 import subprocess
@@ -59,6 +61,8 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no row that this time has no room for")
     parser.add_argument("--prepare", type=int, default=0, metavar="N",
                         help="first fill the peers' caches, N processes at once: quicker, without their cold starts")
+    parser.add_argument("--turn", metavar="FILE", help="measure while no other run with this file does, one model at a time: "
+                        "several runs prepare at once and take turns on a device")
     parser.add_argument("--sinter", help="the program; without: of the packed folder, or of this checkout's build")
     return parser.parse_args()
 
@@ -116,6 +120,16 @@ class Run:
         if all(listed["peer"] != peer.name for listed in self.document["peers"]):
             entry = {"peer": peer.name, "file": os.path.basename(self.options.json), "environment": environment}
             self.document["peers"].append(entry)
+
+    @contextlib.contextmanager
+    def turn(self):
+        """The time in which this run alone uses the device."""
+        if not self.options.turn:
+            yield
+            return
+        with open(self.options.turn, "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def measure(self, case):
         """All contenders of one model, one after the other."""
@@ -220,7 +234,8 @@ def main():
     if options.prepare:
         run.prepare(cases)
     for case in cases:
-        run.measure(case)
+        with run.turn():
+            run.measure(case)
     write(options.json, run.document)
     run.show()
     for text in run.left:

@@ -111,10 +111,12 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
 
     // Powers and logarithms.
     derived("aten_pow", {"aten::pow"}, 2, same,
-            "boolean: refuse; {1}=1: {0}; {1}=2: {0} * {0}; cpu, bf16, {1}=3: rounded({0} * {0}) * {0};"
+            "boolean: refuse; {1}=1: {0}; {1}=2: {0} * {0}; cuda, half, {1}=3: rounded({0} * {0}) * {0};"
+            "cpu, bf16, {1}=3: rounded({0} * {0}) * {0};"
             "{1}=3: {0} * {0} * {0}; integer: int_pow({0}, {1});"
             "{1}=0.5: sqrt({0}); cpu, f16, {1}=-0.5: pow({0}, {1}); {1}=-0.5: 1 / sqrt({0});"
-            "{1}=-1: 1 / {0}; cpu, bf16, {1}=-2: 1 / rounded({0} * {0}); {1}=-2: 1 / ({0} * {0});"
+            "{1}=-1: 1 / {0}; cuda, half, {1}=-2: 1 / rounded({0} * {0}); cpu, bf16, {1}=-2: 1 / rounded({0} * {0});"
+            "{1}=-2: 1 / ({0} * {0});"
             "pow({0}, {1})", positive),
     derived("int_pow", {}, 2, same,
             "{1}=0: where({0} == {0}, 1, 1); {1}=4: square(square({0})); {1}=5: square(square({0})) * {0};"

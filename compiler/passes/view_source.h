@@ -21,4 +21,11 @@ struct ViewSource {
   return source;
 }
 
+/// ir::memory_of through views as well.
+[[nodiscard]] inline ir::ValueId memory_base(const ir::Graph& graph, ir::ValueId value) {
+  ir::ValueId base = view_source(graph, value).base;
+  while (graph.value(base).alias) base = view_source(graph, graph.value(base).alias->base).base;
+  return base;
+}
+
 }  // namespace sinter::passes

@@ -88,9 +88,23 @@ std::unique_ptr<CudaGraph> CudaGraph::record(const CudaParts& parts, const Graph
   graph->warm_up(steps, frame, kept, stream);
   // The recorded launches need some address for the tensors that move: those of this call.
   for (BufferId buffer : layout.moving_outputs) frame.allocate(buffer);
-  graph->capture(frame, kept);
+  try {
+    graph->capture(frame, kept);
+  } catch (const NotRecorded&) {
+    graph->settle_libraries(steps, frame, kept, stream);
+    throw;
+  }
   for (BufferId buffer : layout.moving_outputs) frame.release(buffer);
   return graph;
+}
+
+void CudaGraph::settle_libraries(const Program& steps, Frame& frame, const Frame* kept, CUstream stream) {
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    try {
+      return warm_up(steps, frame, kept, stream);
+    } catch (const NotRecorded&) {  // the failure that was waiting
+    }
+  }
 }
 
 void CudaGraph::warm_up(const Program& steps, Frame& frame, const Frame* kept, CUstream stream) {

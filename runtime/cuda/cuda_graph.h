@@ -56,6 +56,9 @@ class CudaGraph {
 
   CudaGraph(const CudaParts& parts, const GraphLayout& layout);
   void warm_up(const Program& steps, Frame& frame, const Frame* kept, CUstream stream);
+  /// A library that failed while it was recorded may report that by its next call as well: cuSOLVER has a CUDA runtime,
+  /// and so a last error, of its own. Calls it until it works again, with what nobody sees.
+  void settle_libraries(const Program& steps, Frame& frame, const Frame* kept, CUstream stream);
   void shield(Frame& inside, BufferId buffer, CUstream stream) const;
   void capture(Frame& frame, const Frame* kept);
   void keep(const RecordedLaunch& launch);

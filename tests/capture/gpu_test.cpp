@@ -34,8 +34,11 @@ TEST_F(Gpu, attention_in_half_is_recorded_whole) {
 }
 
 TEST_F(Gpu, copies_to_the_host_read_the_host) {
-  EXPECT_TRUE(breaks(trace_of([](const at::Tensor& v) { return v.cpu() + 1; }, x), BreakCode::host_read,
-                     "aten::_to_copy", "to the CPU"));
+  const Trace copy = trace_of([](const at::Tensor& v) { return v.cpu() + 1; }, x);
+  ASSERT_TRUE(whole(copy));
+  EXPECT_TRUE(shows(copy, "read : f32[2,4,8,8]"));
+  EXPECT_TRUE(breaks(trace_of([](const at::Tensor& v) { return v.cpu(), v + 1; }, x), BreakCode::host_read,
+                     "aten::_to_copy", "no operator and no result"));
   at::Tensor host = torch::empty({2, 4, 8, 8});
   const Trace trace = trace_of([&](const at::Tensor& v) { return host.copy_(v), v + 1; }, x);
   ASSERT_TRUE(trace.graph_break);

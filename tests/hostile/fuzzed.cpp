@@ -92,7 +92,7 @@ void views_of_complex_halves(Session& s) {
 }
 
 void a_bound_of_logit_that_rounds_to_one(Session& s) {
-  auto f = s.compile([](const Tensor& x) { return at::logit(at::sigmoid(x), 1e-3); });
+  auto f = s.compile([](const Tensor& x) { return at::logit(at::sigmoid(x), 1e-3); }, {.numerics = Numerics::eager});
   for (int call = 0; call < 4; ++call) f(s.randn({4, 2}, at::kBFloat16) * 9);
 }
 
@@ -220,13 +220,16 @@ void an_element_of_an_expanded_input_written(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({1}).expand({2}));
 }
 
-/// ATen's kernel for the CPU rounds the square.
-void a_cube_of_bfloats(Session& s) {
+/// ATen's kernels round the square: for the CPU that of bfloat16, for CUDA that of both halves.
+void a_cube_of_halves(Session& s, at::ScalarType dtype) {
   auto f = s.compile(
       [](const Tensor& x) { return std::vector<Tensor>{at::pow(x, 3), at::floor(at::pow(x, 3) * 2), at::pow(x, -2)}; },
       {.numerics = Numerics::eager});
-  for (int call = 0; call < 4; ++call) f(s.randn({40, 16}, at::kBFloat16));
+  for (int call = 0; call < 4; ++call) f(s.randn({40, 16}, dtype));
 }
+
+void a_cube_of_bfloats(Session& s) { a_cube_of_halves(s, at::kBFloat16); }
+void a_cube_of_f16(Session& s) { a_cube_of_halves(s, at::kHalf); }
 
 /// The view sees an element between those of the argument, which no value of the argument holds.
 void a_write_between_the_elements_of_an_input(Session& s) {
@@ -243,10 +246,36 @@ void a_look_between_the_elements_of_an_input(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({1, 4}).slice(-1, 0, 4, 2));
 }
 
+/// A power of one is a copy, and the result lies in it.
+void bits_of_a_first_power(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return at::pow(x, int64_t{1}).view(at::kByte); });
+  for (int call = 0; call < 4; ++call) f(s.integers(100, {1, 3}, at::kInt));
+}
+
+/// Small state on the CPU is taken for content until it is written.
+void the_parts_of_scaled_complex_state(Session& s) {
+  Tensor scale = s.randn({2, 1}, at::kComplexFloat);
+  s.watch("scale", &scale);
+  auto f = s.compile([&](const Tensor& x) { return at::view_as_real(scale.mul_(0.5)).add_(x.sum()); });
+  for (int call = 0; call < 4; ++call) f(s.randn({3}));
+}
+
+void the_parts_of_scaled_complex_state_returned(Session& s) {
+  Tensor scale = s.randn({2, 1}, at::kComplexFloat);
+  s.watch("scale", &scale);
+  auto f = s.compile([&](const Tensor&) { return at::view_as_real(scale.mul_(0.5)); });
+  for (int call = 0; call < 4; ++call) f(s.randn({3}));
+}
+
 const Program programs[] = {
+    {"the_parts_of_scaled_complex_state", the_parts_of_scaled_complex_state, runs_eagerly({BreakCode::unsupported_op})},
+    {"the_parts_of_scaled_complex_state_returned", the_parts_of_scaled_complex_state_returned,
+     runs_eagerly({BreakCode::unsupported_op})},
+    {"bits_of_a_first_power", bits_of_a_first_power, replays()},
     {"a_write_between_the_elements_of_an_input", a_write_between_the_elements_of_an_input,
      runs_eagerly({BreakCode::unsupported_op})},
     {"a_cube_of_bfloats", a_cube_of_bfloats, replays(), Numbers::exact},
+    {"a_cube_of_f16", a_cube_of_f16, replays(), Numbers::exact},
     {"a_look_between_the_elements_of_an_input", a_look_between_the_elements_of_an_input, replays()},
     {"views_that_end_at_the_shorter_side", views_that_end_at_the_shorter_side, replays(2, 2)},
     {"two_views_of_state_of_the_same_type", two_views_of_state_of_the_same_type, replays()},
