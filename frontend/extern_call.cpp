@@ -1,6 +1,7 @@
 #include "frontend/extern_call.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "compiler/support/errors.h"
@@ -18,12 +19,17 @@ c10::OperatorHandle find(const std::string& op) {
   return *found;
 }
 
+/// oneDNN's recurrent layers make their last result, the workspace that backward reads, in grad mode alone.
+bool is_for_backward(const ExternCall& call, const c10::OperatorHandle& op) {
+  return call.op == "aten::mkldnn_rnn_layer" && call.results.size() == op.schema().returns().size();
+}
+
 at::Tensor constants_only(ir::ValueId /*value*/) { return {}; }
 
 }  // namespace
 
 PreparedCall::PreparedCall(const ExternCall& call, std::vector<c10::IValue> opaques)
-    : call_(call), opaques_(std::move(opaques)), op_(find(call.op)) {
+    : call_(call), opaques_(std::move(opaques)), op_(find(call.op)), for_backward_(is_for_backward(call, op_)) {
   const auto& schema = op_.schema().arguments();
   if (schema.size() != call_.args.size()) {
     throw InternalError("extern call", call_.op + " has another number of arguments than its schema");
@@ -54,6 +60,7 @@ void PreparedCall::run(const std::vector<at::Tensor>& buffers, torch::jit::Stack
   }
   const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const c10::AutoGradMode grad_mode(for_backward_);
   op_.callBoxed(stack);
 }
 

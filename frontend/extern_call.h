@@ -32,6 +32,7 @@ class PreparedCall {
   ExternCall call_;
   std::vector<c10::IValue> opaques_;
   c10::OperatorHandle op_;
+  bool for_backward_;                   ///< the kernel is asked for what backward will need
   std::vector<c10::IValue> arguments_;  ///< in schema order; None where a tensor of the call goes
   std::vector<Slot> tensors_;           ///< arguments that are one tensor
   std::vector<Slot> numbers_;           ///< 0-dim CPU tensors that stand for a number in the schema

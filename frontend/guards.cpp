@@ -17,7 +17,9 @@ const c10::TensorImpl& impl(const at::Tensor* tensor) { return *tensor->unsafeGe
 bool is_plain(const at::Tensor& tensor) {
   const auto& t = impl(&tensor);
   if (t.layout() != c10::kStrided || !t.has_storage() || tensor.is_meta()) return false;
-  if (tensor.is_quantized() || tensor.is_nested() || tensor.is_conj() || tensor.is_neg()) return false;
+  if (tensor.is_quantized() || tensor.is_nested() || tensor.is_conj() || tensor.is_neg() || tensor._is_zerotensor()) {
+    return false;
+  }
   if (t.has_symbolic_sizes_strides() || t.is_python_dispatch()) return false;
   return tensor.device().is_cpu() || tensor.device().is_cuda();
 }
@@ -82,9 +84,10 @@ std::optional<std::string> Guards::keep_apart() {
 }
 
 Fit Guards::fit(const detail::Flat& arguments, const Modes& modes) const {
-  // What tells entries for several sizes apart first: there may be many.
+  // What tells entries for several sizes apart first: there may be many. A nested tensor, which has none, has other
+  // keys.
   const bool sized = !inputs_.empty() && !arguments.tensors.empty();
-  if (sized && impl(arguments.tensors[0]).sizes() != c10::IntArrayRef(inputs_[0].layout.sizes)) return Fit::none;
+  if (sized && !inputs_[0].layout.same_sizes(impl(arguments.tensors[0]))) return Fit::none;
   if (!(modes == modes_) || arguments.tensors.size() != inputs_.size()) return Fit::none;
   const std::string_view structure(arguments.structure.data(), arguments.structure.size());
   if (structure != structure_ && !planted(Bug::scalars_not_guarded)) return Fit::none;

@@ -35,6 +35,10 @@ LayoutGuard::LayoutGuard(const c10::TensorImpl& tensor)
       sizes(tensor.sizes().begin(), tensor.sizes().end()),
       strides(tensor.strides().begin(), tensor.strides().end()) {}
 
+bool LayoutGuard::same_sizes(const c10::TensorImpl& tensor) const {
+  return keys == keys_of(tensor) && tensor.sizes() == c10::IntArrayRef(sizes);
+}
+
 bool LayoutGuard::holds(const c10::TensorImpl& tensor) const {
   return keys == keys_of(tensor) && tensor.dtype() == c10::scalarTypeToTypeMeta(dtype) && device == tensor.device() &&
          tensor.sizes() == c10::IntArrayRef(sizes) &&
@@ -47,6 +51,7 @@ bool LayoutGuard::holds_but_for_sizes(const c10::TensorImpl& tensor) const {
 }
 
 void LayoutGuard::misses(const std::string& subject, const c10::TensorImpl& tensor, std::vector<GuardMiss>& out) const {
+  if (tensor.is_nested()) return out.push_back({subject + ": layout", "dense", "nested"});
   const auto now_dtype = c10::typeMetaToScalarType(tensor.dtype());
   if (now_dtype != dtype) {
     out.push_back(

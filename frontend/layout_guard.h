@@ -20,6 +20,7 @@ struct LayoutGuard {
 
   explicit LayoutGuard(const c10::TensorImpl& tensor);
   [[nodiscard]] bool holds(const c10::TensorImpl& tensor) const;
+  [[nodiscard]] bool same_sizes(const c10::TensorImpl& tensor) const;  ///< and dispatch keys
   /// True when nothing but sizes and strides differs; ranks are equal.
   [[nodiscard]] bool holds_but_for_sizes(const c10::TensorImpl& tensor) const;
   /// Adds every difference, by name.

@@ -41,6 +41,7 @@ std::optional<std::string> unsupported_kind(const at::Tensor& tensor) {
   if (tensor.key_set().has_any(wrapped)) return "a wrapped tensor (a tensor subclass or a function transform)";
   if (has_names(tensor)) return "a tensor with named dimensions";
   if (!tensor.has_storage()) return "a tensor without storage";
+  if (tensor._is_zerotensor()) return "zeros without memory (an undefined gradient or tangent)";
   return std::nullopt;
 }
 

@@ -165,9 +165,33 @@ std::optional<std::string> difference(const Target& target, const Call& eager, c
   return std::nullopt;
 }
 
-/// True where eager, called again, gives another result: at times only one of several calls does.
+/// Notes LibTorch's warnings about operators that are not deterministic.
+class NondeterminismWatch final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override {
+    seen = seen || warning.msg().find("does not have a deterministic implementation") != std::string::npos;
+  }
+  bool seen = false;
+};
+
+/// True where LibTorch says that what a call gives is not determined.
 template <class Again>
-bool differs_from_itself(const Target& target, const Call& expected, const Again& again, bool values) {
+bool is_nondeterministic(const Again& again) {
+  at::Context& context = at::globalContext();
+  const bool asked = context.deterministicAlgorithms();
+  const bool warns = context.deterministicAlgorithmsWarnOnly();
+  NondeterminismWatch watch;
+  const c10::WarningUtils::WarningHandlerGuard guard(&watch);
+  context.setDeterministicAlgorithms(true, /*warn_only=*/true);
+  again();
+  context.setDeterministicAlgorithms(asked, warns);
+  return watch.seen;
+}
+
+/// True where eager, called again, gives another result, or may: at times only one of many calls does.
+template <class Again>
+bool is_unstable(const Target& target, const Call& expected, const Again& again, bool values) {
+  if (is_nondeterministic(again)) return true;
   for (int i = 0; i < kMoreCalls; ++i) {
     if (difference(target, expected, again(), values)) return true;
   }
@@ -211,7 +235,7 @@ FileVerdict check(const Target& target, const TargetOptions& options, int64_t ca
     const Call given = perform(fast, target.first, other, seed);
     if (auto text = difference(target, expected, given, values)) {
       const auto again = [&] { return perform(eager, target.first, other, seed); };
-      const bool unstable = differs_from_itself(target, expected, again, values);
+      const bool unstable = is_unstable(target, expected, again, values);
       return {unstable ? Outcome::unstable : Outcome::differs, fmt::format("call {}: {}", i + 1, *text)};
     }
   }

@@ -108,13 +108,12 @@ TEST_P(Composites, give_what_their_data_says) {
 INSTANTIATE_TEST_SUITE_P(Operators, Composites, ::testing::ValuesIn(rows()),
                          [](const auto& test) { return std::string(test.param.name); });
 
-TEST(CatchComposites, names_composite_operators_that_exist) {
+/// In every LibTorch; some are composite in the older ones alone.
+TEST(CatchComposites, names_operators_that_exist) {
   for (const std::string& name : frontend::CatchComposites::names()) {
     const auto colons = name.find("::"), dot = name.find('.', colons);
     const std::string overload = dot == std::string::npos ? "" : name.substr(dot + 1);
-    const auto op = c10::Dispatcher::singleton().findSchema({name.substr(0, dot), overload});
-    ASSERT_TRUE(op) << name;
-    EXPECT_TRUE(op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) << name;
+    EXPECT_TRUE(c10::Dispatcher::singleton().findSchema({name.substr(0, dot), overload})) << name;
   }
 }
 

@@ -147,7 +147,6 @@ std::vector<Refusal> refusals() {
        [](const Tensors& t) { return at::segment_reduce(t[0], "sum", t[1]); },
        {four, longs({1, 3})},
        longs({1, -3})},
-      {"cholesky", [](const Tensors& t) { return at::cholesky(t[0]); }, {square}, -square},
       {"linalg_cholesky", [](const Tensors& t) { return at::linalg_cholesky(t[0]); }, {square}, -square},
       {"linalg_inv", [](const Tensors& t) { return at::linalg_inv(t[0]); }, {square}, at::zeros({2, 2})},
       {"inverse", [](const Tensors& t) { return at::inverse(t[0]); }, {square}, at::zeros({2, 2})},

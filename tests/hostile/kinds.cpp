@@ -157,6 +157,21 @@ void a_nested_tensor_inside(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({3, 2}), s.randn({2, 2}));
 }
 
+/// A nested tensor has no sizes that could be compared with those of the entries there are.
+void nested_inputs_among_dense_ones(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x * 2; });
+  const Tensor dense = s.randn({2, 3});
+  for (int call = 0; call < 3; ++call) f(s.randn({2, 3}));
+  f(at::_nested_tensor_from_tensor_list({dense, s.randn({4, 3})}));
+  for (int call = 0; call < 3; ++call) f(s.randn({2, 3}));
+}
+
+void zeros_without_memory_as_inputs(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x + 1; });
+  for (int call = 0; call < 5; ++call) f(at::_efficientzerotensor({3}, s.options()));
+  for (int call = 0; call < 4; ++call) f(s.randn({3}));
+}
+
 const std::vector<BreakCode> op{BreakCode::unsupported_op};
 const std::vector<BreakCode> input{BreakCode::unsupported_input};
 
@@ -175,6 +190,8 @@ const Program programs[] = {
     {"quantized_inside", quantized_inside, runs_eagerly(op)},
     {"a_meta_tensor_inside", a_meta_tensor_inside, runs_eagerly(op)},
     {"meta_inputs", meta_inputs, {input, 2, 6}},
+    {"nested_inputs_among_dense_ones", nested_inputs_among_dense_ones, {input, 2, 3}},
+    {"zeros_without_memory_as_inputs", zeros_without_memory_as_inputs, {input, 2, 8}},
     {"a_nested_tensor_inside", a_nested_tensor_inside, runs_eagerly(op)},
 };
 

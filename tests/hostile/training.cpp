@@ -7,6 +7,23 @@ namespace {
 
 using at::Tensor;
 
+/// oneDNN's layer on the CPU keeps a workspace for backward, in grad mode alone.
+void a_training_step_of_an_lstm(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto layer = s.adopt(torch::nn::LSTM(torch::nn::LSTMOptions(3, 4).num_layers(2).batch_first(true)));
+  torch::optim::SGD optimizer(layer->parameters(), 0.1);
+  auto f = s.compile(
+      [&](const Tensor& x) {
+        optimizer.zero_grad();
+        const Tensor loss = std::get<0>(layer(x)).square().mean();
+        loss.backward();
+        optimizer.step();
+        return loss.detach();
+      },
+      {.optimizers = {&optimizer}});
+  for (int call = 0; call < 8; ++call) f(s.randn({2, 5, 3}));
+}
+
 void a_result_differentiated_outside(Session& s) {
   const at::AutoGradMode grad(true);
   auto layer = s.adopt(torch::nn::Linear(4, 2));
@@ -290,6 +307,7 @@ const Program programs[] = {
     {"a_training_step_with_sgd", a_training_step_with_sgd, after_the_first_step},
     {"a_training_step_with_adam", a_training_step_with_adam, after_the_first_step},
     {"a_training_step_with_adamw", a_training_step_with_adamw, after_the_first_step},
+    {"a_training_step_of_an_lstm", a_training_step_of_an_lstm, replays(2, 4)},
     {"a_training_step_with_clipping", a_training_step_with_clipping, replays(2, 6)},
     {"a_loss_read_and_compared", a_loss_read_and_compared, replays(2, 12)},
     {"a_scaler_that_skips_steps", a_scaler_that_skips_steps, replays(2, 5)},
