@@ -172,7 +172,9 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
             "where({0} < 0, expm1({0} * {3}) * ({1} * {2}), {0} * {2})", all_reals),
     derived("softplus", {"aten::softplus"}, 1, floating,
             "where({0} * {1} > {2}, {0}, log1p(exp({0} * {1})) / {1})", all_reals),
-    derived("hardtanh", {"aten::hardtanh"}, 1, same, "boolean: refuse; minimum(maximum({0}, {1}), {2})", all_reals),
+    derived("hardtanh", {"aten::hardtanh"}, 1, same,
+            "boolean: refuse; unsigned: refuse;"  // a bound below zero wraps in LibTorch 2.11 and counts in 2.15
+            "minimum(maximum({0}, {1}), {2})", all_reals),
     derived("hardsigmoid", {"aten::hardsigmoid"}, 1, floating, "minimum(maximum({0} + 3, 0), 6) / 6", all_reals),
     derived("hardswish", {"aten::hardswish"}, 1, floating, "{0} * minimum(maximum({0} + 3, 0), 6) / 6", all_reals),
     derived("leaky_relu", {"aten::leaky_relu"}, 1, floating, "where({0} > 0, {0}, {0} * {1})", all_reals),
