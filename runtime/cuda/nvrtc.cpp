@@ -80,16 +80,6 @@ std::filesystem::path loaded_file() {
   return known ? map->l_name : "";
 }
 
-/// NVRTC opens its builtins by name alone, and finds them in its own folder only where that is searched for all
-/// libraries, or where they are loaded already.
-void load_builtins() {
-  std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(loaded_file().parent_path(), error)) {
-    if (!file.path().filename().string().starts_with("libnvrtc-builtins.so.")) continue;
-    dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
-}
-
 /// The file that NVRTC is or would be loaded from, as far as that is known without loading it.
 std::filesystem::path library_file() {
   if (auto file = loaded_file(); !file.empty()) return file;
@@ -118,7 +108,6 @@ struct Api {
       problem = fmt::format("{} is neither on the library path nor beside LibTorch", library_name);
       return;
     }
-    load_builtins();
     const auto resolve = [&](auto& slot, const char* name) {
       slot = reinterpret_cast<std::remove_reference_t<decltype(slot)>>(dlsym(library, name));
       if (slot == nullptr) problem = fmt::format("{} has no {}", library_name, name);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <vector>
 
@@ -31,6 +32,17 @@ bool find(void* library, const char* name, F*& function) {
   return function != nullptr;
 }
 
+/// NVRTC and its builtins of a folder; null where it is not there. NVRTC finds the builtins in its own folder by
+/// itself, but not where a sanitizer opens them in its place.
+void* open_in(const std::string& folder) {
+  void* library = dlopen((folder + "/libnvrtc.so.13").c_str(), RTLD_NOW);
+  if (library == nullptr) return nullptr;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (file.path().filename().string().starts_with("libnvrtc-builtins.so.")) dlopen(file.path().c_str(), RTLD_NOW);
+  }
+  return library;
+}
+
 }  // namespace
 
 std::optional<Nvrtc> Nvrtc::open() {
@@ -39,7 +51,7 @@ std::optional<Nvrtc> Nvrtc::open() {
   if (root.empty()) return std::nullopt;
   void* library = nullptr;
   for (const char* folder : {"/nvidia/cu13/lib", "/../nvidia/cu13/lib"}) {
-    if (library == nullptr) library = dlopen(fmt::format("{}{}/libnvrtc.so.13", root, folder).c_str(), RTLD_NOW);
+    if (library == nullptr) library = open_in(root + folder);
   }
   if (library == nullptr) throw std::runtime_error("no NVRTC in " + root);
   Functions functions{};

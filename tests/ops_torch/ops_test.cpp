@@ -101,6 +101,7 @@ bool has_kernel(const ir::OpRow& row, at::ScalarType dtype, bool is_half) {
     return row.decomposition().expression.find(guard) != std::string_view::npos;
   };
   if (dtype == at::kBool && refuses("boolean: refuse")) return false;
+  if (dtype == at::kByte && refuses("unsigned: refuse")) return false;
   return !(is_half && refuses("half: refuse"));
 }
 
