@@ -175,6 +175,7 @@ bool TorchFrame::bind_arguments(std::span<const at::Tensor* const> inputs, std::
 }
 
 void TorchFrame::clear() {
+  stack_.clear();  // what a call that threw was given
   for (auto& tensor : tensors_) tensor.reset();
   writing_ = false;
   release_arena();
