@@ -6,6 +6,7 @@ else()
   set(SINTER_GPU_TESTS OFF)
   message(STATUS "No NVIDIA driver here: tests with label gpu are built, not registered")
 endif()
+option(SINTER_BUILD_GPU_TESTS "Build the programs whose tests all need a GPU (NAME_gpu_tests) with everything else" ON)
 
 # Registers a GoogleTest binary with CTest, one entry a shard, so that LibTorch starts once a shard and not once a test:
 #   sinter_test(capture_tests LABEL torch SHARDS 2 FILTER "-Gpu.*")
@@ -13,6 +14,10 @@ endif()
 # An entry that runs no test fails. One test: bin/capture_tests --gtest_filter=Suite.name
 function(sinter_test target)
   cmake_parse_arguments(ARG "" "LABEL;SHARDS;FILTER;NAME;ENVIRONMENT" "" ${ARGN})
+  if("${target}" MATCHES "_gpu_tests$" AND NOT SINTER_BUILD_GPU_TESTS)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
   if(ARG_LABEL STREQUAL "gpu" AND NOT SINTER_GPU_TESTS)
     return()
   endif()

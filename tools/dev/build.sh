@@ -36,7 +36,7 @@ test_with_libtorch() { # VERSION [ARGS]
   shift
   setup_other_libtorch "$version"
   cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSINTER_LIBTORCH="$SINTER_LIBTORCH" \
-    -DSINTER_GPU_TESTS=OFF | grep LibTorch
+    -DSINTER_BUILD_GPU_TESTS=OFF | grep LibTorch
   cmake --build "$folder"
   ctest --test-dir "$folder" --output-on-failure -LE gpu -j 2 "$@"
 }

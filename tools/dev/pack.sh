@@ -30,14 +30,15 @@ pack_size() { # FOLDER
   du -sh "$1"
 }
 
-# What a machine with a GPU runs: the program, the measurements, and every test program that has tests for GPUs.
-packed=(sinter sinter_guards sinter_fuzz sinter_{api,hostile,models,model_file,fuzz}_gpu_tests
-  sinter_{ops_torch,conformance}_tests {capture,runtime}_tests)
+# What a machine with a GPU runs: the program, the measurements, and beside the tests for GPUs alone (*_gpu_tests) the
+# programs that have some.
+packed=(sinter sinter_guards sinter_fuzz sinter_{ops_torch,conformance}_tests {capture,runtime}_tests)
 
 dev_pack() {
   local folder=${1:-.pack}
   dev_build
-  pack_into "$folder" build/release "${packed[@]}"
+  # shellcheck disable=SC2046
+  pack_into "$folder" build/release "${packed[@]}" $(ls build/release/bin | grep '_gpu_tests$')
   [ -d build/release/tests-data ] && cp -r build/release/tests-data "$folder/data"
   mkdir "$folder/peers"
   cp bench/peers/*.py "$folder/peers/"
