@@ -22,13 +22,13 @@ class GraphBuilder final : public OpBuilder {
 
   ValueId add(OpId op, std::vector<Arg> operands, DType dtype) override {
     std::vector<Dim> sizes;
-    bool holds_value = false;
+    bool has_value = false;
     for (const Arg& operand : operands) {
       if (operand.value() == nullptr) continue;
       sizes = broadcast(sizes, graph_.type(*operand.value()).sizes).value();
-      holds_value = true;
+      has_value = true;
     }
-    if (!holds_value) sizes = result_.sizes;
+    if (!has_value) sizes = result_.sizes;
     Type type = contiguous(dtype, sizes, result_.device);
     if (sizes == result_.sizes) type.strides = result_.strides;
     return graph_.add1(Primitive{op}, std::move(operands), std::move(type), scope_);

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/executable.h"
@@ -19,47 +20,42 @@ using Values = std::vector<float>;
 
 constexpr int64_t count = 1000;
 
+/// A kernel of `blocks` blocks of 128 threads.
+inline KernelSource kernel_of(std::string name, unsigned blocks, std::string text) {
+  KernelSource source;
+  source.name = std::move(name);
+  source.numel = count;
+  source.grid = {blocks, 1, 1};
+  source.block = {128, 1, 1};
+  source.text = std::move(text);
+  return source;
+}
+
 /// out[i] = in[i] * factor + addend; the addend is a parameter where `scalar` is set.
 inline KernelSource affine(const std::string& name, int factor, int addend, bool scalar = false) {
-  KernelSource source;
-  source.name = name;
-  source.numel = count;
-  source.grid = {8, 1, 1};
-  source.block = {128, 1, 1};
-  source.text = fmt::format(
+  std::string text = fmt::format(
       "extern \"C\" __global__ void {}(const float* in, float* out{}) {{\n"
       "  const int i = blockIdx.x * 128 + threadIdx.x;\n"
       "  if (i < {}) out[i] = in[i] * {} + {};\n}}\n",
       name, scalar ? ", double c" : "", count, factor, scalar ? "(float)c" : std::to_string(addend));
-  return source;
+  return kernel_of(name, 8, std::move(text));
 }
 
 /// Keeps a stream busy for about half a second, then copies `in` to `out`. What is to go wrong meanwhile goes wrong.
 inline KernelSource slow_copy() {
-  KernelSource source;
-  source.name = "slow_copy";
-  source.numel = count;
-  source.grid = {8, 1, 1};
-  source.block = {128, 1, 1};
-  source.text = fmt::format(
+  std::string text = fmt::format(
       "extern \"C\" __global__ void slow_copy(const float* in, float* out) {{\n"
       "  const long long start = clock64();\n"
       "  while (clock64() - start < 1000000000ll) {{}}\n"
       "  const int i = blockIdx.x * 128 + threadIdx.x;\n"
       "  if (i < {}) out[i] = in[i];\n}}\n",
       count);
-  return source;
+  return kernel_of("slow_copy", 8, std::move(text));
 }
 
 /// out[i] = 2 in[i], four elements at a time from addresses that are multiples of 16.
 inline KernelSource twice_by_vectors() {
-  KernelSource source;
-  source.name = "twice_by_vectors";
-  source.numel = count;
-  source.grid = {2, 1, 1};
-  source.block = {128, 1, 1};
-  source.params = {{16, false}, {16, true}};
-  source.text = fmt::format(
+  std::string text = fmt::format(
       "struct alignas(16) four {{ float v[4]; }};\n"
       "extern \"C\" __global__ void twice_by_vectors(const float* in, float* out) {{\n"
       "  const int i = blockIdx.x * 128 + threadIdx.x;\n"
@@ -68,6 +64,8 @@ inline KernelSource twice_by_vectors() {
       "  for (int k = 0; k < 4; ++k) x.v[k] *= 2;\n"
       "  reinterpret_cast<four*>(out)[i] = x;\n}}\n",
       count);
+  KernelSource source = kernel_of("twice_by_vectors", 2, std::move(text));
+  source.params = {{16, false}, {16, true}};
   return source;
 }
 
