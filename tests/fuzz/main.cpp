@@ -1,6 +1,5 @@
 // sinter_fuzz: runs random programs eager and compiled, in several processes, and reports what differs.
 #include <ATen/ATen.h>
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <signal.h>
@@ -76,8 +75,6 @@ Summary run_share(const Settings& settings, uint64_t from, volatile uint64_t& at
   NoWarnings silent;
   const c10::WarningUtils::WarningHandlerGuard guard(&silent);
   const Place place = place_of(settings);
-  // Which of cuDNN's kernels works in TF32 is its choice for each shape and layout.
-  at::globalContext().setAllowTF32CuDNN(false);
   Summary summary;
   const uint64_t end = settings.seed + static_cast<uint64_t>(settings.programs);
   for (uint64_t seed = from; seed < end; seed += static_cast<uint64_t>(settings.jobs)) {

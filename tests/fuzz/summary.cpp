@@ -1,5 +1,6 @@
 #include "summary.h"
 
+#include <ATen/Context.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -105,6 +106,7 @@ Summary Summary::from_json(const std::string& text) {
 }
 
 void run_seed(uint64_t seed, const hostile::Place& place, Summary& summary, bool shrinks) {
+  at::globalContext().setAllowTF32CuDNN(false);
   const auto program = generate(seed, place.device);
   const auto finding = check(program, place);
   summary.add(finding);

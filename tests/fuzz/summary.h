@@ -48,6 +48,7 @@ struct Summary {
 };
 
 /// Generates, runs and judges the program of one seed. With `shrinks`, a program that fails is made smaller.
+/// From the first one on cuDNN does not work in TF32 in this process: that is its choice for each shape and layout.
 void run_seed(uint64_t seed, const hostile::Place& place, Summary& summary, bool shrinks = true);
 
 }  // namespace sinter::test::fuzz
