@@ -84,6 +84,11 @@ constexpr std::array<Mode, Modes::count> modes{{
     {"excluded dispatch keys", Kind::keys, excluded_keys},
 }};
 
+/// Settings stand between autocast and dispatch keys.
+constexpr size_t first_setting = 6;
+constexpr size_t first_keys = Modes::count - 2;
+static_assert(modes[first_setting].kind == Kind::dtype && modes[first_keys].kind == Kind::keys);
+
 std::string text(const Mode& mode, int64_t value) {
   switch (mode.kind) {
     case Kind::flag:
@@ -103,6 +108,12 @@ std::string text(const Mode& mode, int64_t value) {
 Modes Modes::current() {
   Modes now;
   for (size_t i = 0; i < count; ++i) now.values_[i] = modes[i].read();
+  return now;
+}
+
+Modes Modes::settings() {
+  Modes now;
+  for (size_t i = first_setting; i < first_keys; ++i) now.values_[i] = modes[i].read();
   return now;
 }
 

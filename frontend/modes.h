@@ -17,6 +17,9 @@ class Modes {
   /// Those of the calling thread, now.
   [[nodiscard]] static Modes current();
 
+  /// Those alone that change what a kernel computes, whoever calls it: no grad mode, no autocast, no keys.
+  [[nodiscard]] static Modes settings();
+
   bool operator==(const Modes&) const = default;
   [[nodiscard]] bool grad_mode() const { return values_[0] != 0; }
 

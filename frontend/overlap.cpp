@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "frontend/ledger.h"
+#include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
 namespace {
@@ -23,7 +24,7 @@ bool any_element(const Layout& layout, size_t dim, int64_t place, const std::fun
 }  // namespace
 
 bool overlaps_in_part(const at::Tensor& written, const at::Tensor& read) {
-  if (!written.is_alias_of(read)) return false;
+  if (storage_of(*written.unsafeGetTensorImpl()) != storage_of(*read.unsafeGetTensorImpl())) return false;
   const Layout a = Layout::of(written);
   const Layout b = Layout::of(read);
   if (a == b) return false;

@@ -12,7 +12,15 @@
 namespace sinter::frontend {
 namespace {
 
-/// By output from `first` on: true where it does not have memory of its own.
+/// True for a plan that has work for a device: others only hand tensors on.
+bool has_work(const Plan& plan) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [](const auto& step) {
+    return std::holds_alternative<Launch>(step) || std::holds_alternative<RunCall>(step);
+  });
+}
+
+}  // namespace
+
 std::vector<bool> without_own_memory(const Plan& plan, size_t first) {
   std::vector<bool> shared;
   for (size_t i = first; i < plan.outputs.size(); ++i) {
@@ -24,15 +32,6 @@ std::vector<bool> without_own_memory(const Plan& plan, size_t first) {
   }
   return shared;
 }
-
-/// True for a plan that has work for a device: others only hand tensors on.
-bool has_work(const Plan& plan) {
-  return std::any_of(plan.steps.begin(), plan.steps.end(), [](const auto& step) {
-    return std::holds_alternative<Launch>(step) || std::holds_alternative<RunCall>(step);
-  });
-}
-
-}  // namespace
 
 CompiledSegment::CompiledSegment(const Source& source, CompileOptions compile_options,
                                  runtime::ExecutableOptions options, uint32_t inputs, const Bindings& bindings)

@@ -65,4 +65,7 @@ class CompiledSegment {
   FramePool frames_;
 };
 
+/// By output of a plan from `first` on: true where it does not have memory of its own.
+[[nodiscard]] std::vector<bool> without_own_memory(const Plan& plan, size_t first);
+
 }  // namespace sinter::frontend

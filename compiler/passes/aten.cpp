@@ -25,14 +25,6 @@ bool mentions(std::string_view name, const std::array<std::string_view, n>& word
                      [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
 }
 
-bool refuses_by_name(std::string_view op, ir::Device::Kind device) {
-  if (!op.starts_with("aten::")) return true;
-  const std::string_view base = base_name(op);
-  if (base == scatter) return false;
-  if (mentions(base, checks_data)) return true;
-  return device == ir::Device::Kind::cpu && (mentions(base, checks_indices) || mentions(base, checks_values));
-}
-
 /// But for numbers alone (0-dim): traces compute sizes that way, by divisors that are no data.
 bool refuses_a_divisor(const ir::Graph& graph, const ir::Node& node, const ir::Call& call, ir::Device::Kind device) {
   if (!node.results.empty() && graph.type(node.results.front()).rank() == 0) return false;
@@ -43,6 +35,14 @@ bool refuses_a_divisor(const ir::Graph& graph, const ir::Node& node, const ir::C
 }
 
 }  // namespace
+
+bool refuses_by_name(std::string_view op, ir::Device::Kind device) {
+  if (!op.starts_with("aten::")) return true;
+  const std::string_view base = base_name(op);
+  if (base == scatter) return false;
+  if (mentions(base, checks_data)) return true;
+  return device == ir::Device::Kind::cpu && (mentions(base, checks_indices) || mentions(base, checks_values));
+}
 
 std::string_view base_name(std::string_view op) {
   const size_t colons = op.find("::");

@@ -19,6 +19,8 @@ namespace sinter::passes {
 /// zero), other than by its types: eager throws then, whether anybody reads the result or not, so they run where they
 /// stand.
 [[nodiscard]] bool may_refuse(const ir::Graph& graph, const ir::Node& node);
+/// The same by the name of an op alone ("aten::embedding"), for ops that refuse more than divisors.
+[[nodiscard]] bool refuses_by_name(std::string_view op, ir::Device::Kind device);
 
 /// A value with other elements in a part of it: args are base, source, sizes, strides and offset of the part, which
 /// counts from the base's first element (ATen's own op counts from the start of the storage; it is never called).
