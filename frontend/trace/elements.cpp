@@ -1,0 +1,46 @@
+#include "frontend/trace/elements.h"
+
+#include "frontend/convert.h"
+
+namespace sinter::frontend {
+
+Elements Elements::of(const at::Tensor& tensor) {
+  Elements elements{
+      .dtype = tensor.scalar_type(), .offset = tensor.storage_offset(), .reading = {tensor.is_conj(), tensor.is_neg()}};
+  elements.sizes.append(tensor.sizes().begin(), tensor.sizes().end());
+  elements.strides.append(tensor.strides().begin(), tensor.strides().end());
+  return elements;
+}
+
+bool Elements::are_those_of(const at::Tensor& tensor) const {
+  return dtype == tensor.scalar_type() && offset == tensor.storage_offset() &&
+         c10::IntArrayRef(sizes) == tensor.sizes() && c10::IntArrayRef(strides) == tensor.strides() &&
+         reading == ir::Reading{tensor.is_conj(), tensor.is_neg()};
+}
+
+ir::Type Elements::type(c10::Device device) const {
+  return {dtype_of(dtype), {sizes.begin(), sizes.end()}, {strides.begin(), strides.end()}, device_of(device)};
+}
+
+int64_t Elements::begin_byte() const { return offset * static_cast<int64_t>(c10::elementSize(dtype)); }
+
+int64_t Elements::end_byte() const {
+  int64_t last = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return begin_byte();
+    last += (sizes[i] - 1) * strides[i];
+  }
+  return begin_byte() + (last + 1) * static_cast<int64_t>(c10::elementSize(dtype));
+}
+
+at::Tensor tensor_over(c10::Storage storage, const Elements& elements, c10::Device device) {
+  c10::DispatchKeySet keys(device.is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU);
+  if (elements.reading.conjugated) keys = keys.add(c10::DispatchKey::Conjugate);
+  if (elements.reading.negated) keys = keys.add(c10::DispatchKey::Negative);
+  auto tensor =
+      at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys, c10::scalarTypeToTypeMeta(elements.dtype));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(elements.sizes, elements.strides, elements.offset);
+  return tensor;
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,62 @@
+#include "frontend/trace/numbers.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "compiler/passes/aten.h"
+#include "frontend/trace/call_key.h"
+
+namespace sinter::frontend {
+namespace {
+
+/// Positions of the numbers that a kernel takes: those beside the first operand, which are rounded to its dtype, and
+/// those that scale another argument.
+struct Row {
+  std::string_view op;
+  uint32_t first = 0, last = 0;
+};
+constexpr std::array rows{Row{"aten::add", 1, 2},       Row{"aten::sub", 1, 2},       Row{"aten::rsub", 1, 2},
+                          Row{"aten::mul", 1, 1},       Row{"aten::div", 1, 1},       Row{"aten::clamp", 1, 2},
+                          Row{"aten::clamp_min", 1, 1}, Row{"aten::clamp_max", 1, 1}, Row{"aten::addcmul", 3, 3},
+                          Row{"aten::addcdiv", 3, 3}};
+
+bool is_scale(const Row& row, uint32_t position) {
+  return row.first == 3 || (position == 2 && row.op != "aten::clamp");
+}
+
+}  // namespace
+
+std::vector<StepNumber> numbers_of(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments,
+                                   std::span<const uint32_t> words) {
+  std::string_view base = passes::base_name(facts.name);
+  if (!facts.mutates.empty() && base.ends_with('_')) base.remove_suffix(1);
+  const auto* row = std::ranges::find(rows, base, [](const Row& candidate) { return candidate.op; });
+  const bool has_out = !facts.mutates.empty() && facts.mutates.front() != 0;
+  if (row == rows.end() || has_out || !arguments[0].isTensor()) return {};
+  const at::Tensor& operand = arguments[0].toTensor();
+  const bool computes = operand.scalar_type() == at::kFloat || operand.scalar_type() == at::kDouble;
+  if (!computes || operand.dim() == 0) return {};
+  const ir::DType dtype = operand.scalar_type() == at::kFloat ? ir::DType::f32 : ir::DType::f64;
+  std::vector<StepNumber> numbers;
+  for (uint32_t i = row->first; i <= row->last && i < arguments.size(); ++i) {
+    const c10::IValue& argument = arguments[i];
+    std::optional<ir::Scalar> number;
+    if (argument.isTensor() && argument.toTensor().defined()) number = wrapped_number(argument.toTensor());
+    if (argument.isDouble()) number = argument.toDouble();
+    if (argument.isInt()) number = argument.toInt();
+    if (!number || std::holds_alternative<bool>(*number)) continue;
+    numbers.push_back({.word = words[i],
+                       .argument = i,
+                       .dtype = is_scale(*row, i) ? ir::DType::f64 : dtype,
+                       .integer = std::holds_alternative<int64_t>(*number)});
+  }
+  // A result of another dtype than the first operand's would take the number in that one.
+  for (const c10::IValue& argument : arguments) {
+    if (!argument.isTensor() || !argument.toTensor().defined() || wrapped_number(argument.toTensor())) continue;
+    if (argument.toTensor().scalar_type() != operand.scalar_type()) return {};
+  }
+  return numbers;
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,172 @@
+#include "frontend/trace/path_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sinter::frontend {
+namespace {
+
+/// "relu" of "aten::relu_".
+std::string value_hint(const std::string& op) {
+  std::string base = op.substr(op.find("::") + 2);
+  base.resize(std::min(base.size(), base.find('.')));
+  while (base.ends_with('_')) base.pop_back();
+  return base;
+}
+
+class GraphBuilder {
+ public:
+  void add(const PathNode& node) {
+    const Step& step = node.step;
+    first_memory_ = memories_.size();
+    memories_.insert(memories_.end(), step.memories.begin(), step.memories.end());
+    for (const TraceValue& value : step.taken) take(value);
+    values_.insert(values_.end(), step.made.begin(), step.made.end());
+    ids_.resize(values_.size());
+    if (!is_mere_look(step)) add_call(step, node.live.load(std::memory_order_relaxed));
+    ++steps_;
+  }
+
+  PathGraph finish(std::span<const TraceMemoryId> escaped) {
+    for (const TraceMemoryId memory : escaped) {
+      result_.graph.outputs.push_back(ids_[memories_[memory.index].root.index]);
+    }
+    choose_device();
+    order_inputs_first();
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] ir::Type type_of(const TraceValue& value) const {
+    return value.elements.type(memories_[value.memory.index].device);
+  }
+
+  [[nodiscard]] ir::Alias alias_of(const TraceValue& value) const {
+    const TraceValueId root = memories_[value.memory.index].root;
+    const Elements& base = values_[root.index].elements;
+    const bool across = base.dtype != value.elements.dtype;
+    return {ids_[root.index], across ? 0 : value.elements.offset - base.offset};
+  }
+
+  void take(const TraceValue& value) {
+    values_.push_back(value);
+    if (value.from == TraceValue::From::look) {
+      const ir::Alias alias = alias_of(value);
+      const auto id = result_.graph.add1(ir::Call{"aten::as_strided", {}, {}, false, false}, as_strided(value, alias),
+                                         type_of(value));
+      result_.graph.value(id).alias = alias;
+      result_.graph.value(id).hint = "as_strided";
+      ids_.push_back(id);
+      return;
+    }
+    const auto index = static_cast<uint32_t>(result_.inputs.size());
+    const auto id = result_.graph.add1(ir::Input{index}, {}, type_of(value));
+    result_.graph.value(id).hint = fmt::format("x{}", index);
+    result_.inputs.push_back({.value = {static_cast<uint32_t>(values_.size() - 1)}});
+    result_.alignments.push_back(value.alignment);
+    ids_.push_back(id);
+  }
+
+  static std::vector<ir::Arg> as_strided(const TraceValue& value, const ir::Alias& alias) {
+    ir::ArgList sizes, strides;
+    for (const int64_t size : value.elements.sizes) sizes.push_back({size});
+    for (const int64_t stride : value.elements.strides) strides.push_back({stride});
+    return {{alias.base}, {std::move(sizes)}, {std::move(strides)}, {value.elements.offset}};
+  }
+
+  /// True for a call that gives what was there: detach, alias.
+  static bool is_mere_look(const Step& step) {
+    return step.written.empty() && step.made.empty() && !step.facts->impure && !step.results.empty();
+  }
+
+  /// A 0-dim CPU tensor that holds a number of the step.
+  ir::ValueId take_number(const StepNumber& number, uint32_t position) {
+    const auto index = static_cast<uint32_t>(result_.inputs.size());
+    const auto id = result_.graph.add1(ir::Input{index}, {}, ir::contiguous(number.dtype, {}, ir::Device{}));
+    result_.graph.value(id).hint = fmt::format("number{}", index);
+    result_.inputs.push_back({.step = steps_, .number = position, .dtype = number.dtype});
+    result_.alignments.push_back(ir::full_alignment);
+    return id;
+  }
+
+  void add_call(const Step& step, uint64_t live) {
+    const OpFacts& facts = *step.facts;
+    ir::Call call{facts.name, step.mutates, facts.functional, false, facts.impure};
+    std::vector<ir::Arg> args = step.args;
+    const auto opaque_base = static_cast<uint32_t>(result_.opaques.size());
+    for (ir::Arg& arg : args) translate(arg, opaque_base);
+    for (uint32_t i = 0; i < step.numbers.size(); ++i) {
+      if ((live >> i & 1) != 0) args[step.numbers[i].argument] = {take_number(step.numbers[i], i)};
+    }
+    result_.opaques.insert(result_.opaques.end(), step.opaques.begin(), step.opaques.end());
+    std::vector<ir::Type> types;
+    for (const TraceValueId value : step.results) types.push_back(type_of(values_[value.index]));
+    const ir::ScopeId scope = step.module.empty() ? ir::ScopeId{} : result_.graph.scope({step.module, {}});
+    const ir::NodeId node = result_.graph.add(std::move(call), std::move(args), std::move(types), scope);
+    const std::vector<ir::ValueId> made = result_.graph.node(node).results;
+    for (size_t i = 0; i < made.size(); ++i) place(step, step.results[i], made[i]);
+  }
+
+  void place(const Step& step, TraceValueId value, ir::ValueId id) {
+    result_.graph.value(id).hint = value_hint(step.facts->name);
+    const bool known = ids_[value.index].valid();
+    const TraceMemoryId memory = values_[value.index].memory;
+    const bool is_root = memories_[memory.index].root == value && memory.index >= first_memory_ && !known;
+    if (!is_root) result_.graph.value(id).alias = alias_of(values_[value.index]);
+    if (!known) ids_[value.index] = id;
+  }
+
+  void translate(ir::Arg& arg, uint32_t opaque_base) const {
+    ir::for_each_value(arg, [&](ir::ValueId& value) { value = ids_[value.index]; });
+    translate_opaques(arg, opaque_base);
+  }
+
+  static void translate_opaques(ir::Arg& arg, uint32_t opaque_base) {
+    if (auto* opaque = std::get_if<ir::Opaque>(&arg.data)) opaque->index += opaque_base;
+    if (auto* list = std::get_if<ir::ArgList>(&arg.data)) {
+      for (ir::Arg& item : *list) translate_opaques(item, opaque_base);
+    }
+  }
+
+  /// The device of most values; the first one of those that tie.
+  void choose_device() {
+    std::vector<std::pair<ir::Device, size_t>> counts;
+    for (uint32_t i = 0; i < result_.graph.value_count(); ++i) {
+      const ir::Device device = result_.graph.value({i}).type.device;
+      const auto found = std::ranges::find(counts, device, [](const auto& row) { return row.first; });
+      if (found == counts.end()) {
+        counts.emplace_back(device, 1);
+      } else {
+        ++found->second;
+      }
+    }
+    const auto most = std::ranges::max_element(counts, {}, [](const auto& row) { return row.second; });
+    if (most != counts.end()) result_.graph.device = most->first;
+  }
+
+  void order_inputs_first() {
+    std::vector<ir::NodeId> order = result_.graph.order();
+    std::ranges::stable_partition(order,
+                                  [this](ir::NodeId id) { return result_.graph.node(id).as<ir::Input>() != nullptr; });
+    result_.graph.set_order(std::move(order));
+  }
+
+  PathGraph result_;
+  std::vector<TraceValue> values_;
+  std::vector<TraceMemory> memories_;
+  std::vector<ir::ValueId> ids_;  ///< by value
+  size_t first_memory_ = 0;       ///< of the step that is added
+  uint32_t steps_ = 0;            ///< before it
+};
+
+}  // namespace
+
+PathGraph graph_of(std::span<const PathNode* const> steps, std::span<const TraceMemoryId> escaped) {
+  GraphBuilder builder;
+  for (const PathNode* node : steps) builder.add(*node);
+  return builder.finish(escaped);
+}
+
+}  // namespace sinter::frontend

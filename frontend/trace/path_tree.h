@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "frontend/trace/step.h"
+
+namespace sinter::frontend {
+
+class CompiledPath;
+
+/// What is known of segments that end behind a step.
+struct Ending {
+  std::mutex mutex;                                       ///< held by whoever compiles, and of what follows
+  std::vector<TraceMemoryId> escaped;                     ///< memories that ever outlived a segment that ended here
+  int64_t visits = 0;                                     ///< segments that ended here
+  std::string refusal;                                    ///< why they cannot be compiled; or empty
+  std::atomic<std::shared_ptr<CompiledPath>> compiled{};  ///< null before it is
+};
+
+/// A place in the tree of recorded segments: behind `step`, all of whose predecessors are those of `parent`.
+/// Readers take no lock: what is set when a node is published never changes, and siblings are only added in front.
+struct PathNode {
+  const PathNode* parent = nullptr;  ///< null: the beginning of all segments
+  Step step;                         ///< none at the beginning
+  uint32_t depth = 0;
+  uint32_t values = 0, memories = 0;  ///< up to and with this step
+  /// By number of the step: it once differed, and is given on every call from then on. Only ever grows.
+  std::atomic<uint64_t> live{0};
+  std::atomic<PathNode*> first{nullptr};
+  PathNode* sibling = nullptr;
+  Ending ending;
+};
+
+/// Recorded segments that begin under the same modes, as a tree of their steps. Thread-safe.
+class PathTree {
+ public:
+  PathTree();
+  [[nodiscard]] PathNode& root() { return nodes_.front(); }
+  /// Adds a step behind a node, or finds the equal one that another thread has added meanwhile.
+  PathNode& add(PathNode& behind, Step step);
+  /// The node behind `at` whose step is this call; null where there is none. Numbers may differ where the step has
+  /// them: those that do are live from then on. `taken` and `memories` are what the call
+  /// itself has added.
+  [[nodiscard]] static PathNode* find(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
+                                      std::span<const TraceValue> taken, std::span<const TraceMemory> memories);
+  /// True where a step behind `at` calls this operator.
+  [[nodiscard]] static bool follows(const PathNode& at, const c10::OperatorHandle& op);
+  [[nodiscard]] size_t size() const { return size_.load(std::memory_order_relaxed); }
+
+ private:
+  std::mutex mutex_;
+  std::deque<PathNode> nodes_;  ///< stay where they are
+  std::atomic<size_t> size_{0};
+};
+
+/// The steps that lead to a node, in order.
+[[nodiscard]] std::vector<const PathNode*> steps_to(const PathNode& node);
+
+}  // namespace sinter::frontend

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/flat_hash_map.h>
+
+#include <span>
+#include <vector>
+
+#include "frontend/trace/step.h"
+
+namespace sinter::frontend {
+
+/// The tensors of one run of a segment: which value each of them is. Values and memories are numbered in the order in
+/// which they are met, so that two runs of the same steps number them alike. Not thread-safe.
+class TensorTable {
+ public:
+  /// A storage that the run has met.
+  struct Memory {
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  ///< its address is not used again while this lives
+    c10::Storage held{};   ///< of one that was there before: what steps read must outlive the tensor they were given
+    bool written = false;  ///< by a step
+    bool several_inputs = false;  ///< holds inputs that do not lie in the first one
+    c10::SmallVector<TraceValueId, 3> values{};
+  };
+  /// What a call has added so far.
+  struct Added {
+    std::span<const TraceValue> values;
+    std::span<const TraceMemory> memories;
+  };
+
+  /// The value that a tensor is; an invalid id where it was not met.
+  [[nodiscard]] TraceValueId find(const at::Tensor& tensor) const;
+  /// The memory that a tensor lies in; null where it was not met.
+  [[nodiscard]] const Memory* memory_of(const at::Tensor& tensor) const;
+  [[nodiscard]] TraceMemoryId id_of(const Memory& memory) const {
+    return {static_cast<uint32_t>(&memory - memories_.data())};
+  }
+  [[nodiscard]] Memory& memory(TraceMemoryId id) { return memories_[id.index]; }
+  [[nodiscard]] const std::vector<Memory>& memories() const { return memories_; }
+  [[nodiscard]] const TraceMemory& known(TraceMemoryId id) const { return known_[id.index]; }
+  [[nodiscard]] const TraceValue& value(TraceValueId id) const { return values_[id.index]; }
+  [[nodiscard]] const std::vector<TraceValue>& values() const { return values_; }
+  [[nodiscard]] bool empty() const { return values_.empty(); }
+
+  /// The value of a tensor that a call is given; one that was not met is added.
+  TraceValueId take(const at::Tensor& tensor);
+  /// The value of a tensor that a call has given; what was not met is a result.
+  TraceValueId give(const at::Tensor& tensor);
+  /// Adds a result as it was recorded; `storage` is that of its memory.
+  void add(const TraceValue& value, const TraceMemory& memory, const c10::Storage& storage);
+  void note_write(TraceMemoryId memory) { memories_[memory.index].written = true; }
+
+  /// From here on `added` tells what came since, and `forget_added` takes it back.
+  void begin_call();
+  [[nodiscard]] Added added() const;
+  void forget_added();
+  void clear();
+
+ private:
+  TraceMemoryId add_memory(const at::Tensor& tensor, bool fresh);
+  TraceValueId add_value(const at::Tensor& tensor, TraceMemoryId memory, TraceValue::From from);
+
+  std::vector<TraceValue> values_;
+  std::vector<Memory> memories_;
+  std::vector<TraceMemory> known_;  ///< by memory
+  ska::flat_hash_map<const c10::StorageImpl*, uint32_t> by_storage_;
+  size_t values_before_ = 0, memories_before_ = 0;
+  std::vector<TraceMemoryId> split_;  ///< that came to hold several inputs since
+};
+
+/// True where every element of `inner` is one of `outer`, and both see the same dtype of one memory.
+[[nodiscard]] bool lies_inside(const Elements& inner, const Elements& outer);
+
+}  // namespace sinter::frontend
