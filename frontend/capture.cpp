@@ -17,6 +17,7 @@
 #include "frontend/left_behind.h"
 #include "frontend/libtorch_version.h"
 #include "frontend/recorder.h"
+#include "frontend/replay/session.h"
 
 namespace sinter::frontend {
 namespace {
@@ -46,6 +47,7 @@ void guarded(Recorder& recorder, const c10::OperatorHandle& op, const Step& step
 
 void record_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kCaptureKey);
+  if (Session* session = current_session()) return session->call(op, below, stack);
   Recorder* recorder = current_recorder();
   if (!recorder || !recorder->recording()) return run_below(op, below, stack);
   if (const HostScope* host = HostScope::current()) {
@@ -81,7 +83,7 @@ TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::make
 
 Recorder* current_recorder() { return static_cast<Recorder*>(c10::ThreadLocalDebugInfo::get(kRecorderSlot)); }
 
-bool capturing() { return current_recorder() != nullptr; }
+bool capturing() { return current_recorder() != nullptr || current_session() != nullptr; }
 
 Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span<const at::Tensor> inputs,
               std::span<const NamedTensor> names, std::vector<at::Tensor>* outputs, std::string* failed_at,

@@ -10,6 +10,7 @@
 
 #include "frontend/host_call.h"
 #include "frontend/recorder.h"
+#include "frontend/replay/session.h"
 
 namespace sinter::frontend {
 namespace {
@@ -87,6 +88,10 @@ bool fills_results(c10::ArrayRef<c10::IValue> arguments) {
 
 void catch_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey);
+  if (Session* session = current_session()) {  // what they read themselves has to be there
+    session->wait_for(torch::jit::last(*stack, op.schema().arguments().size()));
+    return op.redispatchBoxed(below, stack);
+  }
   Recorder* recorder = current_recorder();
   const bool records = recorder != nullptr && recorder->recording() && HostScope::current() == nullptr;
   if (!records) return op.redispatchBoxed(below, stack);

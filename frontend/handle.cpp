@@ -27,6 +27,12 @@ void check(const Options& options, bool is_module) {
   if (options.freeze && !options.optimizers.empty()) {
     throw UserError("freeze: an optimizer writes to parameters; leave one of the two options out");
   }
+  if (options.replay == sinter::Replay::checked) {
+    const char* unbuilt = options.fullgraph ? "fullgraph" : options.freeze ? "freeze" : nullptr;
+    if (unbuilt != nullptr) {
+      throw UserError(std::string(unbuilt) + ": not built for Replay::checked; leave one of the two options out");
+    }
+  }
   std::set<std::string> names;
   for (const auto& [module_name, module] : options.modules) {
     if (module_name.empty() && options.modules.size() > 1) {
@@ -51,11 +57,37 @@ Handle::Handle(Options options, std::vector<NamedModule> modules, std::string na
       modules_(std::move(modules)),
       name_(std::move(name)),
       disabled_(disabled_by(options_)),
-      function_(make()) {}
+      function_(make()),
+      checked_(make_checked()) {}
 
 std::shared_ptr<Function> Handle::make() const { return std::make_shared<Function>(options_, modules_, name_); }
 
+std::shared_ptr<CheckedFunction> Handle::make_checked() const {
+  if (options_.replay != sinter::Replay::checked) return nullptr;
+  return std::make_shared<CheckedFunction>(options_, modules_, name_);
+}
+
+bool Handle::call(const Flat& arguments, const Program& program, Replay& replay) {
+  if (const auto checked = checked_.load(std::memory_order_acquire)) {
+    checked->call(program);
+    return false;
+  }
+  return function()->call(arguments, program, replay);
+}
+
+Stats Handle::stats() const {
+  const auto checked = checked_.load(std::memory_order_acquire);
+  return checked != nullptr ? checked->stats() : function()->stats();
+}
+
+void Handle::reset() {
+  function_.store(make(), std::memory_order_release);
+  checked_.store(make_checked(), std::memory_order_release);
+}
+
 Report Handle::report() const {
+  const auto checked = checked_.load(std::memory_order_acquire);
+  if (is_enabled() && checked != nullptr) return checked->report();
   if (is_enabled()) return function()->report();
   return {.function = name_,
           .mode = "disabled",

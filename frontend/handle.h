@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "frontend/function.h"
+#include "frontend/replay/checked_function.h"
 
 namespace sinter::detail {
 
@@ -16,15 +17,14 @@ class Handle {
   Handle(Options options, std::vector<frontend::NamedModule> modules, std::string name);
 
   [[nodiscard]] bool is_enabled() const { return disabled_.empty(); }
-  bool call(const Flat& arguments, const Program& program, Replay& replay) {
-    return function()->call(arguments, program, replay);
-  }
+  bool call(const Flat& arguments, const Program& program, Replay& replay);
   [[nodiscard]] Report report() const;
-  [[nodiscard]] Stats stats() const { return function()->stats(); }
-  void reset() { function_.store(make(), std::memory_order_release); }
+  [[nodiscard]] Stats stats() const;
+  void reset();
 
  private:
   [[nodiscard]] std::shared_ptr<Function> make() const;
+  [[nodiscard]] std::shared_ptr<CheckedFunction> make_checked() const;
   [[nodiscard]] std::shared_ptr<Function> function() const { return function_.load(std::memory_order_acquire); }
 
   const Options options_;
@@ -32,6 +32,7 @@ class Handle {
   const std::string name_;
   const std::string disabled_;  ///< by what; or empty
   std::atomic<std::shared_ptr<Function>> function_;
+  std::atomic<std::shared_ptr<CheckedFunction>> checked_;  ///< null but under Replay::checked, where it answers
 };
 
 }  // namespace sinter::detail

@@ -44,10 +44,14 @@ std::vector<TargetOptions> standard_set(const TargetOptions& base) {
 
 std::vector<std::string> child_arguments(const TargetOptions& target, const std::string& mode, const std::string& kind,
                                          double budget, const std::string& file) {
-  std::vector<std::string> arguments{"bench-child", target.model,   "--mode",   mode,
-                                     "--kind",      kind,           "--budget", fmt::format("{}", budget),
-                                     "--out",       file,           "--seed",   fmt::format("{}", target.seed),
-                                     "--numerics",  target.numerics};
+  std::vector<std::string> arguments{"bench-child", target.model,
+                                     "--mode",      mode,
+                                     "--kind",      kind,
+                                     "--budget",    fmt::format("{}", budget),
+                                     "--out",       file,
+                                     "--seed",      fmt::format("{}", target.seed),
+                                     "--numerics",  target.numerics,
+                                     "--replay",    target.replay};
   for (const std::string& input : target.inputs) arguments.insert(arguments.end(), {"--input", input});
   for (const std::string& setting : target.settings) arguments.insert(arguments.end(), {"--set", setting});
   if (!target.inputs_file.empty()) arguments.insert(arguments.end(), {"--inputs", target.inputs_file});

@@ -122,6 +122,7 @@ Options compile_options(const TargetOptions& options, const Target& target) {
   Options result;
   result.mode = parse_mode(options.mode);
   result.numerics = options.numerics == "eager" ? Numerics::eager : Numerics::fast;
+  result.replay = options.replay == "checked" ? Replay::checked : Replay::trusted;
   result.freeze = options.freeze || target.owns_tensors;
   result.strict = options.strict;
   result.fullgraph = options.fullgraph;

@@ -27,6 +27,7 @@ struct TargetOptions {
   std::string dtype;                  ///< converts the model and its float inputs; empty: as they are
   std::string mode = "default";
   std::string numerics = "fast";
+  std::string replay = "trusted";
   int64_t batch = 0;  ///< replaces dim 0 of every input; 0: as they are
   uint64_t seed = 0;
   bool train = false;     ///< whole training steps instead of forward passes

@@ -46,11 +46,20 @@ class Verify {
 inline constexpr Verify Verify::automatic{-1};
 inline constexpr Verify Verify::off{-2};
 
+/// Whether replays run the callable's host code.
+enum class Replay : uint8_t {
+  trusted,  ///< they do not: guards say whether what was recorded still holds, and verifications look at the rest
+  checked,  ///< they do: every operator is compared with what was recorded, and what differs runs and is recorded
+};
+
 /// Options of sinter::compile, for designated initialisers: `{.mode = sinter::Mode::ReduceOverhead}`.
 struct Options {
   Mode mode = Mode::Default;
   Numerics numerics = Numerics::fast;
   Verify verify = Verify::automatic;
+
+  /// Replay::checked is new: docs/checked-replay.md says what it does not do yet.
+  Replay replay = Replay::trusted;
 
   /// Compute what depends on state alone (a folded weight) once per entry instead of in every call. Promises that
   /// nothing writes to parameters and buffers after the first call.

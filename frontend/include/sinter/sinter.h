@@ -220,13 +220,14 @@ template <class Callable>
 }
 
 /// Compiles a `.pt2` file of torch.export or a TorchScript `.pt` file. Nobody else holds its tensors, so that what
-/// depends on them alone is computed once (Options::freeze). Arguments and result: see Model. Throws UserError as
-/// Model's constructor does.
+/// depends on them alone is computed once (Options::freeze), and it has no host code to run (Replay::trusted).
+/// Arguments and result: see Model. Throws UserError as Model's constructor does.
 ///
 ///     auto fast = sinter::compile("model.pt2");
 ///     at::Tensor y = fast(x).toTensor();
 [[nodiscard]] inline Compiled<Model> compile(const std::filesystem::path& file, Options options = {}) {
   options.freeze = true;
+  options.replay = Replay::trusted;
   return compile(Model(file), std::move(options));
 }
 

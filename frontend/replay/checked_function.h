@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "frontend/counters.h"
+#include "frontend/modules.h"
+#include "frontend/replay/session.h"
+#include "sinter/detail/function.h"
+
+namespace sinter::detail {
+
+/// A function whose host code runs on every call (Replay::checked). Thread-safe.
+class CheckedFunction {
+ public:
+  CheckedFunction(const Options& options, const std::vector<frontend::NamedModule>& modules, const std::string& name);
+  ~CheckedFunction();
+
+  /// Runs the program, exactly once unless it asks for memory that is not there.
+  void call(const Program& program);
+  [[nodiscard]] Report report() const;
+  [[nodiscard]] Stats stats() const { return counters_.read(); }
+
+ private:
+  class Library;
+
+  void run_checked(const Program& program);
+  void run_without_stand_ins(frontend::Session& session, const Program& program);
+  void run_eagerly(const Program& program);
+  void give_up(GraphBreak reason);
+  /// True where recent calls say that this one had better run as eager runs it.
+  [[nodiscard]] bool rests();
+  void note(const frontend::Session::Account& account);
+
+  const Options options_;
+  const std::string name_;
+  frontend::Counters counters_;
+  std::shared_ptr<Library> library_;
+  std::atomic<bool> eager_{false};
+  std::atomic<int64_t> in_vain_{0};  ///< calls in a row that did not replay
+  std::atomic<int64_t> resting_{0};  ///< calls that are still to run as eager runs them
+  mutable std::mutex mutex_;         ///< of what follows
+  std::vector<GraphBreak> breaks_;
+};
+
+}  // namespace sinter::detail

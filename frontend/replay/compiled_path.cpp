@@ -1,0 +1,150 @@
+#include "frontend/replay/compiled_path.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/ScalarOps.h>
+#include <ATen/ops/clone.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "compiler/compile.h"
+#include "compiler/ir/print.h"
+#include "frontend/convert.h"
+#include "frontend/segment.h"
+#include "runtime/ranges.h"
+
+namespace sinter::frontend {
+namespace {
+
+/// A name that the IR's text form takes.
+std::string identifier(std::string text) {
+  std::ranges::replace_if(text, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return text;
+}
+
+std::string signature_of(const PathGraph& path) {
+  constexpr size_t most = 4;
+  std::string text;
+  for (const ir::NodeId id : path.graph.order()) {
+    const ir::Node& node = path.graph.node(id);
+    const auto* input = node.as<ir::Input>();
+    if (input == nullptr) continue;
+    if (input->index == most) return text + ", ...";
+    text += (text.empty() ? "" : ", ") + ir::to_string(path.graph.type(node.results.front()), path.graph.device);
+  }
+  return text;
+}
+
+at::Tensor tensor_of(const ir::Scalar& number, ir::DType dtype) {
+  const c10::Scalar scalar = std::visit([](auto value) { return c10::Scalar(value); }, number);
+  return at::detail::scalar_tensor_static(scalar, scalar_type_of(dtype), at::kCPU);
+}
+
+}  // namespace
+
+CompiledPath::CompiledPath(const PathNode& end, std::span<const TraceMemoryId> escaped, const Options& options,
+                           const std::string& function)
+    : escaped_(escaped.begin(), escaped.end()) {
+  const auto steps = steps_to(end);
+  PathGraph path = graph_of(steps, escaped_);
+  path.graph.name = identifier(function);
+  inputs_ = std::move(path.inputs);
+  opaques_ = std::move(path.opaques);
+  record_.signature = signature_of(path);
+  record_.device = ir::to_string(path.graph.device);
+  record_.captured_calls = static_cast<int64_t>(steps.size());
+  for (const ir::ValueId output : path.graph.outputs) {
+    const ir::Type& type = path.graph.type(output);
+    Elements elements;
+    elements.dtype = scalar_type_of(type.dtype).value_or(at::kByte);
+    for (const int64_t size : type.static_sizes()) elements.sizes.push_back(size);
+    for (const int64_t stride : type.static_strides()) elements.strides.push_back(stride);
+    elements_.push_back(std::move(elements));
+  }
+  const CompileOptions compile_options{.numerics = options.numerics,
+                                       .freeze = false,
+                                       .generic_sizes = false,
+                                       .device = device_info(path.graph.device),
+                                       .input_alignment = std::move(path.alignments),
+                                       .state_alignment = {}};
+  plan_ = std::make_shared<const Plan>(sinter::compile(std::move(path.graph), compile_options, record_));
+  copied_ = without_own_memory(*plan_, 0);
+  host_ = std::make_unique<TorchHost>(plan_, opaques_);
+  const runtime::ExecutableOptions runtime_options{
+      .graphs = options.mode != Mode::Default, .report_mutex = &mutex_, .ranges = runtime::nvtx_ranges()};
+  executable_ = runtime::Executable::build(plan_, *host_, runtime_options, record_);
+  const c10::OptionalDeviceGuard device(device_to_set(*plan_));
+  const auto frame = host_->make_torch_frame();
+  const at::Tensor none(at::detail::empty_cpu({0}, at::kFloat));  // nothing is computed once
+  const std::vector<const at::Tensor*> nothing(inputs_.size(), &none);
+  if (!frame->bind_arguments(nothing, {}, {})) throw InternalError("prepare", "a segment has no state");
+  executable_->prepare(*frame);
+  record_.compiled = true;
+}
+
+bool CompiledPath::gives(std::span<const TraceMemoryId> escaped) const {
+  return std::ranges::all_of(
+      escaped, [this](TraceMemoryId memory) { return std::ranges::find(escaped_, memory) != escaped_.end(); });
+}
+
+bool CompiledPath::takes(std::span<const LiveNumber> numbers) const {
+  size_t known = 0;
+  for (const PathInput& input : inputs_) {
+    if (input.value.valid()) continue;
+    if (known == numbers.size() || numbers[known].step != input.step || numbers[known].number != input.number) {
+      return false;
+    }
+    ++known;
+  }
+  return known == numbers.size();
+}
+
+void CompiledPath::run(const std::function<at::Tensor(TraceValueId)>& input, std::span<const LiveNumber> numbers,
+                       const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote) {
+  const c10::OptionalDeviceGuard device(device_to_set(*plan_));
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(inputs_.size());
+  size_t number = 0;
+  for (const PathInput& wanted : inputs_) {
+    tensors.push_back(wanted.value.valid() ? input(wanted.value) : tensor_of(numbers[number++].value, wanted.dtype));
+  }
+  std::vector<const at::Tensor*> pointers;
+  pointers.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) pointers.push_back(&tensor);
+  std::vector<at::Tensor> outputs;
+  {
+    const FrameLease frame(frames_, *host_);
+    if (!frame->bind_arguments(pointers, {}, {})) throw InternalError("run", "a segment has no state");
+    try {
+      executable_->run(*frame);
+    } catch (...) {
+      wrote = frame->writing();
+      throw;
+    }
+    wrote = frame->writing();
+    for (size_t i = 0; i < escaped_.size(); ++i) outputs.push_back(take_output(*frame, i));
+  }
+  for (size_t i = 0; i < escaped_.size(); ++i) give(escaped_[i], std::move(outputs[i]));
+  runs_.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// With memory that begins at its first element, and is nobody else's.
+at::Tensor CompiledPath::take_output(TorchFrame& frame, size_t output) const {
+  const at::Tensor& tensor = frame.tensor(plan_->outputs[output]);
+  const bool own = !copied_[output] && tensor.storage_offset() == 0;
+  if (own) return tensor;
+  const Elements& elements = elements_[output];
+  at::Tensor copy = at::empty_strided(elements.sizes, elements.strides, tensor.options());
+  return copy.copy_(tensor);
+}
+
+EntryReport CompiledPath::report() const {
+  const std::lock_guard lock(mutex_);
+  EntryReport report = record_;
+  report.replays = runs_.load(std::memory_order_relaxed);
+  return report;
+}
+
+}  // namespace sinter::frontend

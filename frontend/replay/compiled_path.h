@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/plan.h"
+#include "compiler/support/report.h"
+#include "frontend/frame_pool.h"
+#include "frontend/trace/path_graph.h"
+#include "runtime/executable.h"
+#include "sinter/options.h"
+
+namespace sinter::frontend {
+
+/// A number of a step, as a call gives it.
+struct LiveNumber {
+  uint32_t step = 0;    ///< of the segment, counted from 0
+  uint32_t number = 0;  ///< of the step
+  ir::Scalar value;
+};
+
+/// A compiled segment. Thread-safe.
+class CompiledPath {
+ public:
+  /// Throws InternalError when compiling fails.
+  CompiledPath(const PathNode& end, std::span<const TraceMemoryId> escaped, const Options& options,
+               const std::string& function);
+
+  /// True where its outputs hold every one of these memories.
+  [[nodiscard]] bool gives(std::span<const TraceMemoryId> escaped) const;
+  /// True where it takes exactly these numbers on every call.
+  [[nodiscard]] bool takes(std::span<const LiveNumber> numbers) const;
+  /// Runs it. `input` tells the tensor of a value, `numbers` are those it takes; `give` is told what each of its
+  /// outputs holds: memory of its own, of which nobody else has a reference. Throws what operators throw; `wrote` is
+  /// set once memory that was there before is being written.
+  void run(const std::function<at::Tensor(TraceValueId)>& input, std::span<const LiveNumber> numbers,
+           const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote);
+
+  [[nodiscard]] EntryReport report() const;
+
+ private:
+  [[nodiscard]] at::Tensor take_output(TorchFrame& frame, size_t output) const;
+
+  std::vector<TraceMemoryId> escaped_;
+  std::vector<PathInput> inputs_;
+  std::vector<c10::IValue> opaques_;
+  mutable std::mutex mutex_;  ///< of the record
+  EntryReport record_;
+  std::shared_ptr<const Plan> plan_;
+  std::vector<bool> copied_;  ///< by output: it does not have memory of its own
+  std::vector<Elements> elements_;
+  std::unique_ptr<TorchHost> host_;
+  std::unique_ptr<runtime::Executable> executable_;
+  FramePool frames_;
+  std::atomic<int64_t> runs_{0};
+};
+
+}  // namespace sinter::frontend

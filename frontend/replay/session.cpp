@@ -1,0 +1,377 @@
+#include "frontend/replay/session.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "compiler/support/errors.h"
+#include "frontend/composites.h"
+#include "frontend/convert.h"
+#include "frontend/libtorch_version.h"
+#include "frontend/replay/compiled_path.h"
+#include "frontend/replay/step_recorder.h"
+#include "frontend/replay/way.h"
+#include "frontend/tensor_memory.h"
+#include "frontend/trace/call_key.h"
+
+namespace sinter::frontend {
+namespace {
+
+constexpr std::string_view kSessionSlotName = "sinter session";
+constexpr auto kSessionSlot = debug_slot(kSessionSlotName, 0x57);
+
+void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard exclude(kCaptureKey);
+  op.redispatchBoxed(below.remove(kCaptureKey), stack);
+}
+
+}  // namespace
+
+Session* current_session() { return static_cast<Session*>(c10::ThreadLocalDebugInfo::get(kSessionSlot)); }
+
+void with_session(const std::shared_ptr<Session>& session, const std::function<void()>& run) {
+  const c10::DebugInfoGuard carry(kSessionSlot, session);
+  const c10::impl::IncludeDispatchKeyGuard include(kCaptureKey);
+  const CatchComposites composites;
+  // TorchScript that the program calls runs operator by operator: kernels it fuses itself no recording sees.
+  const torch::jit::GraphOptimizerEnabledGuard no_fused_scripts(false);
+  run();
+}
+
+void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
+  std::unique_lock lock(mutex_);
+  if (off_) {
+    lock.unlock();
+    return run_below(op, below, stack);
+  }
+  if (match(op, stack)) return;
+  const OpTraits& traits = library_->traits(op);
+  const OpFacts& facts = traits.facts;
+  if (facts.composite && !op.hasKernelForDispatchKey(below.highestPriorityTypeId())) {
+    lock.unlock();
+    return op.redispatchBoxed(below, stack);
+  }
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  switch (way_of(traits, arguments, table_)) {
+    case Way::transparent:
+      lock.unlock();
+      return run_below(op, below, stack);
+    case Way::now:
+      return run_now(op, facts, below, stack);
+    case Way::later:
+      return step(op, facts, below, stack);
+  }
+}
+
+void Session::run_now(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+                      torch::jit::Stack* stack) {
+  if (waits_for(table_, facts, torch::jit::last(*stack, op.schema().arguments().size()))) synchronize();
+  account_.wrote = account_.wrote || !facts.mutates.empty() || facts.random || facts.impure;
+  run_below(op, below, stack);
+}
+
+void Session::begin_segment() {
+  surroundings_ = KernelSurroundings::current();
+  tree_ = &library_->tree(surroundings_->settings);
+  at_ = &tree_->root();
+  recording_ = false;
+}
+
+/// Answers a call that is a step behind the last one; false where it is none. What decides when its work is done
+/// (way_of) follows from what is compared, and from the steps before.
+bool Session::match(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (at_ == nullptr || recording_ || !PathTree::follows(*at_, op)) return false;
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  table_.begin_call();
+  CallKey key;
+  bool known = *surroundings_ == KernelSurroundings::current();
+  for (size_t i = 0; i < arguments.size() && known; ++i) {
+    for_each_tensor_in(arguments[i], [&](const at::Tensor& tensor) { known = known && is_ordinary(tensor); });
+    known = known && append(arguments[i], table_, key);
+  }
+  const auto added = table_.added();
+  PathNode* next = known ? PathTree::find(*at_, op, key, added.values, added.memories) : nullptr;
+  if (next != nullptr) {
+    answer(*next, key, stack);
+    return true;
+  }
+  table_.forget_added();
+  return false;
+}
+
+void Session::step(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+                   torch::jit::Stack* stack) {
+  if (at_ != nullptr && *surroundings_ != KernelSurroundings::current()) synchronize();
+  if (at_ == nullptr) begin_segment();
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  table_.begin_call();
+  CallKey key;
+  c10::SmallVector<uint32_t, 8> words;
+  for (const c10::IValue& argument : arguments) {
+    words.push_back(static_cast<uint32_t>(key.size()) + 1);
+    if (append(argument, table_, key)) continue;
+    table_.forget_added();
+    return run_now(op, facts, below, stack);
+  }
+  const auto added = table_.added();
+  PathNode* next = recording_ ? nullptr : PathTree::find(*at_, op, key, added.values, added.memories);
+  if (next != nullptr) return answer(*next, key, stack);
+  if (library_->is_full()) {
+    table_.forget_added();
+    synchronize();
+    off_ = true;
+    return run_below(op, below, stack);
+  }
+  if (!recording_) {
+    run_matched();
+    recording_ = true;
+  }
+  record(op, facts, std::move(key), words, below, stack);
+}
+
+void Session::answer(PathNode& node, const CallKey& key, torch::jit::Stack* stack) {
+  const Step& step = node.step;
+  const uint64_t live = node.live.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < step.numbers.size() && live != 0; ++i) {
+    if ((live >> i & 1) != 0) numbers_.push_back({node.depth - 1, i, step.numbers[i].value(key)});
+  }
+  const size_t count = step.op->schema().arguments().size();
+  const auto first_memory = node.memories - static_cast<uint32_t>(step.memories.size());
+  for (const TraceValue& value : step.made) {
+    const bool known = value.memory.index < table_.memories().size();
+    const TraceMemory& memory = known ? table_.known(value.memory) : step.memories[value.memory.index - first_memory];
+    // The table holds memories weakly: the new one is kept until its tensor is made.
+    c10::Storage storage;
+    if (!known) {
+      storage = stand_in_storage(memory.device, memory.bytes);
+      made_.push_back(storage);
+    }
+    table_.add(value, memory, storage);
+  }
+  c10::SmallVector<c10::IValue, 4> results;
+  const auto arguments = torch::jit::last(*stack, count);
+  for (const Returned& item : step.returns) results.push_back(returned(item, arguments));
+  made_.clear();
+  note_writes(step);
+  at_ = &node;
+  torch::jit::drop(*stack, count);
+  for (c10::IValue& result : results) stack->push_back(std::move(result));
+}
+
+c10::IValue Session::returned(const Returned& item, c10::ArrayRef<c10::IValue> arguments) {
+  switch (item.how) {
+    case Returned::How::argument:
+      return arguments[item.argument];
+    case Returned::How::value:
+      return tensor_of(item.value, arguments);
+    case Returned::How::list: {
+      c10::List<at::Tensor> list;
+      list.reserve(item.items.size());
+      for (const Returned& inner : item.items) list.push_back(returned(inner, arguments).toTensor());
+      return list;
+    }
+    case Returned::How::constant:
+      return item.constant;
+  }
+  return {};
+}
+
+/// A new tensor. One over memory that was there before the call is a view, which under inference mode is what its base
+/// is.
+at::Tensor Session::tensor_of(TraceValueId id, c10::ArrayRef<c10::IValue> arguments) {
+  const TraceValue& value = table_.value(id);
+  const auto& memory = table_.memory(value.memory);
+  c10::Storage storage(memory.storage.lock());
+  if (!storage) throw InternalError("replay", "a step sees memory that is gone");
+  const at::Tensor* base = nullptr;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor_in(argument, [&](const at::Tensor& tensor) {
+      if (base == nullptr && storage_of(*tensor.unsafeGetTensorImpl()) == storage.unsafeGetStorageImpl())
+        base = &tensor;
+    });
+  }
+  if (base == nullptr) return tensor_over(std::move(storage), value.elements, table_.known(value.memory).device);
+  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, std::move(storage), base->key_set(),
+                                                             c10::scalarTypeToTypeMeta(value.elements.dtype));
+  view.unsafeGetTensorImpl()->set_sizes_and_strides(value.elements.sizes, value.elements.strides,
+                                                    value.elements.offset);
+  return view;
+}
+
+void Session::note_writes(const Step& step) {
+  for (const TraceMemoryId memory : step.written) {
+    table_.note_write(memory);
+    if (table_.known(memory).fresh) continue;
+    if (recording_) {
+      account_.wrote = true;
+    } else {
+      closed_.close(table_.memory(memory).held);
+    }
+  }
+}
+
+void Session::record(const c10::OperatorHandle& op, const OpFacts& facts, CallKey key, std::span<const uint32_t> words,
+                     c10::DispatchKeySet below, torch::jit::Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  StepRecorder recorder(op, facts, std::move(key), words, arguments, table_,
+                        [this](const at::Tensor& tensor) { return library_->module_of(tensor); });
+  try {
+    run_below(op, below, stack);
+  } catch (...) {
+    table_.forget_added();
+    throw;
+  }
+  auto step = recorder.finish(torch::jit::last(*stack, op.schema().returns().size()));
+  if (!step) {
+    account_.wrote = account_.wrote || !facts.mutates.empty();
+    library_->exclude(op);
+    return synchronize();  // the segment ends before this operator
+  }
+  note_writes(*step);
+  ++account_.recorded;
+  at_ = &tree_->add(*at_, std::move(*step));
+}
+
+std::vector<TraceMemoryId> Session::escaped() const {
+  std::vector<TraceMemoryId> escaped;
+  for (uint32_t i = 0; i < table_.memories().size() && i < at_->memories; ++i) {
+    if (table_.known({i}).fresh && !table_.memories()[i].storage.expired()) escaped.push_back({i});
+  }
+  return escaped;
+}
+
+void Session::synchronize() {
+  if (at_ == nullptr) return;
+  try {
+    if (recording_) {
+      library_->note_end(*at_, escaped());
+    } else {
+      run_matched();
+    }
+  } catch (...) {
+    end_segment();
+    throw;
+  }
+  end_segment();
+}
+
+void Session::end_segment() {
+  closed_.open();
+  table_.clear();
+  numbers_.clear();
+  at_ = nullptr;
+  tree_ = nullptr;
+}
+
+void Session::run_matched() {
+  closed_.open();
+  if (at_->depth == 0) return;
+  const c10::impl::ExcludeDispatchKeyGuard no_capture(kCaptureKey);
+  const SurroundingsGuard segment(*surroundings_);
+  if (const auto path = library_->compiled(*at_, escaped(), numbers_)) return run_compiled(*path);
+  interpret();
+}
+
+void Session::run_compiled(CompiledPath& path) {
+  const auto give = [this](TraceMemoryId memory, at::Tensor data) {
+    if (const auto storage = table_.memory(memory).storage.lock()) give_memory(*storage, std::move(data));
+  };
+  bool wrote = false;
+  try {
+    path.run([this](TraceValueId value) { return input(value); }, numbers_, give, wrote);
+  } catch (const std::exception&) {
+    if (wrote) throw;
+    return interpret();  // throws the same where eager does, with what it writes before
+  }
+  account_.wrote = account_.wrote || wrote;
+  ++account_.replayed;
+}
+
+at::Tensor Session::input(TraceValueId id) const {
+  const TraceValue& value = table_.value(id);
+  return tensor_over(table_.memories()[value.memory.index].held, value.elements, table_.known(value.memory).device);
+}
+
+/// Runs the matched steps one by one, as they were recorded. Where one throws, those before it have given what they
+/// gave.
+void Session::interpret() {
+  ++account_.interpreted;
+  std::vector<c10::Storage> storages(table_.memories().size());
+  for (size_t i = 0; i < storages.size(); ++i) storages[i] = table_.memories()[i].held;
+  try {
+    for (const PathNode* node : steps_to(*at_)) interpret(*node, storages);
+  } catch (...) {
+    give(storages);
+    throw;
+  }
+  give(storages);
+}
+
+void Session::interpret(const PathNode& node, std::vector<c10::Storage>& storages) {
+  const Step& step = node.step;
+  const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const c10::AutoGradMode no_grad(false);
+  const auto tensor = [&](ir::ValueId id) {
+    const TraceValue& value = table_.value({id.index});
+    return tensor_over(storages[value.memory.index], value.elements, table_.known(value.memory).device);
+  };
+  const auto& declared = step.op->schema().arguments();
+  std::vector<ir::Arg> args = step.args;
+  for (const LiveNumber& live : numbers_) {
+    if (live.step + 1 != node.depth) continue;
+    args[step.numbers[live.number].argument] = std::visit([](auto value) { return ir::Arg{value}; }, live.value);
+  }
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < declared.size(); ++i) {
+    stack.push_back(ivalue_of(args[i], *declared[i].real_type(), tensor, step.opaques));
+  }
+  step.op->callBoxed(stack);
+  account_.wrote = account_.wrote || !step.written.empty();
+  const auto results = tensors_of({stack.data(), stack.size()});
+  if (results.size() != step.results.size()) throw InternalError("interpret", step.facts->name + " gave other results");
+  for (size_t i = 0; i < results.size(); ++i) {
+    const TraceValue& value = table_.value(step.results[i]);
+    if (storages[value.memory.index]) continue;
+    if (!value.elements.are_those_of(results[i])) {
+      throw InternalError("interpret", step.facts->name + " gave other sizes or strides");
+    }
+    storages[value.memory.index] = results[i].storage();
+  }
+}
+
+/// Gives the memories that outlive the segment what was computed.
+void Session::give(std::vector<c10::Storage>& storages) {
+  for (const TraceMemoryId memory : escaped()) {
+    const auto storage = table_.memory(memory).storage.lock();
+    if (!storage || !storages[memory.index]) continue;
+    const Elements& root = table_.value(table_.known(memory).root).elements;
+    at::Tensor data = tensor_over(std::move(storages[memory.index]), root, table_.known(memory).device);
+    give_memory(*storage, std::move(data));
+  }
+}
+
+void Session::wait_for(c10::ArrayRef<c10::IValue> arguments) {
+  const std::lock_guard lock(mutex_);
+  const OpFacts nothing;
+  if (!off_ && waits_for(table_, nothing, arguments)) synchronize();
+}
+
+void Session::finish() {
+  const std::lock_guard lock(mutex_);
+  const c10::impl::ExcludeDispatchKeyGuard no_capture(kCaptureKey);
+  off_ = true;
+  synchronize();
+}
+
+void Session::abandon() {
+  const std::lock_guard lock(mutex_);
+  off_ = true;
+  end_segment();
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "frontend/replay/compiled_path.h"
+#include "frontend/replay/stand_in.h"
+#include "frontend/replay/surroundings.h"
+#include "frontend/replay/way.h"
+#include "frontend/trace/path_tree.h"
+#include "frontend/trace/tensor_table.h"
+
+namespace sinter::frontend {
+
+/// What the sessions of one function share: the trees of recorded segments, and who compiles them. Thread-safe.
+class PathLibrary {
+ public:
+  virtual ~PathLibrary() = default;
+  [[nodiscard]] virtual const OpTraits& traits(const c10::OperatorHandle& op) = 0;
+  /// The tree of segments that run under these settings.
+  [[nodiscard]] virtual PathTree& tree(const Modes& settings) = 0;
+  /// What gives these memories at the end of a segment; null where it is not compiled, and will not be for now.
+  [[nodiscard]] virtual std::shared_ptr<CompiledPath> compiled(PathNode& end, std::span<const TraceMemoryId> escaped,
+                                                               std::span<const LiveNumber> numbers) = 0;
+  /// True where nothing more is recorded.
+  [[nodiscard]] virtual bool is_full() const = 0;
+  /// A recorded segment ended here, and these memories outlived it.
+  virtual void note_end(PathNode& end, std::span<const TraceMemoryId> escaped) = 0;
+  /// An operator gave what no segment can give: its calls are steps of none from here on.
+  virtual void exclude(const c10::OperatorHandle& op) = 0;
+  /// The path of the module that a tensor belongs to; empty where none is known.
+  [[nodiscard]] virtual std::string module_of(const at::Tensor& tensor) const = 0;
+};
+
+/// One call of a compiled function: its host code runs, and the session answers the operators that it calls. Those that
+/// were recorded before are matched and given stand-ins, whose data a compiled segment computes when it is needed; the
+/// others run, and are recorded. Lives in thread-local state that LibTorch carries to the threads it starts itself, so
+/// all of them find it; thread-safe.
+class Session : public c10::DebugInfoBase {
+ public:
+  explicit Session(std::shared_ptr<PathLibrary> library) : library_(std::move(library)) {}
+
+  /// Answers an operator. `below` are the keys of the kernels under the hook.
+  void call(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
+  /// Sees to it that these arguments have their data.
+  void wait_for(c10::ArrayRef<c10::IValue> arguments);
+  /// Does all work that is left, so that every tensor has its data. Throws what operators throw.
+  void finish();
+  /// Forgets the work that is left: the program did not get its memory, and runs again.
+  void abandon();
+
+  /// What became of the call.
+  struct Account {
+    int64_t replayed = 0;     ///< segments that ran compiled
+    int64_t recorded = 0;     ///< steps that ran and were recorded
+    int64_t interpreted = 0;  ///< segments whose steps ran one by one
+    bool wrote = false;       ///< something that was there before the call
+  };
+  [[nodiscard]] const Account& account() const { return account_; }
+
+ private:
+  void run_now(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+               torch::jit::Stack* stack);
+  void begin_segment();
+  [[nodiscard]] bool match(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+  void step(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below, torch::jit::Stack* stack);
+  void answer(PathNode& node, const CallKey& key, torch::jit::Stack* stack);
+  void record(const c10::OperatorHandle& op, const OpFacts& facts, CallKey key, std::span<const uint32_t> words,
+              c10::DispatchKeySet below, torch::jit::Stack* stack);
+  [[nodiscard]] c10::IValue returned(const Returned& item, c10::ArrayRef<c10::IValue> arguments);
+  [[nodiscard]] at::Tensor tensor_of(TraceValueId value, c10::ArrayRef<c10::IValue> arguments);
+  void note_writes(const Step& step);
+
+  /// Ends the segment: what was matched runs, and the tensors that are still there get their data.
+  void synchronize();
+  void end_segment();
+  [[nodiscard]] std::vector<TraceMemoryId> escaped() const;
+  void run_matched();
+  void run_compiled(CompiledPath& path);
+  void interpret();
+  void interpret(const PathNode& node, std::vector<c10::Storage>& storages);
+  void give(std::vector<c10::Storage>& storages);
+  [[nodiscard]] at::Tensor input(TraceValueId value) const;
+
+  const std::shared_ptr<PathLibrary> library_;
+  std::mutex mutex_;
+  Account account_;
+  bool off_ = false;
+
+  // The segment that is under way; none where at_ is null.
+  PathNode* at_ = nullptr;
+  PathTree* tree_ = nullptr;
+  bool recording_ = false;  ///< its steps have run; else they are matched and have not
+  std::optional<KernelSurroundings> surroundings_;
+  TensorTable table_;
+  std::vector<LiveNumber> numbers_;
+  ClosedStorages closed_;           ///< that steps write which have not run
+  std::vector<c10::Storage> made_;  ///< by the step that is answered
+};
+
+/// That of the calling thread, or of the thread whose LibTorch state it carries; null where there is none.
+[[nodiscard]] Session* current_session();
+
+/// Calls `run` with the session as the calling thread's.
+void with_session(const std::shared_ptr<Session>& session, const std::function<void()>& run);
+
+}  // namespace sinter::frontend

@@ -1,0 +1,109 @@
+#include "frontend/replay/step_recorder.h"
+
+#include <algorithm>
+
+#include "frontend/convert.h"
+#include "frontend/replay/way.h"
+#include "frontend/trace/call_key.h"
+#include "frontend/trace/numbers.h"
+
+namespace sinter::frontend {
+namespace {
+
+bool is_tensor(const c10::IValue& argument, const at::Tensor& tensor) {
+  return argument.isTensor() && argument.toTensor().is_same(tensor);
+}
+
+/// How a result is given again. The table knows its tensors.
+Returned returned_like(const c10::IValue& result, c10::ArrayRef<c10::IValue> arguments, const TensorTable& table) {
+  Returned item;
+  if (result.isTensor() && result.toTensor().defined()) {
+    const at::Tensor& tensor = result.toTensor();
+    for (uint32_t i = 0; i < arguments.size(); ++i) {
+      if (is_tensor(arguments[i], tensor)) return {.how = Returned::How::argument, .argument = i};
+    }
+    item.how = Returned::How::value;
+    item.value = table.find(tensor);
+  } else if (result.isTensorList()) {
+    item.how = Returned::How::list;
+    for (const at::Tensor& tensor : result.toTensorVector()) {
+      item.items.push_back(returned_like(c10::IValue(tensor), arguments, table));
+    }
+  } else {
+    item.constant = result;
+  }
+  return item;
+}
+
+}  // namespace
+
+StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpFacts& facts, CallKey key,
+                           std::span<const uint32_t> words, c10::ArrayRef<c10::IValue> arguments, TensorTable& table,
+                           const ModuleOf& module_of)
+    : table_(table), arguments_(arguments.vec()), step_{.op = op, .facts = &facts, .key = std::move(key)} {
+  const TensorToArg encoder = [&](const at::Tensor& tensor) -> ir::Arg {
+    if (const auto number = wrapped_number(tensor)) {
+      return std::visit([](auto value) { return ir::Arg{value}; }, *number);
+    }
+    return {ir::ValueId{table_.find(tensor).index}};
+  };
+  const auto& declared = op.schema().arguments();
+  for (size_t i = 0; i < declared.size(); ++i) {
+    step_.args.push_back(arg_of(arguments_[i], *declared[i].real_type(), encoder, step_.opaques));
+    for_each_tensor_in(arguments_[i], [&](const at::Tensor& tensor) {
+      if (step_.module.empty()) step_.module = module_of(tensor);
+    });
+  }
+  step_.numbers = numbers_of(facts, arguments_, words);
+  const auto added = table_.added();
+  step_.taken.assign(added.values.begin(), added.values.end());
+  note_writes();
+}
+
+void StepRecorder::note_writes() {
+  step_.mutates = written_positions(*step_.facts, arguments_);
+  for (const uint32_t position : step_.mutates) {
+    for_each_tensor_in(arguments_[position], [&](const at::Tensor& tensor) {
+      const TraceMemoryId memory = table_.value(table_.find(tensor)).memory;
+      if (std::ranges::find(step_.written, memory) == step_.written.end()) step_.written.push_back(memory);
+      written_.push_back(Elements::of(tensor));
+    });
+  }
+}
+
+bool StepRecorder::are_as_they_were() const {
+  bool same = true;
+  size_t next = 0;
+  for (const uint32_t position : step_.mutates) {
+    for_each_tensor_in(arguments_[position],
+                       [&](const at::Tensor& tensor) { same = same && written_[next++].are_those_of(tensor); });
+  }
+  return same;
+}
+
+/// False for a result that no segment can give.
+bool StepRecorder::add_result(const at::Tensor& tensor) {
+  if (!is_ordinary(tensor)) return false;
+  const TraceValueId id = table_.give(tensor);
+  step_.results.push_back(id);
+  const TraceValue& value = table_.value(id);
+  const TraceMemory& memory = table_.known(value.memory);
+  if (memory.root == id) return !memory.fresh || value.elements.offset == 0;
+  const Elements& root = table_.value(memory.root).elements;
+  if (lies_inside(value.elements, root)) return true;
+  return root.dtype != value.elements.dtype && !table_.memory(value.memory).written;
+}
+
+std::optional<Step> StepRecorder::finish(c10::ArrayRef<c10::IValue> results) {
+  if (!are_as_they_were()) return std::nullopt;
+  for (const at::Tensor& tensor : tensors_of({results.data(), results.size()})) {
+    if (!add_result(tensor)) return std::nullopt;
+  }
+  for (const c10::IValue& result : results) step_.returns.push_back(returned_like(result, arguments_, table_));
+  const auto added = table_.added();
+  step_.made.assign(added.values.begin() + static_cast<std::ptrdiff_t>(step_.taken.size()), added.values.end());
+  step_.memories.assign(added.memories.begin(), added.memories.end());
+  return std::move(step_);
+}
+
+}  // namespace sinter::frontend

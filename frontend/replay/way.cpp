@@ -1,0 +1,176 @@
+#include "frontend/replay/way.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "compiler/ir/op_types.h"
+#include "compiler/passes/aten.h"
+#include "frontend/overlap.h"
+#include "frontend/trace/call_key.h"
+
+namespace sinter::frontend {
+namespace {
+
+using Arguments = c10::ArrayRef<c10::IValue>;
+
+/// Integers of so many elements on the CPU are lengths, indices and shapes: the host reads them sooner or later.
+constexpr int64_t kFewNumbers = 64;
+
+template <class Test>
+bool any_tensor(Arguments arguments, Test&& test) {
+  bool found = false;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor_in(argument, [&](const at::Tensor& tensor) { found = found || test(tensor); });
+  }
+  return found;
+}
+
+bool sizes_from_data(const OpFacts& facts, Arguments arguments) {
+  if (!facts.sizes_from_data) return false;
+  if (facts.name == "aten::repeat_interleave.Tensor") return arguments[1].isNone();
+  if (facts.name != "aten::index.Tensor") return true;
+  return any_tensor(arguments.slice(1), [](const at::Tensor& index) {
+    return index.scalar_type() == at::kBool || index.scalar_type() == at::kByte;
+  });
+}
+
+/// The device that a factory was told, else that of the tensor it makes another like.
+c10::DeviceType device_made_on(Arguments arguments) {
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isDevice()) return argument.toDevice().type();
+  }
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensor() && argument.toTensor().defined()) return argument.toTensor().device().type();
+  }
+  return c10::DeviceType::CPU;
+}
+
+/// Memory that the program may fill itself is there at once: new memory without content, and everything that comes from
+/// numbers alone on the CPU.
+bool makes_memory_for_the_host(const OpTraits& traits, Arguments arguments) {
+  if (!traits.facts.mutates.empty()) return false;
+  if (traits.facts.uninitialised) return true;
+  const bool reads = any_tensor(arguments, [](const at::Tensor&) { return true; });
+  return (traits.makes_alike || !reads) && device_made_on(arguments) == c10::DeviceType::CPU;
+}
+
+bool crosses_devices(const OpTraits& traits, Arguments arguments) {
+  if (!traits.copies) return false;
+  bool cpu = false, cuda = false;
+  const auto note = [&](c10::DeviceType type) { (type == c10::DeviceType::CPU ? cpu : cuda) = true; };
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isDevice()) note(argument.toDevice().type());
+    for_each_tensor_in(argument, [&](const at::Tensor& tensor) { note(tensor.device().type()); });
+  }
+  return cpu && cuda;
+}
+
+/// Operators that may refuse their data throw where they stand, if the CPU runs them.
+bool may_refuse(const OpTraits& traits, Arguments arguments) {
+  if (traits.refuses) return true;
+  if (!traits.refuses_on_cpu && !traits.refuses_divisors) return false;
+  if (any_tensor(arguments, [](const at::Tensor& tensor) { return tensor.is_cuda(); })) return false;
+  if (traits.refuses_on_cpu) return true;
+  return !any_tensor(arguments,
+                     [](const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); });
+}
+
+bool is_deferred(const TensorTable& table, const at::Tensor& tensor) {
+  const auto* memory = table.memory_of(tensor);
+  return memory != nullptr && (table.known(table.id_of(*memory)).fresh || memory->written);
+}
+
+/// Lengths, indices and shapes that no step gives.
+bool few_numbers(const TensorTable& table, Arguments arguments) {
+  bool found = false;
+  const bool other = any_tensor(arguments, [&](const at::Tensor& tensor) {
+    found = true;
+    const bool integral = c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
+    return !tensor.is_cpu() || !integral || tensor.numel() > kFewNumbers || is_deferred(table, tensor);
+  });
+  return found && !other;
+}
+
+/// A write that the compiler can place: to the elements of one dtype, in one memory that it sees whole.
+bool can_write(const TensorTable& table, const at::Tensor& tensor, Arguments arguments) {
+  const Elements elements = Elements::of(tensor);
+  if (ir::overlaps_itself(elements.type(tensor.device()))) return false;
+  if (any_tensor(arguments, [&](const at::Tensor& read) { return overlaps_in_part(tensor, read); })) return false;
+  const auto* memory = table.memory_of(tensor);
+  if (memory == nullptr) return true;
+  const Elements& root = table.value(table.known(table.id_of(*memory)).root).elements;
+  if (memory->several_inputs || ir::overlaps_itself(root.type(tensor.device())) || !lies_inside(elements, root)) {
+    return false;
+  }
+  return std::ranges::all_of(memory->values, [&](TraceValueId value) {
+    return table.value(value).elements.dtype == root.dtype && lies_inside(table.value(value).elements, root);
+  });
+}
+
+/// A tensor that comes to see written memory in a way that the compiler does not follow.
+bool sees_writes_otherwise(const TensorTable& table, const at::Tensor& tensor) {
+  const auto* memory = table.memory_of(tensor);
+  if (memory == nullptr || !memory->written) return false;
+  return !lies_inside(Elements::of(tensor), table.value(table.known(table.id_of(*memory)).root).elements);
+}
+
+}  // namespace
+
+std::vector<uint32_t> written_positions(const OpFacts& facts, Arguments arguments) {
+  std::vector<uint32_t> positions = facts.mutates;
+  for (const uint32_t position : unsaid_writes(facts, arguments)) positions.push_back(position);
+  std::erase_if(positions, [&](uint32_t position) { return arguments[position].isNone(); });
+  return positions;
+}
+
+OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
+  const std::string_view base = passes::base_name(facts.name);
+  copies = base == "aten::_to_copy" || base == "aten::copy_" || base == "aten::copy" || base == "aten::_copy_from";
+  resizes = base.starts_with("aten::resize") || base.starts_with("aten::set_");
+  makes_alike = base.ends_with("_like");
+  refuses = passes::refuses_by_name(facts.name, ir::Device::Kind::cuda);
+  refuses_on_cpu = passes::refuses_by_name(facts.name, ir::Device::Kind::cpu);
+  const auto op = ir::find_aten(facts.functional.empty() ? facts.name : facts.functional);
+  refuses_divisors = op && ir::row(*op).domain == ir::Domain::nonzero_second;
+}
+
+Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
+  const OpFacts& facts = traits.facts;
+  if (facts.metadata_only || facts.view_in_place) return Way::transparent;
+  if (any_tensor(arguments, [](const at::Tensor& tensor) { return !is_ordinary(tensor); })) return Way::now;
+  if (facts.reads_host || facts.impure || traits.resizes || traits.excluded.load(std::memory_order_relaxed) ||
+      sizes_from_data(facts, arguments) || draws(facts, arguments) || crosses_devices(traits, arguments)) {
+    return Way::now;
+  }
+  if (makes_memory_for_the_host(traits, arguments)) return Way::transparent;
+  if (may_refuse(traits, arguments) || few_numbers(table, arguments)) return Way::now;
+  if (any_tensor(arguments, [&](const at::Tensor& tensor) { return sees_writes_otherwise(table, tensor); })) {
+    return Way::now;
+  }
+  for (const uint32_t position : written_positions(facts, arguments)) {
+    bool can = true;
+    for_each_tensor_in(arguments[position],
+                       [&](const at::Tensor& tensor) { can = can && can_write(table, tensor, arguments); });
+    if (!can) return Way::now;
+  }
+  return Way::later;
+}
+
+bool waits_for(const TensorTable& table, const OpFacts& facts, Arguments arguments) {
+  if (table.empty()) return false;
+  if (any_tensor(arguments,
+                 [&](const at::Tensor& tensor) { return tensor.has_storage() && is_deferred(table, tensor); })) {
+    return true;
+  }
+  for (const uint32_t position : written_positions(facts, arguments)) {
+    bool met = false;
+    for_each_tensor_in(arguments[position], [&](const at::Tensor& tensor) {
+      met = met || (tensor.has_storage() && table.memory_of(tensor) != nullptr);
+    });
+    if (met) return true;
+  }
+  return false;
+}
+
+}  // namespace sinter::frontend

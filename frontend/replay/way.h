@@ -1,0 +1,55 @@
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include <atomic>
+#include <vector>
+
+#include "frontend/capture_facts.h"
+#include "frontend/trace/tensor_table.h"
+
+namespace sinter::frontend {
+
+/// What is known of every call of an operator.
+struct OpTraits {
+  explicit OpTraits(OpFacts known);
+
+  OpFacts facts;
+  bool copies = false;                           ///< brings a tensor to another device or dtype
+  bool resizes = false;                          ///< or puts other memory under a tensor
+  bool makes_alike = false;                      ///< a tensor like its argument, whose data it does not read
+  bool refuses_on_cpu = false, refuses = false;  ///< some data, by its name
+  bool refuses_divisors = false;                 ///< integers, on the CPU
+  std::atomic<bool> excluded{false};             ///< gave what no segment can give
+};
+
+/// When the work of an operator is done.
+enum class Way : uint8_t {
+  transparent,  ///< at once: it looks at no data and makes none that others wait for
+  now,          ///< at once, after everything that it reads or writes
+  later,        ///< as a step of a segment
+};
+
+/// Calls `visit` for every defined tensor in an argument, lists opened.
+template <class Visit>
+void for_each_tensor_in(const c10::IValue& value, Visit&& visit) {
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) visit(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor_in(item, visit);
+  }
+}
+
+/// Positions of the arguments that a call writes.
+[[nodiscard]] std::vector<uint32_t> written_positions(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
+
+/// What becomes of a call. The same for two runs of a program that do the same: it depends on the operator, and on what
+/// the table and the tensors' metadata say of the arguments.
+[[nodiscard]] Way way_of(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);
+
+/// True where a call that is made now must wait for the segment: it reads what the segment gives, or writes what it
+/// reads.
+[[nodiscard]] bool waits_for(const TensorTable& table, const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
+
+}  // namespace sinter::frontend
