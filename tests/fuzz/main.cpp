@@ -34,6 +34,7 @@ struct Settings {
   int jobs = 1;
   std::string device = "cpu";
   std::string mode = "default";
+  bool checked = false;
   std::string report;
   double least_replayed = sinter::test::fuzz::kLeastReplayed;
   bool print = false;
@@ -61,7 +62,8 @@ const std::map<std::string, sinter::Mode>& modes() {
 
 Place place_of(const Settings& settings) {
   const at::Device device(settings.device);
-  return {device.is_cuda() && !device.has_index() ? at::Device(at::kCUDA, 0) : device, modes().at(settings.mode)};
+  return {device.is_cuda() && !device.has_index() ? at::Device(at::kCUDA, 0) : device, modes().at(settings.mode),
+          settings.checked ? sinter::Replay::checked : sinter::Replay::trusted};
 }
 
 /// Throws where an assertion has failed on a GPU: nothing runs there from then on, eager nor compiled.
@@ -206,6 +208,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", settings.seed, "of the first program");
   app.add_option("--jobs", settings.jobs, "processes")->check(CLI::Range(1, 256));
   app.add_option("--device", settings.device, "cpu, cuda or cuda:1");
+  app.add_flag("--checked", settings.checked, "replays run the host code (Replay::checked)");
   app.add_option("--mode", settings.mode, "default or reduce-overhead")->check(CLI::IsMember(modes()));
   app.add_option("--report", settings.report, "file for the report as JSON");
   app.add_option("--least-replayed", settings.least_replayed,

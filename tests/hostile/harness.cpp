@@ -18,12 +18,6 @@ using at::Tensor;
 
 constexpr uint64_t kSeed = 20;
 
-int64_t replays_of(const Report& report) {
-  int64_t sum = 0;
-  for (const auto& entry : report.entries) sum += entry.replays;
-  return sum;
-}
-
 int64_t equal_verifications(const Report& report) {
   int64_t sum = 0;
   for (const auto& entry : report.entries) {
@@ -145,8 +139,8 @@ void Session::note_call(Observation seen, std::vector<Held> tensors) {
   observations_.push_back(std::move(seen));
 }
 
-void Session::note_answer(const Report& before, const Report& after) {
-  if (replays_of(after) > replays_of(before)) return outcome_.answers.push_back(Answer::replayed);
+void Session::note_answer(const Report& before, const Report& after, bool replayed) {
+  if (replayed) return outcome_.answers.push_back(Answer::replayed);
   const bool verified = equal_verifications(after) > equal_verifications(before);
   outcome_.answers.push_back(verified ? Answer::verified : Answer::eager);
 }
@@ -158,7 +152,9 @@ void Session::note_report(const Report& report) {
   outcome_.report += text.str();
 }
 
-void check(const Program& program, const Place& place) {
+namespace {
+
+Outcome compare(const Program& program, const Place& place) {
   const c10::NoGradGuard no_grad;
   Session eager(place, /*compiled=*/false);
   program.run(eager);
@@ -168,7 +164,18 @@ void check(const Program& program, const Place& place) {
   const auto found = compiled.finish();
   const auto text = difference(expected, found, program.numbers);
   EXPECT_FALSE(text) << *text << "\n" << compiled.outcome().report;
-  check_outcome(program, compiled.outcome());
+  return std::move(compiled.outcome());
+}
+
+}  // namespace
+
+void check(const Program& program, const Place& place) { check_outcome(program, compare(program, place)); }
+
+int check_replayed_by_host_code(const Program& program, Place place) {
+  place.replay = Replay::checked;
+  const Outcome outcome = compare(program, place);
+  for (const auto& entry : outcome.entries) EXPECT_EQ(entry.internal_error, "") << outcome.report;
+  return first_replay(outcome.answers);
 }
 
 }  // namespace sinter::test::hostile

@@ -35,6 +35,7 @@ struct Outcome {
 struct Place {
   at::Device device = at::kCPU;
   Mode mode = Mode::Default;
+  Replay replay = Replay::trusted;
 };
 
 /// One run of a program: where it is told the device and draws its data, and what it has shown so far.
@@ -59,6 +60,7 @@ class Session {
   template <class Callable>
   [[nodiscard]] auto compile(Callable&& callable, Options options = {}) {
     if (options.mode == Mode::Default) options.mode = place_.mode;
+    options.replay = place_.replay;
     return Subject<std::decay_t<Callable>>(*this, std::forward<Callable>(callable), std::move(options));
   }
 
@@ -90,7 +92,7 @@ class Session {
   /// Runs `body`, adding the error it throws, if any, to `seen`.
   static void run(Observation& seen, const std::function<void()>& body);
   void note_call(Observation seen, std::vector<Held> tensors);
-  void note_answer(const Report& before, const Report& after);
+  void note_answer(const Report& before, const Report& after, bool replayed);
   void note_report(const Report& report);
 
   Place place_;
@@ -132,8 +134,11 @@ class Session::Subject {
     Observation seen;
     std::optional<std::conditional_t<std::is_void_v<Result>, std::monostate, Result>> result;
     const Report before = compiled_ ? compiled_->report() : Report{};
+    const Stats stats = compiled_ ? compiled_->stats() : Stats{};
     Session::run(seen, [&] { call(result, std::forward<Args>(args)...); });
-    if (compiled_) session_.note_answer(before, compiled_->report());
+    if (compiled_) {
+      session_.note_answer(before, compiled_->report(), compiled_->stats().replayed > stats.replayed);
+    }
     if constexpr (!std::is_void_v<Result>) {
       if (result) add_results(*result, seen, tensors);
     }
@@ -225,5 +230,9 @@ struct Case {
 /// Runs a program eager and compiled and reports what differs, and what became of it otherwise than expected, as
 /// failures of the running test. Grad mode is off unless the program turns it on.
 void check(const Program& program, const Place& place);
+
+/// The same under Replay::checked, where nothing but results, writes, errors and aliasing is expected. Gives the number
+/// of the first call that was answered compiled; 0 where none was.
+[[nodiscard]] int check_replayed_by_host_code(const Program& program, Place place);
 
 }  // namespace sinter::test::hostile

@@ -17,6 +17,15 @@ TEST_P(Hostile, program_does_what_eager_does) { check(*GetParam().program, {}); 
 INSTANTIATE_TEST_SUITE_P(Cpu, Hostile, ::testing::ValuesIn(cases()),
                          [](const auto& instance) { return name_of(instance.param); });
 
+class HostileChecked : public ::testing::TestWithParam<Case> {};
+
+TEST_P(HostileChecked, program_does_what_eager_does) {
+  RecordProperty("first_replay", check_replayed_by_host_code(*GetParam().program, {}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, HostileChecked, ::testing::ValuesIn(cases()),
+                         [](const auto& instance) { return name_of(instance.param); });
+
 TEST(HostileSuite, names_every_program_that_runs_eagerly_and_why) {
   std::set<std::string_view> listed;
   for (const auto& [reason, programs] : eager_reasons()) {
