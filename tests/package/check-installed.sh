@@ -13,9 +13,13 @@ inner=$(grep -E '^[^(]*sinter::(frontend|runtime|ir|passes|kernel|codegen|bench|
 grep -q '^sinter::detail::make_' <<<"$shown" || { echo "nothing public is shown" >&2; exit 1; }
 [ "$(find "$prefix" -name 'libsinter*.so' | wc -l)" = 1 ] || { echo "more than one library is installed" >&2; exit 1; }
 
-# Every header lies under include/sinter, once, and names only its own.
+# Every header lies under include/sinter, once, and names only its own. Types by their whole names: a public one and one
+# of sinter::detail may share the last word.
+types() { # HEADER
+  awk '/^namespace .*\{$/ { space = $2 } /^(class|struct|enum class) [A-Z][A-Za-z]* .*\{$/ { print space "::" ($1 == "enum" ? $3 : $2) }' "$1"
+}
 [ "$(ls "$prefix/include")" = sinter ] || { echo "more than include/sinter: $(ls "$prefix/include")" >&2; exit 1; }
-twice=$(find "$prefix/include" -name '*.h' -exec sed -n 's/^\(class\|struct\|enum class\) \([A-Z][A-Za-z]*\) .*{$/\2/p' {} + | sort | uniq -d)
+twice=$(find "$prefix/include" -name '*.h' | while read -r header; do types "$header"; done | sort | uniq -d)
 [ -z "$twice" ] || { printf 'declared twice: %s\n' $twice >&2; exit 1; }
 foreign=$(grep -rn '#include "' "$prefix/include" | grep -v '#include "sinter/' || true)
 [ -z "$foreign" ] || { printf 'headers that are not installed:\n%s\n' "$foreign" >&2; exit 1; }
