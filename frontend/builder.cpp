@@ -21,6 +21,7 @@
 #include "frontend/meeting.h"
 #include "frontend/read_as.h"
 #include "frontend/tensor_memory.h"
+#include "frontend/trace/captured_graph.h"
 #include "runtime/known_functions.h"
 #include "runtime/nvrtc.h"
 #include "runtime/ranges.h"
@@ -69,12 +70,6 @@ int64_t working_calls(const ir::Graph& graph) {
            std::any_of(node.results.begin(), node.results.end(), fresh);
   };
   return std::count_if(graph.order().begin(), graph.order().end(), works);
-}
-
-/// A name the IR's text form takes: letters, digits, underscores.
-std::string identifier(std::string text) {
-  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return text;
 }
 
 std::string describe(const InternalError& error) {

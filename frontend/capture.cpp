@@ -1,7 +1,5 @@
 #include "frontend/capture.h"
 
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/library.h>
 
 #include <chrono>
@@ -12,7 +10,7 @@
 #include <utility>
 
 #include "frontend/autocast_cache.h"
-#include "frontend/composites.h"
+#include "frontend/dispatch_hook.h"
 #include "frontend/host_call.h"
 #include "frontend/left_behind.h"
 #include "frontend/libtorch_version.h"
@@ -25,11 +23,6 @@ namespace {
 /// The slot that carries the recorder.
 constexpr std::string_view kRecorderSlotName = "sinter recorder";
 constexpr auto kRecorderSlot = debug_slot(kRecorderSlotName, 0x53);
-
-void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard exclude(kCaptureKey);
-  op.redispatchBoxed(below, stack);
-}
 
 /// Runs a step of the recorder. Its failure is no error of the program: it ends the recording.
 template <class Step>
@@ -67,7 +60,7 @@ void run_recorded(Recorder& recorder, const c10::OperatorHandle& op, c10::Dispat
   guarded(recorder, op,
           [&] { pending = recorder.before(op, torch::jit::last(*stack, op.schema().arguments().size())); });
   try {
-    run_below(op, below.remove(kCaptureKey), stack);
+    run_below(op, below, stack);
   } catch (...) {
     if (pending) recorder.note_failure(*pending);
     throw;
@@ -99,10 +92,7 @@ Trace capture(const std::function<std::vector<at::Tensor>()>& program, std::span
   std::vector<at::Tensor> results;
   try {
     const c10::DebugInfoGuard carry(kRecorderSlot, recorder);
-    const c10::impl::IncludeDispatchKeyGuard include(kCaptureKey);
-    const CatchComposites composites;
-    // TorchScript that the program calls runs operator by operator: kernels it fuses itself no recording sees.
-    const torch::jit::GraphOptimizerEnabledGuard no_fused_scripts(false);
+    const DispatchHook hook;
     results = program();
   } catch (...) {
     if (failed_at) *failed_at = recorder->failed_at();

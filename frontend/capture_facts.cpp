@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "frontend/convert.h"
+
 namespace sinter::frontend {
 namespace {
 
@@ -144,6 +146,34 @@ OpFacts look_up(const c10::OperatorHandle& op) {
   return facts;
 }
 
+/// What the schema does not say.
+std::vector<uint32_t> unsaid_writes(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
+  struct Row {
+    string_view name;
+    std::array<uint32_t, 2> writes;
+    std::optional<uint32_t> only_when;  ///< position of a flag
+  };
+  static constexpr std::array<Row, 7> rows{{{"aten::native_batch_norm", {3, 4}, 5},
+                                            {"aten::native_batch_norm.out", {3, 4}, 5},
+                                            {"aten::cudnn_batch_norm", {3, 4}, 5},
+                                            {"aten::miopen_batch_norm", {3, 4}, 5},
+                                            {"aten::batch_norm_update_stats", {1, 2}, std::nullopt},
+                                            {"aten::batch_norm_gather_stats", {3, 4}, std::nullopt},
+                                            {"aten::batch_norm_gather_stats_with_counts", {3, 4}, std::nullopt}}};
+  const auto* found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.name == facts.name; });
+  if (found == rows.end()) return {};
+  if (found->only_when && !arguments[*found->only_when].toBool()) return {};
+  return {found->writes.begin(), found->writes.end()};
+}
+
+bool is_mask(const c10::IValue& index) {
+  bool mask = false;
+  for_each_tensor(index, [&](const at::Tensor& tensor) {
+    mask = mask || tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
+  });
+  return mask;
+}
+
 }  // namespace
 
 const OpFacts& OpFactsCache::of(const c10::OperatorHandle& op) {
@@ -162,23 +192,31 @@ bool draws(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
   return facts.random && !keeps_all;
 }
 
-std::vector<uint32_t> unsaid_writes(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
-  struct Row {
-    string_view name;
-    std::array<uint32_t, 2> writes;
-    std::optional<uint32_t> only_when;  ///< position of a flag
-  };
-  static constexpr std::array<Row, 7> rows{{{"aten::native_batch_norm", {3, 4}, 5},
-                                            {"aten::native_batch_norm.out", {3, 4}, 5},
-                                            {"aten::cudnn_batch_norm", {3, 4}, 5},
-                                            {"aten::miopen_batch_norm", {3, 4}, 5},
-                                            {"aten::batch_norm_update_stats", {1, 2}, std::nullopt},
-                                            {"aten::batch_norm_gather_stats", {3, 4}, std::nullopt},
-                                            {"aten::batch_norm_gather_stats_with_counts", {3, 4}, std::nullopt}}};
-  const auto* found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.name == facts.name; });
-  if (found == rows.end()) return {};
-  if (found->only_when && !arguments[*found->only_when].toBool()) return {};
-  return {found->writes.begin(), found->writes.end()};
+std::vector<uint32_t> written_positions(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
+  std::vector<uint32_t> positions = facts.mutates;
+  for (const uint32_t position : unsaid_writes(facts, arguments)) positions.push_back(position);
+  std::erase_if(positions, [&](uint32_t position) {
+    const c10::IValue& argument = arguments[position];
+    return argument.isNone() || (argument.isTensor() && !argument.toTensor().defined());
+  });
+  return positions;
+}
+
+bool sizes_from_data(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
+  if (!facts.sizes_from_data) return false;
+  if (facts.name == "aten::index.Tensor") return is_mask(arguments[1]);
+  if (facts.name == "aten::repeat_interleave.Tensor") return arguments[1].isNone();
+  return true;
+}
+
+bool copies(const OpFacts& facts) {
+  constexpr std::array<string_view, 4> names{"_to_copy", "copy", "copy_", "_copy_from"};
+  const string_view base = string_view(facts.name).substr(facts.name.find("::") + 2);
+  return holds(names, base.substr(0, base.find('.')));
+}
+
+bool resizes(const OpFacts& facts) {
+  return facts.name.starts_with("aten::resize") || facts.name.starts_with("aten::set_");
 }
 
 }  // namespace sinter::frontend

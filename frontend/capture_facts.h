@@ -42,8 +42,17 @@ class OpFactsCache {
 /// training do not.
 [[nodiscard]] bool draws(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
 
-/// Arguments that a call writes although its schema does not say so: running statistics of batch norm in training.
-/// `arguments` are those of the call.
-[[nodiscard]] std::vector<uint32_t> unsaid_writes(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
+/// Positions of the arguments that this very call writes, also where its schema does not say so: running statistics of
+/// batch norm in training. Undefined tensors are left out.
+[[nodiscard]] std::vector<uint32_t> written_positions(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
+
+/// True when this very call gives sizes that depend on data.
+[[nodiscard]] bool sizes_from_data(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
+
+/// True for operators whose very purpose is to bring a tensor to another device.
+[[nodiscard]] bool copies(const OpFacts& facts);
+
+/// True for operators that change the sizes of a tensor or put other memory under it.
+[[nodiscard]] bool resizes(const OpFacts& facts);
 
 }  // namespace sinter::frontend

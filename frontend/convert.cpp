@@ -178,6 +178,25 @@ c10::IValue ivalue_of(const ir::Arg& arg, const c10::Type& declared, const Value
   }
 }
 
+std::optional<ir::Scalar> wrapped_number(const at::Tensor& tensor) {
+  if (!tensor.unsafeGetTensorImpl()->is_wrapped_number() || !tensor.is_cpu()) return std::nullopt;
+  switch (tensor.scalar_type()) {
+    case at::kBool:
+      return *tensor.const_data_ptr<bool>();
+    case at::kLong:
+      return *tensor.const_data_ptr<int64_t>();
+    case at::kDouble:
+      return *tensor.const_data_ptr<double>();
+    default:
+      return std::nullopt;
+  }
+}
+
+at::Tensor tensor_of(const ir::Scalar& number, ir::DType dtype) {
+  const c10::Scalar scalar = std::visit([](auto value) { return c10::Scalar(value); }, number);
+  return at::detail::scalar_tensor_static(scalar, scalar_type_of(dtype), at::kCPU);
+}
+
 std::vector<at::Tensor> tensors_of(std::span<const c10::IValue> results) {
   std::vector<at::Tensor> tensors;
   const auto keep = [&](const at::Tensor& tensor) {

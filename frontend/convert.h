@@ -45,4 +45,19 @@ using ValueToTensor = std::function<at::Tensor(ir::ValueId)>;
 /// and what is no tensor (sizes that attention hands to its backward) are left out.
 [[nodiscard]] std::vector<at::Tensor> tensors_of(std::span<const c10::IValue> results);
 
+/// Calls `visit` for every defined tensor in an argument or result, lists opened.
+template <class Visit>
+void for_each_tensor(const c10::IValue& value, Visit&& visit) {
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) visit(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit);
+  }
+}
+
+/// The number that a tensor like the 2 of `x * 2` stands for; nothing for every other tensor.
+[[nodiscard]] std::optional<ir::Scalar> wrapped_number(const at::Tensor& tensor);
+/// A 0-dim CPU tensor that holds a number.
+[[nodiscard]] at::Tensor tensor_of(const ir::Scalar& number, ir::DType dtype);
+
 }  // namespace sinter::frontend

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "frontend/tensor_memory.h"
+
 namespace sinter::frontend {
 namespace {
 
@@ -36,12 +38,7 @@ Layout Layout::of(const at::Tensor& tensor) {
 int64_t Layout::begin_byte() const { return offset * static_cast<int64_t>(c10::elementSize(dtype)); }
 
 int64_t Layout::end_byte() const {
-  int64_t last = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 0) return begin_byte();
-    last += (sizes[i] - 1) * strides[i];
-  }
-  return begin_byte() + (last + 1) * static_cast<int64_t>(c10::elementSize(dtype));
+  return end_of_elements(offset, sizes, strides) * static_cast<int64_t>(c10::elementSize(dtype));
 }
 
 std::optional<ir::ValueId> TensorLedger::find(const at::Tensor& tensor) const {

@@ -1,6 +1,5 @@
 #include "frontend/paths.h"
 
-#include <ATen/ScalarOps.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
@@ -141,8 +140,7 @@ class Paths::Walk {
   /// What later steps take of a number: 0-dim tensors after the other things that this step made.
   void add_operands(std::span<const ir::DType> dtypes, const Outcome& outcome) {
     for (const ir::DType dtype : dtypes) {
-      const c10::Scalar scalar = std::visit([](auto value) { return c10::Scalar(value); }, outcome.number().value());
-      made_.back().push_back(at::detail::scalar_tensor_static(scalar, scalar_type_of(dtype), at::kCPU));
+      made_.back().push_back(tensor_of(outcome.number().value(), dtype));
     }
   }
 

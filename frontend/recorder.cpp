@@ -12,37 +12,13 @@
 #include "frontend/overlap.h"
 #include "frontend/read_as.h"
 #include "frontend/tensor_memory.h"
+#include "frontend/trace/captured_graph.h"
 
 namespace sinter::frontend {
 namespace {
 
 /// State that decides a program's course is compared on every call: no more than this of one tensor.
 constexpr int64_t kComparedBytes = 256;
-
-template <class Visit>
-void for_each_tensor(const c10::IValue& value, Visit&& visit) {
-  if (value.isTensor()) {
-    if (value.toTensor().defined()) visit(value.toTensor());
-  } else if (value.isList()) {
-    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit);
-  }
-}
-
-bool is_mask(const c10::IValue& index) {
-  bool mask = false;
-  for_each_tensor(index, [&](const at::Tensor& tensor) {
-    mask = mask || tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
-  });
-  return mask;
-}
-
-/// True when this very call gives sizes that depend on data.
-bool sizes_from_data(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
-  if (!facts.sizes_from_data) return false;
-  if (facts.name == "aten::index.Tensor") return is_mask(arguments[1]);
-  if (facts.name == "aten::repeat_interleave.Tensor") return arguments[1].isNone();
-  return true;
-}
 
 /// True for a comparison that ATen answers without looking at the data: guards say the same of every call. The CPU
 /// looks for a nan among floats.
@@ -56,30 +32,12 @@ bool known_without_looking(const OpFacts& facts, c10::ArrayRef<c10::IValue> argu
          a.strides() == b.strides() && !may_hold_nan;
 }
 
-/// The operator's own name: "relu" of "aten::relu_", "add" of "aten::add.Tensor".
-std::string value_hint(const std::string& op) {
-  std::string base = op.substr(op.find("::") + 2);
-  base.resize(std::min(base.size(), base.find('.')));
-  while (base.ends_with('_')) base.pop_back();
-  return base;
-}
-
 /// True when the call writes all of the tensor without reading it.
 bool only_writes(const OpFacts& facts, const c10::Argument& argument) {
   constexpr std::array<std::string_view, 11> writers{"copy",      "fill",   "zero",      "normal",
                                                      "uniform",   "random", "bernoulli", "exponential",
                                                      "geometric", "cauchy", "log_normal"};
   return argument.is_out() || std::find(writers.begin(), writers.end(), value_hint(facts.name)) != writers.end();
-}
-
-/// True for operators whose very purpose is to bring a tensor to another device.
-bool copies(const OpFacts& facts) {
-  const std::string base = value_hint(facts.name);
-  return base == "_to_copy" || base == "copy" || base == "_copy_from";
-}
-
-bool resizes(const OpFacts& facts) {
-  return facts.name.starts_with("aten::resize_") || facts.name.starts_with("aten::set_");
 }
 
 GraphBreak host_read(const OpFacts& facts, std::string reason) {
@@ -190,12 +148,8 @@ ir::Arg Recorder::encode(const at::Tensor& tensor, bool overwritten, Pending& pe
          pending.frames, pending.module);
     return {};
   }
-  const bool number = tensor.unsafeGetTensorImpl()->is_wrapped_number() && !tensor.is_complex() &&
-                      !ledger_.find(tensor) && tensor.device().is_cpu();
-  if (number) {
-    if (tensor.scalar_type() == at::kBool) return {*tensor.const_data_ptr<bool>()};
-    if (tensor.scalar_type() == at::kLong) return {*tensor.const_data_ptr<int64_t>()};
-    if (tensor.scalar_type() == at::kDouble) return {*tensor.const_data_ptr<double>()};
+  if (const auto number = wrapped_number(tensor); number && !ledger_.find(tensor)) {
+    return std::visit([](auto value) { return ir::Arg{value}; }, *number);
   }
   const ir::ValueId value = resolve(tensor, overwritten);
   pending.origin.add(ledger_.memory(tensor)->origin);
@@ -275,9 +229,7 @@ bool Recorder::end_read(const Pending& pending, ir::NodeId node, c10::ArrayRef<c
 
 void Recorder::note_writes(c10::ArrayRef<c10::IValue> arguments, Pending& pending) {
   const OpFacts& facts = *pending.facts;
-  pending.mutates = facts.mutates;
-  for (const uint32_t position : unsaid_writes(facts, arguments)) pending.mutates.push_back(position);
-  std::erase_if(pending.mutates, [&](uint32_t position) { return pending.args[position].is_none(); });
+  pending.mutates = written_positions(facts, arguments);
   if (pending.mutates.empty()) return;
   if (resizes(facts) || (facts.view_in_place && facts.functional.empty())) {
     return fail(unsupported(facts, "changes the storage or the sizes of a tensor", "make a new tensor instead"),

@@ -197,7 +197,6 @@ class Recorder : public c10::DebugInfoBase {
   void make_view(ir::ValueId value, ir::Alias alias, ir::Call call, std::vector<ir::Arg> args);
   void finish_writes();
   void finish_scopes();
-  void choose_device();
   void order_leaves_first();
 
   std::mutex mutex_;
@@ -246,9 +245,6 @@ void run_recorded(Recorder& recorder, const c10::OperatorHandle& op, c10::Dispat
 
 /// The break of a callable that catches what a host function throws.
 [[nodiscard]] GraphBreak host_threw();
-
-/// Arguments of aten::as_strided that give this layout.
-[[nodiscard]] std::vector<ir::Arg> as_strided_args(ir::ValueId base, const Layout& layout);
 
 /// Why a tensor cannot stand in a graph ("a sparse tensor"); nothing when it can.
 [[nodiscard]] std::optional<std::string> unsupported_kind(const at::Tensor& tensor);

@@ -9,6 +9,7 @@
 #include "frontend/holders.h"
 #include "frontend/recorder.h"
 #include "frontend/tensor_memory.h"
+#include "frontend/trace/captured_graph.h"
 
 namespace sinter::frontend {
 namespace {
@@ -51,7 +52,7 @@ Trace Recorder::finish(std::span<const at::Tensor> results) {
   finish_gradients();
   recording_ = false;
   finish_scopes();
-  choose_device();
+  trace_.graph.device = device_of_most_values(trace_.graph);
   order_leaves_first();
   return std::move(trace_);
 }
@@ -181,23 +182,6 @@ void Recorder::finish_kept_inputs(std::span<const at::Tensor> outputs) {
   }
 }
 
-/// The device of most values; the first one of those that tie.
-void Recorder::choose_device() {
-  std::vector<std::pair<ir::Device, size_t>> counts;
-  for (uint32_t i = 0; i < trace_.graph.value_count(); ++i) {
-    const ir::Device device = trace_.graph.value({i}).type.device;
-    const auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& row) { return row.first == device; });
-    if (found == counts.end()) {
-      counts.emplace_back(device, 1);
-    } else {
-      ++found->second;
-    }
-  }
-  const auto most =
-      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most != counts.end()) trace_.graph.device = most->first;
-}
-
 void Recorder::finish_leaf(Leaf& leaf, std::span<const at::Tensor> outputs) {
   if (leaf.is_content) return finish_content(leaf);
   if (finish_found_gradient(leaf)) return;
@@ -261,7 +245,7 @@ void Recorder::finish_content(Leaf& leaf) {
 /// A temporary tensor over an input or state is a view of it.
 void Recorder::finish_look(const Leaf& leaf) {
   make_view(leaf.value, *leaf.base, ir::Call{"aten::as_strided", {}, {}, false, false},
-            as_strided_args(leaf.base->base, leaf.layout));
+            as_strided_args(leaf.base->base, leaf.layout.sizes, leaf.layout.strides, leaf.layout.offset));
   trace_.graph.value(leaf.value).hint = "as_strided";
 }
 

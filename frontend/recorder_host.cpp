@@ -128,8 +128,7 @@ void Recorder::look_into_host(const c10::OperatorHandle& op, c10::ArrayRef<c10::
                            "draw outside of it, or from a generator of the C++ library"),
                 {}, {});
   }
-  std::vector<uint32_t> writes = facts.mutates;
-  for (const uint32_t position : unsaid_writes(facts, arguments)) writes.push_back(position);
+  const std::vector<uint32_t> writes = written_positions(facts, arguments);
   for (uint32_t i = 0; i < arguments.size() && recording_; ++i) {
     const bool writing = std::find(writes.begin(), writes.end(), i) != writes.end();
     for (const at::Tensor& tensor : tensors_of({&arguments[i], 1})) {

@@ -8,6 +8,7 @@
 #include "frontend/libtorch_version.h"
 #include "frontend/recorder.h"
 #include "frontend/tensor_memory.h"
+#include "frontend/trace/captured_graph.h"
 
 namespace sinter::frontend {
 namespace {
@@ -21,13 +22,6 @@ constexpr size_t kWatchedBytes = size_t{64} << 20;
 const std::string kNobody;
 
 }  // namespace
-
-std::vector<ir::Arg> as_strided_args(ir::ValueId base, const Layout& layout) {
-  ir::ArgList sizes, strides;
-  for (const int64_t size : layout.sizes) sizes.push_back({size});
-  for (const int64_t stride : layout.strides) strides.push_back({stride});
-  return {{base}, {std::move(sizes)}, {std::move(strides)}, {layout.offset}};
-}
 
 std::optional<std::string> unsupported_kind(const at::Tensor& tensor) {
   if (tensor.is_nested()) return "a nested tensor";
@@ -153,8 +147,9 @@ ir::ValueId Recorder::look_at(const at::Tensor& tensor, const Placement& placeme
   ir::ValueId value = placement.base;
   ir::Type type = type_of(tensor);
   if (placement.offset != 0 || type != trace_.graph.type(value)) {
-    value = trace_.graph.add1(ir::Call{"aten::as_strided", {}, {}, false, false},
-                              as_strided_args(placement.base, Layout::of(tensor)), std::move(type));
+    value = trace_.graph.add1(
+        ir::Call{"aten::as_strided", {}, {}, false, false},
+        as_strided_args(placement.base, tensor.sizes(), tensor.strides(), tensor.storage_offset()), std::move(type));
     trace_.graph.value(value).alias = alias;
     trace_.graph.value(value).hint = "as_strided";
   }

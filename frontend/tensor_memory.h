@@ -30,6 +30,16 @@ using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl>;
   return tensor.unsafe_storage().unsafeGetStorageImpl();
 }
 
+/// One past the last element that these sizes and strides reach from `offset` on; `offset` for no elements.
+[[nodiscard]] inline int64_t end_of_elements(int64_t offset, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  int64_t last = offset;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return offset;
+    last += (sizes[i] - 1) * strides[i];
+  }
+  return last + 1;
+}
+
 /// Largest power of two up to `cap`, which is one, that divides an address.
 [[nodiscard]] inline int64_t alignment_up_to(uintptr_t cap, uintptr_t address) {
   const uintptr_t capped = address | cap;

@@ -1,28 +1,20 @@
 #include "frontend/replay/compiled_path.h"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/ScalarOps.h>
-#include <ATen/ops/clone.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "compiler/compile.h"
 #include "compiler/ir/print.h"
 #include "frontend/convert.h"
 #include "frontend/segment.h"
+#include "frontend/trace/captured_graph.h"
 #include "runtime/ranges.h"
 
 namespace sinter::frontend {
 namespace {
-
-/// A name that the IR's text form takes.
-std::string identifier(std::string text) {
-  std::ranges::replace_if(text, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return text;
-}
 
 std::string signature_of(const PathGraph& path) {
   constexpr size_t most = 4;
@@ -35,11 +27,6 @@ std::string signature_of(const PathGraph& path) {
     text += (text.empty() ? "" : ", ") + ir::to_string(path.graph.type(node.results.front()), path.graph.device);
   }
   return text;
-}
-
-at::Tensor tensor_of(const ir::Scalar& number, ir::DType dtype) {
-  const c10::Scalar scalar = std::visit([](auto value) { return c10::Scalar(value); }, number);
-  return at::detail::scalar_tensor_static(scalar, scalar_type_of(dtype), at::kCPU);
 }
 
 }  // namespace

@@ -2,16 +2,13 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include <algorithm>
 #include <string_view>
 
 #include "compiler/support/errors.h"
-#include "frontend/composites.h"
 #include "frontend/convert.h"
-#include "frontend/libtorch_version.h"
+#include "frontend/dispatch_hook.h"
 #include "frontend/replay/compiled_path.h"
 #include "frontend/replay/step_recorder.h"
 #include "frontend/replay/way.h"
@@ -24,21 +21,13 @@ namespace {
 constexpr std::string_view kSessionSlotName = "sinter session";
 constexpr auto kSessionSlot = debug_slot(kSessionSlotName, 0x57);
 
-void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard exclude(kCaptureKey);
-  op.redispatchBoxed(below.remove(kCaptureKey), stack);
-}
-
 }  // namespace
 
 Session* current_session() { return static_cast<Session*>(c10::ThreadLocalDebugInfo::get(kSessionSlot)); }
 
 void with_session(const std::shared_ptr<Session>& session, const std::function<void()>& run) {
   const c10::DebugInfoGuard carry(kSessionSlot, session);
-  const c10::impl::IncludeDispatchKeyGuard include(kCaptureKey);
-  const CatchComposites composites;
-  // TorchScript that the program calls runs operator by operator: kernels it fuses itself no recording sees.
-  const torch::jit::GraphOptimizerEnabledGuard no_fused_scripts(false);
+  const DispatchHook hook;
   run();
 }
 
@@ -90,7 +79,7 @@ bool Session::match(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   CallKey key;
   bool known = *surroundings_ == KernelSurroundings::current();
   for (size_t i = 0; i < arguments.size() && known; ++i) {
-    for_each_tensor_in(arguments[i], [&](const at::Tensor& tensor) { known = known && is_ordinary(tensor); });
+    for_each_tensor(arguments[i], [&](const at::Tensor& tensor) { known = known && is_ordinary(tensor); });
     known = known && append(arguments[i], table_, key);
   }
   const auto added = table_.added();
@@ -189,7 +178,7 @@ at::Tensor Session::tensor_of(TraceValueId id, c10::ArrayRef<c10::IValue> argume
   if (!storage) throw InternalError("replay", "a step sees memory that is gone");
   const at::Tensor* base = nullptr;
   for (const c10::IValue& argument : arguments) {
-    for_each_tensor_in(argument, [&](const at::Tensor& tensor) {
+    for_each_tensor(argument, [&](const at::Tensor& tensor) {
       if (base == nullptr && storage_of(*tensor.unsafeGetTensorImpl()) == storage.unsafeGetStorageImpl())
         base = &tensor;
     });

@@ -4,7 +4,6 @@
 #include <c10/core/StorageImpl.h>
 
 #include <string_view>
-#include <vector>
 
 namespace sinter::frontend {
 namespace {

@@ -3,6 +3,9 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
 
+#include <exception>
+#include <vector>
+
 namespace sinter::frontend {
 
 /// A storage without memory, for a tensor whose data is computed later: sizes, views and references work as on any
@@ -24,7 +27,6 @@ class ClosedStorages {
 
   void close(const c10::Storage& storage);
   void open();
-  [[nodiscard]] bool empty() const { return storages_.empty(); }
 
  private:
   std::vector<c10::Storage> storages_;

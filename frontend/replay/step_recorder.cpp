@@ -50,7 +50,7 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpFacts& facts, 
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < declared.size(); ++i) {
     step_.args.push_back(arg_of(arguments_[i], *declared[i].real_type(), encoder, step_.opaques));
-    for_each_tensor_in(arguments_[i], [&](const at::Tensor& tensor) {
+    for_each_tensor(arguments_[i], [&](const at::Tensor& tensor) {
       if (step_.module.empty()) step_.module = module_of(tensor);
     });
   }
@@ -63,7 +63,7 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpFacts& facts, 
 void StepRecorder::note_writes() {
   step_.mutates = written_positions(*step_.facts, arguments_);
   for (const uint32_t position : step_.mutates) {
-    for_each_tensor_in(arguments_[position], [&](const at::Tensor& tensor) {
+    for_each_tensor(arguments_[position], [&](const at::Tensor& tensor) {
       const TraceMemoryId memory = table_.value(table_.find(tensor)).memory;
       if (std::ranges::find(step_.written, memory) == step_.written.end()) step_.written.push_back(memory);
       written_.push_back(Elements::of(tensor));
@@ -75,8 +75,8 @@ bool StepRecorder::are_as_they_were() const {
   bool same = true;
   size_t next = 0;
   for (const uint32_t position : step_.mutates) {
-    for_each_tensor_in(arguments_[position],
-                       [&](const at::Tensor& tensor) { same = same && written_[next++].are_those_of(tensor); });
+    for_each_tensor(arguments_[position],
+                    [&](const at::Tensor& tensor) { same = same && written_[next++].are_those_of(tensor); });
   }
   return same;
 }

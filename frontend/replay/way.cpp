@@ -1,11 +1,11 @@
 #include "frontend/replay/way.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "compiler/ir/op_types.h"
 #include "compiler/passes/aten.h"
+#include "frontend/convert.h"
 #include "frontend/overlap.h"
 #include "frontend/trace/call_key.h"
 
@@ -21,18 +21,9 @@ template <class Test>
 bool any_tensor(Arguments arguments, Test&& test) {
   bool found = false;
   for (const c10::IValue& argument : arguments) {
-    for_each_tensor_in(argument, [&](const at::Tensor& tensor) { found = found || test(tensor); });
+    for_each_tensor(argument, [&](const at::Tensor& tensor) { found = found || test(tensor); });
   }
   return found;
-}
-
-bool sizes_from_data(const OpFacts& facts, Arguments arguments) {
-  if (!facts.sizes_from_data) return false;
-  if (facts.name == "aten::repeat_interleave.Tensor") return arguments[1].isNone();
-  if (facts.name != "aten::index.Tensor") return true;
-  return any_tensor(arguments.slice(1), [](const at::Tensor& index) {
-    return index.scalar_type() == at::kBool || index.scalar_type() == at::kByte;
-  });
 }
 
 /// The device that a factory was told, else that of the tensor it makes another like.
@@ -61,7 +52,7 @@ bool crosses_devices(const OpTraits& traits, Arguments arguments) {
   const auto note = [&](c10::DeviceType type) { (type == c10::DeviceType::CPU ? cpu : cuda) = true; };
   for (const c10::IValue& argument : arguments) {
     if (argument.isDevice()) note(argument.toDevice().type());
-    for_each_tensor_in(argument, [&](const at::Tensor& tensor) { note(tensor.device().type()); });
+    for_each_tensor(argument, [&](const at::Tensor& tensor) { note(tensor.device().type()); });
   }
   return cpu && cuda;
 }
@@ -117,17 +108,10 @@ bool sees_writes_otherwise(const TensorTable& table, const at::Tensor& tensor) {
 
 }  // namespace
 
-std::vector<uint32_t> written_positions(const OpFacts& facts, Arguments arguments) {
-  std::vector<uint32_t> positions = facts.mutates;
-  for (const uint32_t position : unsaid_writes(facts, arguments)) positions.push_back(position);
-  std::erase_if(positions, [&](uint32_t position) { return arguments[position].isNone(); });
-  return positions;
-}
-
 OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
   const std::string_view base = passes::base_name(facts.name);
-  copies = base == "aten::_to_copy" || base == "aten::copy_" || base == "aten::copy" || base == "aten::_copy_from";
-  resizes = base.starts_with("aten::resize") || base.starts_with("aten::set_");
+  copies = frontend::copies(facts);
+  resizes = frontend::resizes(facts);
   makes_alike = base.ends_with("_like");
   refuses = passes::refuses_by_name(facts.name, ir::Device::Kind::cuda);
   refuses_on_cpu = passes::refuses_by_name(facts.name, ir::Device::Kind::cpu);
@@ -150,8 +134,8 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
   }
   for (const uint32_t position : written_positions(facts, arguments)) {
     bool can = true;
-    for_each_tensor_in(arguments[position],
-                       [&](const at::Tensor& tensor) { can = can && can_write(table, tensor, arguments); });
+    for_each_tensor(arguments[position],
+                    [&](const at::Tensor& tensor) { can = can && can_write(table, tensor, arguments); });
     if (!can) return Way::now;
   }
   return Way::later;
@@ -165,7 +149,7 @@ bool waits_for(const TensorTable& table, const OpFacts& facts, Arguments argumen
   }
   for (const uint32_t position : written_positions(facts, arguments)) {
     bool met = false;
-    for_each_tensor_in(arguments[position], [&](const at::Tensor& tensor) {
+    for_each_tensor(arguments[position], [&](const at::Tensor& tensor) {
       met = met || (tensor.has_storage() && table.memory_of(tensor) != nullptr);
     });
     if (met) return true;

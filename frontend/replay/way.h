@@ -31,19 +31,6 @@ enum class Way : uint8_t {
   later,        ///< as a step of a segment
 };
 
-/// Calls `visit` for every defined tensor in an argument, lists opened.
-template <class Visit>
-void for_each_tensor_in(const c10::IValue& value, Visit&& visit) {
-  if (value.isTensor()) {
-    if (value.toTensor().defined()) visit(value.toTensor());
-  } else if (value.isList()) {
-    for (const c10::IValue& item : value.toListRef()) for_each_tensor_in(item, visit);
-  }
-}
-
-/// Positions of the arguments that a call writes.
-[[nodiscard]] std::vector<uint32_t> written_positions(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
-
 /// What becomes of a call. The same for two runs of a program that do the same: it depends on the operator, and on what
 /// the table and the tensors' metadata say of the arguments.
 [[nodiscard]] Way way_of(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "frontend/convert.h"
+
 namespace sinter::frontend {
 namespace {
 
@@ -47,20 +49,6 @@ bool is_ordinary(const at::Tensor& tensor) {
   const c10::DispatchKeySet functions(c10::DispatchKeySet::RAW, keys.raw_repr() & ~c10::full_backend_mask);
   if (!(functions - known).empty()) return false;
   return (tensor.is_cpu() || tensor.is_cuda()) && tensor.has_storage();
-}
-
-std::optional<ir::Scalar> wrapped_number(const at::Tensor& tensor) {
-  if (!tensor.unsafeGetTensorImpl()->is_wrapped_number() || !tensor.is_cpu()) return std::nullopt;
-  switch (tensor.scalar_type()) {
-    case at::kBool:
-      return *tensor.const_data_ptr<bool>();
-    case at::kLong:
-      return *tensor.const_data_ptr<int64_t>();
-    case at::kDouble:
-      return *tensor.const_data_ptr<double>();
-    default:
-      return std::nullopt;
-  }
 }
 
 bool append(const c10::IValue& argument, TensorTable& table, CallKey& key) {

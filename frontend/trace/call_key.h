@@ -15,7 +15,4 @@ namespace sinter::frontend {
 /// it lies there.
 [[nodiscard]] bool is_ordinary(const at::Tensor& tensor);
 
-/// The number that a tensor like the 2 of `x * 2` stands for; nothing for every other tensor.
-[[nodiscard]] std::optional<ir::Scalar> wrapped_number(const at::Tensor& tensor);
-
 }  // namespace sinter::frontend

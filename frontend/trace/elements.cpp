@@ -1,6 +1,7 @@
 #include "frontend/trace/elements.h"
 
 #include "frontend/convert.h"
+#include "frontend/tensor_memory.h"
 
 namespace sinter::frontend {
 
@@ -25,12 +26,7 @@ ir::Type Elements::type(c10::Device device) const {
 int64_t Elements::begin_byte() const { return offset * static_cast<int64_t>(c10::elementSize(dtype)); }
 
 int64_t Elements::end_byte() const {
-  int64_t last = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 0) return begin_byte();
-    last += (sizes[i] - 1) * strides[i];
-  }
-  return begin_byte() + (last + 1) * static_cast<int64_t>(c10::elementSize(dtype));
+  return end_of_elements(offset, sizes, strides) * static_cast<int64_t>(c10::elementSize(dtype));
 }
 
 at::Tensor tensor_over(c10::Storage storage, const Elements& elements, c10::Device device) {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "compiler/passes/aten.h"
-#include "frontend/trace/call_key.h"
+#include "frontend/convert.h"
 
 namespace sinter::frontend {
 namespace {

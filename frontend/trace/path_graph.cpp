@@ -5,16 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "frontend/trace/captured_graph.h"
+
 namespace sinter::frontend {
 namespace {
-
-/// "relu" of "aten::relu_".
-std::string value_hint(const std::string& op) {
-  std::string base = op.substr(op.find("::") + 2);
-  base.resize(std::min(base.size(), base.find('.')));
-  while (base.ends_with('_')) base.pop_back();
-  return base;
-}
 
 class GraphBuilder {
  public:
@@ -33,7 +27,7 @@ class GraphBuilder {
     for (const TraceMemoryId memory : escaped) {
       result_.graph.outputs.push_back(ids_[memories_[memory.index].root.index]);
     }
-    choose_device();
+    result_.graph.device = device_of_most_values(result_.graph);
     order_inputs_first();
     return std::move(result_);
   }
@@ -54,8 +48,10 @@ class GraphBuilder {
     values_.push_back(value);
     if (value.from == TraceValue::From::look) {
       const ir::Alias alias = alias_of(value);
-      const auto id = result_.graph.add1(ir::Call{"aten::as_strided", {}, {}, false, false}, as_strided(value, alias),
-                                         type_of(value));
+      const Elements& seen = value.elements;
+      const auto id =
+          result_.graph.add1(ir::Call{"aten::as_strided", {}, {}, false, false},
+                             as_strided_args(alias.base, seen.sizes, seen.strides, seen.offset), type_of(value));
       result_.graph.value(id).alias = alias;
       result_.graph.value(id).hint = "as_strided";
       ids_.push_back(id);
@@ -67,13 +63,6 @@ class GraphBuilder {
     result_.inputs.push_back({.value = {static_cast<uint32_t>(values_.size() - 1)}});
     result_.alignments.push_back(value.alignment);
     ids_.push_back(id);
-  }
-
-  static std::vector<ir::Arg> as_strided(const TraceValue& value, const ir::Alias& alias) {
-    ir::ArgList sizes, strides;
-    for (const int64_t size : value.elements.sizes) sizes.push_back({size});
-    for (const int64_t stride : value.elements.strides) strides.push_back({stride});
-    return {{alias.base}, {std::move(sizes)}, {std::move(strides)}, {value.elements.offset}};
   }
 
   /// True for a call that gives what was there: detach, alias.
@@ -128,22 +117,6 @@ class GraphBuilder {
     if (auto* list = std::get_if<ir::ArgList>(&arg.data)) {
       for (ir::Arg& item : *list) translate_opaques(item, opaque_base);
     }
-  }
-
-  /// The device of most values; the first one of those that tie.
-  void choose_device() {
-    std::vector<std::pair<ir::Device, size_t>> counts;
-    for (uint32_t i = 0; i < result_.graph.value_count(); ++i) {
-      const ir::Device device = result_.graph.value({i}).type.device;
-      const auto found = std::ranges::find(counts, device, [](const auto& row) { return row.first; });
-      if (found == counts.end()) {
-        counts.emplace_back(device, 1);
-      } else {
-        ++found->second;
-      }
-    }
-    const auto most = std::ranges::max_element(counts, {}, [](const auto& row) { return row.second; });
-    if (most != counts.end()) result_.graph.device = most->first;
   }
 
   void order_inputs_first() {
