@@ -8,13 +8,13 @@ namespace {
 
 constexpr int kPrograms = 100;
 
-void run_share(sinter::Mode mode) {
+void run_share(sinter::Mode mode, sinter::Replay replay = sinter::Replay::trusted) {
   if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
   Summary summary;
   summary.device = "cuda";
   if (mode == sinter::Mode::ReduceOverhead) summary.mode = "reduce-overhead";
   summary.first_seed = 1;
-  for (uint64_t seed = 1; seed <= kPrograms; ++seed) run_seed(seed, {at::Device(at::kCUDA, 0), mode}, summary);
+  for (uint64_t seed = 1; seed <= kPrograms; ++seed) run_seed(seed, {at::Device(at::kCUDA, 0), mode, replay}, summary);
   EXPECT_TRUE(summary.failures.empty()) << summary.text();
   EXPECT_GE(summary.replayed_percent(), kLeastReplayed) << summary.text();
   EXPECT_LT(summary.rounding * 50, summary.programs) << summary.text();
@@ -23,6 +23,11 @@ void run_share(sinter::Mode mode) {
 TEST(FuzzGpu, random_programs_do_what_eager_does_and_most_are_replayed) { run_share(sinter::Mode::Default); }
 
 TEST(FuzzGpu, random_programs_do_so_as_recorded_graphs) { run_share(sinter::Mode::ReduceOverhead); }
+
+TEST(FuzzGpu, random_programs_do_so_where_replays_run_the_host_code) {
+  run_share(sinter::Mode::Default, sinter::Replay::checked);
+  run_share(sinter::Mode::ReduceOverhead, sinter::Replay::checked);
+}
 
 }  // namespace
 }  // namespace sinter::test::fuzz

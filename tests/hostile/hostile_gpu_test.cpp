@@ -50,6 +50,22 @@ INSTANTIATE_TEST_SUITE_P(Gpu, HostileGpu, ::testing::ValuesIn(cases()), name_of_
 
 std::vector<Case> cases_of(const Group& group) { return cases({&group, 1}); }
 
+/// Replays run the host code.
+class HostileCheckedGpu : public ::testing::TestWithParam<Case> {};
+
+TEST_P(HostileCheckedGpu, program_does_what_eager_does) {
+  if (!at::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
+    SCOPED_TRACE(mode == Mode::Default ? "default" : "reduce-overhead");
+    const int first = check_replayed_by_host_code(*GetParam().program, {.device = {at::kCUDA, 0}, .mode = mode});
+    RecordProperty(mode == Mode::Default ? "first_replay" : "first_replay_as_graph", first);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, HostileCheckedGpu, ::testing::ValuesIn(cases()), name_of_instance);
+INSTANTIATE_TEST_SUITE_P(GpuStreams, HostileCheckedGpu, ::testing::ValuesIn(cases_of({"streams", stream_programs()})),
+                         name_of_instance);
+
 /// Programs that have no twin on the CPU.
 class HostileStreams : public ::testing::TestWithParam<Case> {};
 
