@@ -1,17 +1,40 @@
 #include "frontend/replay/surroundings.h"
 
+#include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "frontend/convert.h"
 
 namespace sinter::frontend {
+namespace {
 
-KernelSurroundings KernelSurroundings::current() {
-  KernelSurroundings now{Modes::settings(), std::nullopt};
-  if (const auto device = current_cuda_device()) {
-    now.stream = c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(*device);
+std::optional<c10::Stream> current_stream() {
+  const auto device = current_cuda_device();
+  if (!device) return std::nullopt;
+  return c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(*device);
+}
+
+}  // namespace
+
+KernelSurroundings KernelSurroundings::current() { return {Modes::settings(), current_stream()}; }
+
+SurroundingsGuard::SurroundingsGuard(const KernelSurroundings& surroundings) {
+  if (!surroundings.stream) return;
+  const auto now = current_stream();
+  if (now == surroundings.stream) return;
+  work_ = surroundings.stream;
+  waiting_ = now;
+  stream_.reset_stream(*work_);
+}
+
+SurroundingsGuard::~SurroundingsGuard() {
+  if (!waiting_) return;
+  try {
+    c10::Event done(c10::kCUDA);
+    done.record(*work_);
+    done.block(*waiting_);
+  } catch (const c10::Error&) {  // the device has failed, and refuses whatever comes next
   }
-  return now;
 }
 
 }  // namespace sinter::frontend

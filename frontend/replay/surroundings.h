@@ -20,14 +20,17 @@ struct KernelSurroundings {
 };
 
 /// Makes the stream and the device of these surroundings current. Settings are as they are: work that they decide is
-/// chosen when it is recorded.
+/// chosen when it is recorded. At the end the stream that was current waits for the work: the program has put what
+/// comes next behind it already, by an event that was recorded before the work was launched.
 class SurroundingsGuard {
  public:
-  explicit SurroundingsGuard(const KernelSurroundings& surroundings) {
-    if (surroundings.stream) stream_.reset_stream(*surroundings.stream);
-  }
+  explicit SurroundingsGuard(const KernelSurroundings& surroundings);
+  ~SurroundingsGuard();
+  SurroundingsGuard(const SurroundingsGuard&) = delete;
+  SurroundingsGuard& operator=(const SurroundingsGuard&) = delete;
 
  private:
+  std::optional<c10::Stream> work_, waiting_;  ///< where they differ
   c10::OptionalStreamGuard stream_;
 };
 
