@@ -84,7 +84,7 @@ constexpr std::array<Mode, Modes::count> modes{{
     {"excluded dispatch keys", Kind::keys, excluded_keys},
 }};
 
-/// Settings stand between autocast and dispatch keys.
+/// Settings stand between autocast and dispatch keys; the default dtype is the first one.
 constexpr size_t first_setting = 6;
 constexpr size_t first_keys = Modes::count - 2;
 static_assert(modes[first_setting].kind == Kind::dtype && modes[first_keys].kind == Kind::keys);
@@ -116,6 +116,8 @@ Modes Modes::settings() {
   for (size_t i = first_setting; i < first_keys; ++i) now.values_[i] = modes[i].read();
   return now;
 }
+
+bool Modes::has_current_default_dtype() const { return values_[first_setting] == modes[first_setting].read(); }
 
 std::vector<GuardMiss> Modes::differences(const Modes& now) const {
   std::vector<GuardMiss> misses;

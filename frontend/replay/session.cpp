@@ -52,7 +52,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
     case Way::now:
       return run_now(op, facts, below, stack);
     case Way::later:
-      return step(op, facts, below, stack);
+      return step(op, traits, below, stack);
   }
 }
 
@@ -73,30 +73,26 @@ void Session::begin_segment() {
 /// Answers a call that is a step behind the last one; false where it is none. What decides when its work is done
 /// (way_of) follows from what is compared, and from the steps before.
 bool Session::match(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  if (at_ == nullptr || recording_ || !PathTree::follows(*at_, op)) return false;
+  if (at_ == nullptr || recording_) return false;
+  const Step* candidate = PathTree::first_call_of(*at_, op);
+  if (candidate == nullptr || !surroundings_->are_current(candidate->settings_matter)) return false;
+  CallNumbers numbers;
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-  table_.begin_call();
-  CallKey key;
-  bool known = *surroundings_ == KernelSurroundings::current();
-  for (size_t i = 0; i < arguments.size() && known; ++i) {
-    for_each_tensor(arguments[i], [&](const at::Tensor& tensor) { known = known && is_ordinary(tensor); });
-    known = known && append(arguments[i], table_, key);
-  }
-  const auto added = table_.added();
-  PathNode* next = known ? PathTree::find(*at_, op, key, added.values, added.memories) : nullptr;
-  if (next != nullptr) {
-    answer(*next, key, stack);
-    return true;
-  }
-  table_.forget_added();
-  return false;
+  PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers);
+  if (next == nullptr) return false;
+  answer(*next, numbers, stack);
+  return true;
 }
 
-void Session::step(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                    torch::jit::Stack* stack) {
-  if (at_ != nullptr && *surroundings_ != KernelSurroundings::current()) synchronize();
-  if (at_ == nullptr) begin_segment();
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  if (at_ != nullptr && *surroundings_ != KernelSurroundings::current()) synchronize();
+  if (at_ == nullptr) {
+    begin_segment();
+    CallNumbers numbers;
+    if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) return answer(*next, numbers, stack);
+  }
   table_.begin_call();
   CallKey key;
   c10::SmallVector<uint32_t, 8> words;
@@ -104,11 +100,8 @@ void Session::step(const c10::OperatorHandle& op, const OpFacts& facts, c10::Dis
     words.push_back(static_cast<uint32_t>(key.size()) + 1);
     if (append(argument, table_, key)) continue;
     table_.forget_added();
-    return run_now(op, facts, below, stack);
+    return run_now(op, traits.facts, below, stack);
   }
-  const auto added = table_.added();
-  PathNode* next = recording_ ? nullptr : PathTree::find(*at_, op, key, added.values, added.memories);
-  if (next != nullptr) return answer(*next, key, stack);
   if (library_->is_full()) {
     table_.forget_added();
     synchronize();
@@ -117,34 +110,32 @@ void Session::step(const c10::OperatorHandle& op, const OpFacts& facts, c10::Dis
   }
   if (!recording_) {
     run_matched();
+    table_.note_arrivals();
     recording_ = true;
   }
-  record(op, facts, std::move(key), words, below, stack);
+  record(op, traits, std::move(key), words, below, stack);
 }
 
-void Session::answer(PathNode& node, const CallKey& key, torch::jit::Stack* stack) {
+void Session::answer(PathNode& node, const CallNumbers& numbers, torch::jit::Stack* stack) {
   const Step& step = node.step;
   const uint64_t live = node.live.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < step.numbers.size() && live != 0; ++i) {
-    if ((live >> i & 1) != 0) numbers_.push_back({node.depth - 1, i, step.numbers[i].value(key)});
+  for (uint32_t i = 0; live != 0 && i < step.numbers.size(); ++i) {
+    if ((live >> i & 1) != 0) numbers_.push_back({node.depth - 1, i, step.numbers[i].value(numbers.bits[i])});
+  }
+  // The table holds memories weakly: new ones are kept until they have their tensors.
+  c10::SmallVector<c10::Storage, 2> made;
+  for (const TraceValue& value : step.made) {
+    if (value.memory.index == table_.memories().size()) {
+      const TraceMemory& memory = step.memories[step.memories.size() - (node.memories - value.memory.index)];
+      made.push_back(stand_in_storage(memory.device, memory.bytes, value.memory.index));
+      table_.add(memory, made.back());
+    }
+    table_.add(value);
   }
   const size_t count = step.op->schema().arguments().size();
-  const auto first_memory = node.memories - static_cast<uint32_t>(step.memories.size());
-  for (const TraceValue& value : step.made) {
-    const bool known = value.memory.index < table_.memories().size();
-    const TraceMemory& memory = known ? table_.known(value.memory) : step.memories[value.memory.index - first_memory];
-    // The table holds memories weakly: the new one is kept until its tensor is made.
-    c10::Storage storage;
-    if (!known) {
-      storage = stand_in_storage(memory.device, memory.bytes);
-      made_.push_back(storage);
-    }
-    table_.add(value, memory, storage);
-  }
-  c10::SmallVector<c10::IValue, 4> results;
+  c10::SmallVector<c10::IValue, 2> results;
   const auto arguments = torch::jit::last(*stack, count);
   for (const Returned& item : step.returns) results.push_back(returned(item, arguments));
-  made_.clear();
   note_writes(step);
   at_ = &node;
   torch::jit::drop(*stack, count);
@@ -203,10 +194,10 @@ void Session::note_writes(const Step& step) {
   }
 }
 
-void Session::record(const c10::OperatorHandle& op, const OpFacts& facts, CallKey key, std::span<const uint32_t> words,
-                     c10::DispatchKeySet below, torch::jit::Stack* stack) {
+void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key,
+                     std::span<const uint32_t> words, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-  StepRecorder recorder(op, facts, std::move(key), words, arguments, table_,
+  StepRecorder recorder(op, traits, std::move(key), words, arguments, table_,
                         [this](const at::Tensor& tensor) { return library_->module_of(tensor); });
   try {
     run_below(op, below, stack);
@@ -216,7 +207,7 @@ void Session::record(const c10::OperatorHandle& op, const OpFacts& facts, CallKe
   }
   auto step = recorder.finish(torch::jit::last(*stack, op.schema().returns().size()));
   if (!step) {
-    account_.wrote = account_.wrote || !facts.mutates.empty();
+    account_.wrote = account_.wrote || !traits.facts.mutates.empty();
     library_->exclude(op);
     return synchronize();  // the segment ends before this operator
   }

@@ -71,9 +71,9 @@ class Session : public c10::DebugInfoBase {
                torch::jit::Stack* stack);
   void begin_segment();
   [[nodiscard]] bool match(const c10::OperatorHandle& op, torch::jit::Stack* stack);
-  void step(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below, torch::jit::Stack* stack);
-  void answer(PathNode& node, const CallKey& key, torch::jit::Stack* stack);
-  void record(const c10::OperatorHandle& op, const OpFacts& facts, CallKey key, std::span<const uint32_t> words,
+  void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
+  void answer(PathNode& node, const CallNumbers& numbers, torch::jit::Stack* stack);
+  void record(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key, std::span<const uint32_t> words,
               c10::DispatchKeySet below, torch::jit::Stack* stack);
   [[nodiscard]] c10::IValue returned(const Returned& item, c10::ArrayRef<c10::IValue> arguments);
   [[nodiscard]] at::Tensor tensor_of(TraceValueId value, c10::ArrayRef<c10::IValue> arguments);
@@ -102,8 +102,7 @@ class Session : public c10::DebugInfoBase {
   std::optional<KernelSurroundings> surroundings_;
   TensorTable table_;
   std::vector<LiveNumber> numbers_;
-  ClosedStorages closed_;           ///< that steps write which have not run
-  std::vector<c10::Storage> made_;  ///< by the step that is answered
+  ClosedStorages closed_;  ///< that steps write which have not run
 };
 
 /// That of the calling thread, or of the thread whose LibTorch state it carries; null where there is none.

@@ -5,6 +5,8 @@
 
 #include <string_view>
 
+#include "frontend/trace/memory_tag.h"
+
 namespace sinter::frontend {
 namespace {
 
@@ -27,11 +29,11 @@ void set_missing(c10::StorageImpl& storage, bool missing) {
 
 }  // namespace
 
-c10::Storage stand_in_storage(c10::Device device, size_t bytes) {
-  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
-                                                       c10::DataPtr(nullptr, device), c10::GetAllocator(device.type()),
-                                                       /*resizable=*/true);
-  set_missing(*storage, true);
+c10::Storage stand_in_storage(c10::Device device, size_t bytes, uint32_t number) {
+  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, c10::DataPtr(),
+                                                       c10::GetAllocator(device.type()), /*resizable=*/true);
+  (*storage).*memory_missing() = true;
+  storage->set_data_ptr_noswap(missing_memory(device, number));
   return c10::Storage(std::move(storage));
 }
 

@@ -9,8 +9,9 @@
 namespace sinter::frontend {
 
 /// A storage without memory, for a tensor whose data is computed later: sizes, views and references work as on any
-/// other, and whoever asks for its memory gets a c10::Error. Not thread-safe, as storages are.
-[[nodiscard]] c10::Storage stand_in_storage(c10::Device device, size_t bytes);
+/// other, and whoever asks for its memory gets a c10::Error. `number` is that of its memory in the segment. Not
+/// thread-safe, as storages are.
+[[nodiscard]] c10::Storage stand_in_storage(c10::Device device, size_t bytes, uint32_t number);
 
 /// Gives a stand-in its memory: everybody who holds it has an ordinary tensor from here on. `data` must be the only
 /// reference to its storage, whose memory moves.

@@ -37,10 +37,12 @@ Returned returned_like(const c10::IValue& result, c10::ArrayRef<c10::IValue> arg
 
 }  // namespace
 
-StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpFacts& facts, CallKey key,
+StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key,
                            std::span<const uint32_t> words, c10::ArrayRef<c10::IValue> arguments, TensorTable& table,
                            const ModuleOf& module_of)
-    : table_(table), arguments_(arguments.vec()), step_{.op = op, .facts = &facts, .key = std::move(key)} {
+    : table_(table),
+      arguments_(arguments.vec()),
+      step_{.op = op, .facts = &traits.facts, .key = std::move(key), .settings_matter = traits.settings_matter} {
   const TensorToArg encoder = [&](const at::Tensor& tensor) -> ir::Arg {
     if (const auto number = wrapped_number(tensor)) {
       return std::visit([](auto value) { return ir::Arg{value}; }, *number);
@@ -54,9 +56,9 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpFacts& facts, 
       if (step_.module.empty()) step_.module = module_of(tensor);
     });
   }
-  step_.numbers = numbers_of(facts, arguments_, words);
+  step_.numbers = numbers_of(traits.facts, arguments_, words);
   const auto added = table_.added();
-  step_.taken.assign(added.values.begin(), added.values.end());
+  for (const TraceValue* value : added.values) step_.taken.push_back(*value);
   note_writes();
 }
 
@@ -101,8 +103,8 @@ std::optional<Step> StepRecorder::finish(c10::ArrayRef<c10::IValue> results) {
   }
   for (const c10::IValue& result : results) step_.returns.push_back(returned_like(result, arguments_, table_));
   const auto added = table_.added();
-  step_.made.assign(added.values.begin() + static_cast<std::ptrdiff_t>(step_.taken.size()), added.values.end());
-  step_.memories.assign(added.memories.begin(), added.memories.end());
+  for (const TraceValue* value : added.values.subspan(step_.taken.size())) step_.made.push_back(*value);
+  for (const TraceMemory* memory : added.memories) step_.memories.push_back(*memory);
   return std::move(step_);
 }
 

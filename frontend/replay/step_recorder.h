@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/replay/way.h"
 #include "frontend/trace/step.h"
 #include "frontend/trace/tensor_table.h"
 
@@ -20,7 +21,7 @@ class StepRecorder {
   using ModuleOf = std::function<std::string(const at::Tensor&)>;
 
   /// `key` and `words` (where each argument stands in it) describe the arguments, which the table knows. They are kept.
-  StepRecorder(const c10::OperatorHandle& op, const OpFacts& facts, CallKey key, std::span<const uint32_t> words,
+  StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key, std::span<const uint32_t> words,
                c10::ArrayRef<c10::IValue> arguments, TensorTable& table, const ModuleOf& module_of);
 
   /// The step, once the call has run and returned `results`. Nothing where no segment can give what it gave: a tensor

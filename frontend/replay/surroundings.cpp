@@ -18,6 +18,11 @@ std::optional<c10::Stream> current_stream() {
 
 KernelSurroundings KernelSurroundings::current() { return {Modes::settings(), current_stream()}; }
 
+bool KernelSurroundings::are_current(bool settings_matter) const {
+  if (stream != current_stream()) return false;
+  return settings_matter ? settings == Modes::settings() : settings.has_current_default_dtype();
+}
+
 SurroundingsGuard::SurroundingsGuard(const KernelSurroundings& surroundings) {
   if (!surroundings.stream) return;
   const auto now = current_stream();

@@ -17,6 +17,9 @@ struct KernelSurroundings {
 
   [[nodiscard]] static KernelSurroundings current();
   bool operator==(const KernelSurroundings&) const = default;
+  /// True while these are the current ones, as far as they decide what a kernel does; `settings_matter` tells whether
+  /// LibTorch's settings do, the default dtype aside.
+  [[nodiscard]] bool are_current(bool settings_matter) const;
 };
 
 /// Makes the stream and the device of these surroundings current. Settings are as they are: work that they decide is

@@ -13,9 +13,10 @@ namespace sinter::frontend {
 
 /// What is known of every call of an operator.
 struct OpTraits {
-  explicit OpTraits(OpFacts known);
+  OpTraits(const c10::OperatorHandle& op, OpFacts known);
 
   OpFacts facts;
+  bool settings_matter = true;                   ///< LibTorch's settings may decide what it computes
   bool copies = false;                           ///< brings a tensor to another device or dtype
   bool resizes = false;                          ///< or puts other memory under a tensor
   bool makes_alike = false;                      ///< a tensor like its argument, whose data it does not read

@@ -6,70 +6,75 @@
 namespace sinter::frontend {
 namespace {
 
-/// A call fits values that are aligned at least as recorded.
-bool fits(const TraceValue& now, const TraceValue& recorded) {
-  return now.from == recorded.from && now.memory == recorded.memory && now.alignment >= recorded.alignment &&
-         now.elements == recorded.elements;
-}
-
-/// The numbers of a step that differ in a call, as bits; nothing where something else differs.
-std::optional<uint64_t> differing_numbers(const Step& step, const CallKey& key) {
-  if (step.key.size() != key.size()) return std::nullopt;
+/// The numbers that differ, as bits; nothing where something else differs.
+std::optional<uint64_t> differing_numbers(const Step& a, const Step& b) {
+  if (a.key.size() != b.key.size()) return std::nullopt;
   uint64_t differing = 0;
   size_t number = 0;
-  for (size_t i = 0; i < key.size(); ++i) {
-    if (step.key[i] == key[i]) continue;
-    while (number < step.numbers.size() && step.numbers[number].word < i) ++number;
-    if (number == step.numbers.size() || step.numbers[number].word != i) return std::nullopt;
+  for (size_t i = 0; i < a.key.size(); ++i) {
+    if (a.key[i] == b.key[i]) continue;
+    while (number < a.numbers.size() && a.numbers[number].word < i) ++number;
+    if (number == a.numbers.size() || a.numbers[number].word != i) return std::nullopt;
     differing |= uint64_t{1} << number;
   }
   return differing;
 }
 
-/// The numbers that are to be live for a step to be this call; nothing where it is another one.
-std::optional<uint64_t> is_call_of(const Step& step, const c10::OperatorHandle& op, const CallKey& key,
-                                   std::span<const TraceValue> taken, std::span<const TraceMemory> memories) {
-  const bool alike = step.op == op && step.taken.size() == taken.size() &&
-                     std::equal(taken.begin(), taken.end(), step.taken.begin(), fits) &&
-                     memories.size() <= step.memories.size() &&
-                     std::equal(memories.begin(), memories.end(), step.memories.begin());
-  return alike ? differing_numbers(step, key) : std::nullopt;
+/// A call with any of the step's numbers is the other step's too.
+bool is_same_call(const Step& a, const Step& b) {
+  return a.op == b.op && a.taken == b.taken && a.memories == b.memories && differing_numbers(a, b).has_value();
+}
+
+/// The node among these siblings whose step is this one.
+PathNode* find_same(PathNode* node, const Step& step) {
+  for (; node != nullptr; node = node->sibling) {
+    if (!is_same_call(node->step, step)) continue;
+    node->live.fetch_or(*differing_numbers(node->step, step), std::memory_order_relaxed);
+    return node;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
-ir::Scalar StepNumber::value(const CallKey& key) const {
-  if (integer) return std::bit_cast<int64_t>(key[word]);
-  return std::bit_cast<double>(key[word]);
+ir::Scalar StepNumber::value(uint64_t bits) const {
+  if (integer) return std::bit_cast<int64_t>(bits);
+  return std::bit_cast<double>(bits);
 }
 
 PathTree::PathTree() { nodes_.emplace_back(); }
 
-bool PathTree::follows(const PathNode& at, const c10::OperatorHandle& op) {
+const Step* PathTree::first_call_of(const PathNode& at, const c10::OperatorHandle& op) {
   for (const PathNode* node = at.first.load(std::memory_order_acquire); node != nullptr; node = node->sibling) {
-    if (node->step.op == op) return true;
+    if (node->step.op == op) return &node->step;
   }
-  return false;
+  return nullptr;
 }
 
-PathNode* PathTree::find(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
-                         std::span<const TraceValue> taken, std::span<const TraceMemory> memories) {
+PathNode* PathTree::find(const PathNode& at, const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+                         TensorTable& table, CallNumbers& numbers) {
   PathNode* near = nullptr;
-  uint64_t differing = 0;
+  const auto is_call_of = [&](const PathNode& node) {
+    numbers = {};
+    table.begin_call();
+    return frontend::is_call_of(node.step, arguments, table, numbers);
+  };
   for (PathNode* node = at.first.load(std::memory_order_acquire); node != nullptr; node = node->sibling) {
-    const auto numbers = is_call_of(node->step, op, key, taken, memories);
-    if (!numbers) continue;
-    if ((*numbers & ~node->live.load(std::memory_order_relaxed)) == 0) return node;
-    if (near == nullptr) near = node, differing = *numbers;
+    if (node->step.op != op) continue;
+    if (is_call_of(*node)) {
+      if ((numbers.differing & ~node->live.load(std::memory_order_relaxed)) == 0) return node;
+      if (near == nullptr) near = node;
+    }
+    table.forget_added();
   }
-  if (near != nullptr) near->live.fetch_or(differing, std::memory_order_relaxed);
+  if (near == nullptr || !is_call_of(*near)) return nullptr;
+  near->live.fetch_or(numbers.differing, std::memory_order_relaxed);
   return near;
 }
 
 PathNode& PathTree::add(PathNode& behind, Step step) {
   const std::lock_guard lock(mutex_);
-  const std::span<const TraceMemory> taken_memories(step.memories.data(), step.memories.size());
-  if (PathNode* equal = find(behind, *step.op, step.key, step.taken, taken_memories)) return *equal;
+  if (PathNode* same = find_same(behind.first.load(std::memory_order_relaxed), step)) return *same;
   PathNode& node = nodes_.emplace_back();
   node.parent = &behind;
   node.depth = behind.depth + 1;

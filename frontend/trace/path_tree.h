@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "frontend/trace/call_match.h"
 #include "frontend/trace/step.h"
 
 namespace sinter::frontend {
@@ -44,12 +45,11 @@ class PathTree {
   /// Adds a step behind a node, or finds the equal one that another thread has added meanwhile.
   PathNode& add(PathNode& behind, Step step);
   /// The node behind `at` whose step is this call; null where there is none. Numbers may differ where the step has
-  /// them: those that do are live from then on. `taken` and `memories` are what the call
-  /// itself has added.
-  [[nodiscard]] static PathNode* find(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
-                                      std::span<const TraceValue> taken, std::span<const TraceMemory> memories);
-  /// True where a step behind `at` calls this operator.
-  [[nodiscard]] static bool follows(const PathNode& at, const c10::OperatorHandle& op);
+  /// them: those that do are live from then on. The table holds what the step takes then, else nothing new.
+  [[nodiscard]] static PathNode* find(const PathNode& at, const c10::OperatorHandle& op,
+                                      c10::ArrayRef<c10::IValue> arguments, TensorTable& table, CallNumbers& numbers);
+  /// The first step behind `at` that calls this operator; null where there is none.
+  [[nodiscard]] static const Step* first_call_of(const PathNode& at, const c10::OperatorHandle& op);
   [[nodiscard]] size_t size() const { return size_.load(std::memory_order_relaxed); }
 
  private:

@@ -56,7 +56,7 @@ struct StepNumber {
   ir::DType dtype = ir::DType::f64;  ///< that a kernel takes it in
   bool integer = false;              ///< the bits are those of an int64_t, else of a double
 
-  [[nodiscard]] ir::Scalar value(const CallKey& key) const;
+  [[nodiscard]] ir::Scalar value(uint64_t bits) const;
 };
 
 /// How one item of what an operator returns is made when the operator is answered instead of run.
@@ -84,7 +84,8 @@ struct Step {
   std::vector<ir::Arg> args{};
   std::vector<c10::IValue> opaques{};
   std::vector<uint32_t> mutates{};
-  std::vector<StepNumber> numbers{};  ///< at most 64
+  std::vector<StepNumber> numbers{};  ///< at most 64, in the order of their words
+  bool settings_matter = true;        ///< LibTorch's settings may decide what the call computes
   std::string module{};               ///< path of the module it belongs to; or empty
 };
 

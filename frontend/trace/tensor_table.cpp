@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/tensor_memory.h"
+#include "frontend/trace/memory_tag.h"
 
 namespace sinter::frontend {
 namespace {
@@ -25,18 +26,33 @@ bool lies_inside(const Elements& inner, const Elements& outer) {
   return ir::lies_in_elements_of(outer.type(cpu), inner.type(cpu), inner.offset - outer.offset);
 }
 
+std::optional<uint32_t> TensorTable::number_of(const c10::StorageImpl* storage) const {
+  if (const auto missing = number_of_missing(*storage)) {
+    const bool ours = *missing < memories_.size() && memories_[*missing].storage._unsafe_get_target() == storage;
+    return ours ? missing : std::nullopt;
+  }
+  const auto found = by_storage_.find(storage);
+  return found == by_storage_.end() ? std::nullopt : std::optional(found->second);
+}
+
 const TensorTable::Memory* TensorTable::memory_of(const at::Tensor& tensor) const {
-  const auto found = by_storage_.find(storage_of(*tensor.unsafeGetTensorImpl()));
-  return found == by_storage_.end() ? nullptr : &memories_[found->second];
+  const auto number = number_of(storage_of(*tensor.unsafeGetTensorImpl()));
+  return number ? &memories_[*number] : nullptr;
 }
 
 TraceValueId TensorTable::find(const at::Tensor& tensor) const {
   const Memory* memory = memory_of(tensor);
   if (memory == nullptr) return {};
-  for (const TraceValueId value : memory->values) {
-    if (values_[value.index].elements.are_those_of(tensor)) return value;
+  for (const TraceValueId id : memory->values) {
+    if (value(id).elements.are_those_of(tensor)) return id;
   }
   return {};
+}
+
+bool TensorTable::is(TraceValueId id, const at::Tensor& tensor) const {
+  const TraceValue& known = value(id);
+  return memories_[known.memory.index].storage._unsafe_get_target() == storage_of(*tensor.unsafeGetTensorImpl()) &&
+         known.elements.are_those_of(tensor);
 }
 
 TraceMemoryId TensorTable::add_memory(const at::Tensor& tensor, bool fresh) {
@@ -44,55 +60,85 @@ TraceMemoryId TensorTable::add_memory(const at::Tensor& tensor, bool fresh) {
   Memory memory{.storage = tensor.storage().getWeakStorageImpl()};
   if (!fresh) memory.held = tensor.storage();
   memories_.push_back(std::move(memory));
-  known_.push_back({.device = tensor.device(),
-                    .fresh = fresh,
-                    .bytes = fresh ? tensor.storage().nbytes() : 0,
-                    .root = {static_cast<uint32_t>(values_.size())}});
+  known_.push_back(&own_memories_.emplace_back(TraceMemory{.device = tensor.device(),
+                                                           .fresh = fresh,
+                                                           .bytes = fresh ? tensor.storage().nbytes() : 0,
+                                                           .root = {static_cast<uint32_t>(values_.size())}}));
   by_storage_[storage_of(*tensor.unsafeGetTensorImpl())] = id.index;
   return id;
 }
 
 TraceValueId TensorTable::add_value(const at::Tensor& tensor, TraceMemoryId memory, TraceValue::From from) {
-  const TraceValueId id{static_cast<uint32_t>(values_.size())};
-  const bool known_address = !known_[memory.index].fresh;
-  values_.push_back({.from = from,
-                     .memory = memory,
-                     .elements = Elements::of(tensor),
-                     .alignment = known_address ? alignment_up_to(ir::full_alignment,
-                                                                  address_of_closed(*tensor.unsafeGetTensorImpl()))
-                                                : ir::full_alignment});
-  memories_[memory.index].values.push_back(id);
-  return id;
+  const bool known_address = !known(memory).fresh;
+  const auto& impl = *tensor.unsafeGetTensorImpl();
+  add(own_values_.emplace_back(TraceValue{
+      .from = from,
+      .memory = memory,
+      .elements = Elements::of(tensor),
+      .alignment = known_address ? alignment_up_to(ir::full_alignment, address_of_closed(impl)) : ir::full_alignment}));
+  return {static_cast<uint32_t>(values_.size() - 1)};
+}
+
+void TensorTable::add(const TraceValue& value) {
+  memories_[value.memory.index].values.push_back({static_cast<uint32_t>(values_.size())});
+  values_.push_back(&value);
+}
+
+void TensorTable::add(const TraceMemory& memory, const c10::Storage& storage) {
+  memories_.push_back({.storage = storage.getWeakStorageImpl()});
+  known_.push_back(&memory);
 }
 
 TraceValueId TensorTable::take(const at::Tensor& tensor) {
-  const auto found = by_storage_.find(storage_of(*tensor.unsafeGetTensorImpl()));
-  if (found == by_storage_.end()) return add_value(tensor, add_memory(tensor, false), TraceValue::From::input);
+  const auto number = number_of(storage_of(*tensor.unsafeGetTensorImpl()));
+  if (!number) return add_value(tensor, add_memory(tensor, false), TraceValue::From::input);
   if (const TraceValueId known = find(tensor); known.valid()) return known;
-  const TraceMemoryId id{found->second};
-  const bool inside = lies_inside(Elements::of(tensor), value(known_[id.index].root).elements);
+  const TraceMemoryId id{*number};
+  const bool inside = lies_inside(Elements::of(tensor), value(known(id).root).elements);
   if (inside) return add_value(tensor, id, TraceValue::From::look);
-  if (!memories_[id.index].several_inputs) split_.push_back(id);
-  memories_[id.index].several_inputs = true;
+  note_several_inputs(id);
   return add_value(tensor, id, TraceValue::From::input);
+}
+
+/// What decides whether a tensor is looked at or another input follows from its elements and those of the memory's
+/// root: they are as recorded.
+bool TensorTable::take_as(const TraceValue& expected, const TraceMemory* memory, const at::Tensor& tensor) {
+  const auto& impl = *tensor.unsafeGetTensorImpl();
+  if (!expected.elements.are_those_of(tensor)) return false;
+  const c10::StorageImpl* storage = storage_of(impl);
+  if (memory == nullptr) {
+    if (memories_[expected.memory.index].storage._unsafe_get_target() != storage) return false;
+  } else if (memory->device != tensor.device() || number_of(storage)) {
+    return false;
+  }
+  const bool at_fixed_address = memory != nullptr || !known(expected.memory).fresh;
+  if (at_fixed_address && address_of_closed(impl) % static_cast<uintptr_t>(expected.alignment) != 0) return false;
+  if (memory != nullptr) {
+    memories_.push_back({.storage = tensor.storage().getWeakStorageImpl(), .held = tensor.storage()});
+    known_.push_back(memory);
+    by_storage_[storage] = expected.memory.index;
+  } else if (expected.from == TraceValue::From::input) {
+    note_several_inputs(expected.memory);
+  }
+  add(expected);
+  return true;
+}
+
+void TensorTable::note_arrivals() {
+  for (uint32_t i = 0; i < memories_.size(); ++i) by_storage_[memories_[i].storage._unsafe_get_target()] = i;
+}
+
+void TensorTable::note_several_inputs(TraceMemoryId memory) {
+  if (memories_[memory.index].several_inputs) return;
+  memories_[memory.index].several_inputs = true;
+  split_.push_back(memory);
 }
 
 TraceValueId TensorTable::give(const at::Tensor& tensor) {
   if (const TraceValueId known = find(tensor); known.valid()) return known;
-  const auto found = by_storage_.find(storage_of(*tensor.unsafeGetTensorImpl()));
-  const TraceMemoryId memory = found == by_storage_.end() ? add_memory(tensor, true) : TraceMemoryId{found->second};
+  const auto number = number_of(storage_of(*tensor.unsafeGetTensorImpl()));
+  const TraceMemoryId memory = number ? TraceMemoryId{*number} : add_memory(tensor, true);
   return add_value(tensor, memory, TraceValue::From::result);
-}
-
-void TensorTable::add(const TraceValue& value, const TraceMemory& memory, const c10::Storage& storage) {
-  const TraceValueId id{static_cast<uint32_t>(values_.size())};
-  if (value.memory.index == memories_.size()) {
-    memories_.push_back({.storage = storage.getWeakStorageImpl()});
-    known_.push_back(memory);
-    by_storage_[storage.unsafeGetStorageImpl()] = value.memory.index;
-  }
-  values_.push_back(value);
-  memories_[value.memory.index].values.push_back(id);
 }
 
 void TensorTable::begin_call() {
@@ -108,10 +154,7 @@ TensorTable::Added TensorTable::added() const {
 void TensorTable::forget_added() {
   for (const TraceMemoryId memory : split_) memories_[memory.index].several_inputs = false;
   split_.clear();
-  for (size_t i = values_before_; i < values_.size(); ++i) {
-    auto& values = memories_[values_[i].memory.index].values;
-    values.erase(std::remove(values.begin(), values.end(), TraceValueId{static_cast<uint32_t>(i)}), values.end());
-  }
+  for (size_t i = values_.size(); i-- > values_before_;) memories_[values_[i]->memory.index].values.pop_back();
   values_.resize(values_before_);
   for (size_t i = memories_before_; i < memories_.size(); ++i) {
     by_storage_.erase(memories_[i].storage._unsafe_get_target());
@@ -124,6 +167,8 @@ void TensorTable::clear() {
   values_.clear();
   memories_.clear();
   known_.clear();
+  own_values_.clear();
+  own_memories_.clear();
   by_storage_.clear();
   split_.clear();
   values_before_ = memories_before_ = 0;

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/flat_hash_map.h>
 
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -24,8 +25,8 @@ class TensorTable {
   };
   /// What a call has added so far.
   struct Added {
-    std::span<const TraceValue> values;
-    std::span<const TraceMemory> memories;
+    std::span<const TraceValue* const> values;
+    std::span<const TraceMemory* const> memories;
   };
 
   /// The value that a tensor is; an invalid id where it was not met.
@@ -37,17 +38,26 @@ class TensorTable {
   }
   [[nodiscard]] Memory& memory(TraceMemoryId id) { return memories_[id.index]; }
   [[nodiscard]] const std::vector<Memory>& memories() const { return memories_; }
-  [[nodiscard]] const TraceMemory& known(TraceMemoryId id) const { return known_[id.index]; }
-  [[nodiscard]] const TraceValue& value(TraceValueId id) const { return values_[id.index]; }
-  [[nodiscard]] const std::vector<TraceValue>& values() const { return values_; }
+  [[nodiscard]] const TraceMemory& known(TraceMemoryId id) const { return *known_[id.index]; }
+  [[nodiscard]] const TraceValue& value(TraceValueId id) const { return *values_[id.index]; }
+  [[nodiscard]] size_t size() const { return values_.size(); }
   [[nodiscard]] bool empty() const { return values_.empty(); }
+  /// True where a tensor is this value.
+  [[nodiscard]] bool is(TraceValueId id, const at::Tensor& tensor) const;
 
   /// The value of a tensor that a call is given; one that was not met is added.
   TraceValueId take(const at::Tensor& tensor);
   /// The value of a tensor that a call has given; what was not met is a result.
   TraceValueId give(const at::Tensor& tensor);
-  /// Adds a result as it was recorded; `storage` is that of its memory.
-  void add(const TraceValue& value, const TraceMemory& memory, const c10::Storage& storage);
+  /// Adds a tensor as the value that a recorded step took; `memory` is what it lies in where the step met that first.
+  /// Both outlive the run. False for a tensor that would be another value.
+  [[nodiscard]] bool take_as(const TraceValue& value, const TraceMemory* memory, const at::Tensor& tensor);
+  /// Adds missing memory that a recorded step makes, numbered as the next one, and results in order. What is given
+  /// outlives the run.
+  void add(const TraceMemory& memory, const c10::Storage& storage);
+  void add(const TraceValue& value);
+  /// Missing memory has come, so that it is known by its storage alone from here on.
+  void note_arrivals();
   void note_write(TraceMemoryId memory) { memories_[memory.index].written = true; }
 
   /// From here on `added` tells what came since, and `forget_added` takes it back.
@@ -57,13 +67,17 @@ class TensorTable {
   void clear();
 
  private:
+  [[nodiscard]] std::optional<uint32_t> number_of(const c10::StorageImpl* storage) const;
   TraceMemoryId add_memory(const at::Tensor& tensor, bool fresh);
   TraceValueId add_value(const at::Tensor& tensor, TraceMemoryId memory, TraceValue::From from);
+  void note_several_inputs(TraceMemoryId memory);
 
-  std::vector<TraceValue> values_;
+  std::vector<const TraceValue*> values_;
   std::vector<Memory> memories_;
-  std::vector<TraceMemory> known_;  ///< by memory
-  ska::flat_hash_map<const c10::StorageImpl*, uint32_t> by_storage_;
+  std::vector<const TraceMemory*> known_;  ///< by memory
+  std::deque<TraceValue> own_values_;      ///< of calls that are no recorded steps
+  std::deque<TraceMemory> own_memories_;
+  ska::flat_hash_map<const c10::StorageImpl*, uint32_t> by_storage_;  ///< but for missing memory, which is tagged
   size_t values_before_ = 0, memories_before_ = 0;
   std::vector<TraceMemoryId> split_;  ///< that came to hold several inputs since
 };

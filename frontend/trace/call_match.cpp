@@ -1,0 +1,60 @@
+#include "frontend/trace/call_match.h"
+
+#include "frontend/trace/call_key.h"
+#include "frontend/trace/call_words.h"
+
+namespace sinter::frontend {
+namespace {
+
+/// Follows the key of a step.
+class KeyReader {
+ public:
+  KeyReader(const Step& step, TensorTable& table, CallNumbers& numbers)
+      : step_(step), table_(table), numbers_(numbers) {}
+
+  [[nodiscard]] bool at_end() const { return next_ == step_.key.size() && taken_ == step_.taken.size(); }
+
+  bool word(uint64_t word) { return next_ < step_.key.size() && step_.key[next_++] == word; }
+
+  bool number(uint64_t bits) {
+    const size_t position = numbers_.bits.size();
+    if (position == step_.numbers.size() || step_.numbers[position].word != next_) return word(bits);
+    numbers_.bits.push_back(bits);
+    if (step_.key[next_++] != bits) numbers_.differing |= uint64_t{1} << position;
+    return true;
+  }
+
+  bool tensor(const at::Tensor& tensor) {
+    if (next_ == step_.key.size() || !is_ordinary(tensor)) return false;
+    const uint64_t expected = step_.key[next_++];
+    const TraceValueId value{static_cast<uint32_t>(expected >> 8)};
+    if (expected != tensor_word(value)) return false;
+    if (value.index < table_.size()) return table_.is(value, tensor);
+    if (taken_ == step_.taken.size()) return false;
+    const TraceValue& taken = step_.taken[taken_++];
+    return table_.take_as(taken, taken.memory.index < table_.memories().size() ? nullptr : &memory_of(taken), tensor);
+  }
+
+ private:
+  /// Memories that a step adds with what it takes come first among those it adds.
+  [[nodiscard]] const TraceMemory& memory_of(const TraceValue&) { return step_.memories[memories_++]; }
+
+  const Step& step_;
+  TensorTable& table_;
+  CallNumbers& numbers_;
+  size_t next_ = 0;      ///< word
+  size_t taken_ = 0;     ///< values
+  size_t memories_ = 0;  ///< of those
+};
+
+}  // namespace
+
+bool is_call_of(const Step& step, c10::ArrayRef<c10::IValue> arguments, TensorTable& table, CallNumbers& numbers) {
+  KeyReader reader(step, table, numbers);
+  for (const c10::IValue& argument : arguments) {
+    if (!visit_words(argument, reader)) return false;
+  }
+  return reader.at_end();
+}
+
+}  // namespace sinter::frontend
