@@ -147,7 +147,7 @@ c10::IValue Session::returned(const Returned& item, c10::ArrayRef<c10::IValue> a
     case Returned::How::argument:
       return arguments[item.argument];
     case Returned::How::value:
-      return tensor_of(item.value, arguments);
+      return tensor_of(item, arguments);
     case Returned::How::list: {
       c10::List<at::Tensor> list;
       list.reserve(item.items.size());
@@ -160,22 +160,13 @@ c10::IValue Session::returned(const Returned& item, c10::ArrayRef<c10::IValue> a
   return {};
 }
 
-/// A new tensor. One over memory that was there before the call is a view, which under inference mode is what its base
-/// is.
-at::Tensor Session::tensor_of(TraceValueId id, c10::ArrayRef<c10::IValue> arguments) {
-  const TraceValue& value = table_.value(id);
-  const auto& memory = table_.memory(value.memory);
-  c10::Storage storage(memory.storage.lock());
+at::Tensor Session::tensor_of(const Returned& item, c10::ArrayRef<c10::IValue> arguments) {
+  const TraceValue& value = table_.value(item.value);
+  c10::Storage storage(table_.memory(value.memory).storage.lock());
   if (!storage) throw InternalError("replay", "a step sees memory that is gone");
-  const at::Tensor* base = nullptr;
-  for (const c10::IValue& argument : arguments) {
-    for_each_tensor(argument, [&](const at::Tensor& tensor) {
-      if (base == nullptr && storage_of(*tensor.unsafeGetTensorImpl()) == storage.unsafeGetStorageImpl())
-        base = &tensor;
-    });
-  }
-  if (base == nullptr) return tensor_over(std::move(storage), value.elements, table_.known(value.memory).device);
-  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, std::move(storage), base->key_set(),
+  if (!item.base) return tensor_over(std::move(storage), value.elements, table_.known(value.memory).device);
+  const c10::DispatchKeySet keys = arguments[*item.base].toTensor().key_set();
+  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, std::move(storage), keys,
                                                              c10::scalarTypeToTypeMeta(value.elements.dtype));
   view.unsafeGetTensorImpl()->set_sizes_and_strides(value.elements.sizes, value.elements.strides,
                                                     value.elements.offset);

@@ -76,7 +76,7 @@ class Session : public c10::DebugInfoBase {
   void record(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key, std::span<const uint32_t> words,
               c10::DispatchKeySet below, torch::jit::Stack* stack);
   [[nodiscard]] c10::IValue returned(const Returned& item, c10::ArrayRef<c10::IValue> arguments);
-  [[nodiscard]] at::Tensor tensor_of(TraceValueId value, c10::ArrayRef<c10::IValue> arguments);
+  [[nodiscard]] at::Tensor tensor_of(const Returned& item, c10::ArrayRef<c10::IValue> arguments);
   void note_writes(const Step& step);
 
   /// Ends the segment: what was matched runs, and the tensors that are still there get their data.

@@ -14,8 +14,20 @@ bool is_tensor(const c10::IValue& argument, const at::Tensor& tensor) {
   return argument.isTensor() && argument.toTensor().is_same(tensor);
 }
 
+/// The argument whose memory a result sees. What another dtype sees in it counts as a new tensor in LibTorch.
+std::optional<uint32_t> base_of(const OpFacts& facts, const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments) {
+  if (facts.name == "aten::view.dtype") return std::nullopt;
+  for (uint32_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].isTensor() && arguments[i].toTensor().defined() && arguments[i].toTensor().is_alias_of(result)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
 /// How a result is given again. The table knows its tensors.
-Returned returned_like(const c10::IValue& result, c10::ArrayRef<c10::IValue> arguments, const TensorTable& table) {
+Returned returned_like(const OpFacts& facts, const c10::IValue& result, c10::ArrayRef<c10::IValue> arguments,
+                       const TensorTable& table) {
   Returned item;
   if (result.isTensor() && result.toTensor().defined()) {
     const at::Tensor& tensor = result.toTensor();
@@ -24,10 +36,11 @@ Returned returned_like(const c10::IValue& result, c10::ArrayRef<c10::IValue> arg
     }
     item.how = Returned::How::value;
     item.value = table.find(tensor);
+    item.base = base_of(facts, tensor, arguments);
   } else if (result.isTensorList()) {
     item.how = Returned::How::list;
     for (const at::Tensor& tensor : result.toTensorVector()) {
-      item.items.push_back(returned_like(c10::IValue(tensor), arguments, table));
+      item.items.push_back(returned_like(facts, c10::IValue(tensor), arguments, table));
     }
   } else {
     item.constant = result;
@@ -101,7 +114,9 @@ std::optional<Step> StepRecorder::finish(c10::ArrayRef<c10::IValue> results) {
   for (const at::Tensor& tensor : tensors_of({results.data(), results.size()})) {
     if (!add_result(tensor)) return std::nullopt;
   }
-  for (const c10::IValue& result : results) step_.returns.push_back(returned_like(result, arguments_, table_));
+  for (const c10::IValue& result : results) {
+    step_.returns.push_back(returned_like(*step_.facts, result, arguments_, table_));
+  }
   const auto added = table_.added();
   for (const TraceValue* value : added.values.subspan(step_.taken.size())) step_.made.push_back(*value);
   for (const TraceMemory* memory : added.memories) step_.memories.push_back(*memory);

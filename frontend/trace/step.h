@@ -65,6 +65,8 @@ struct Returned {
   How how = How::constant;
   uint32_t argument = 0;  ///< whose very tensor it is
   TraceValueId value{};
+  /// The argument that a value is a view of: under inference mode a view is what its base is.
+  std::optional<uint32_t> base{};
   std::vector<Returned> items{};
   c10::IValue constant{};  ///< None, an undefined tensor, or a number that follows from sizes
 };

@@ -55,6 +55,29 @@ TEST_F(Checked, a_chain_replays_from_its_second_call) {
   EXPECT_EQ(fast.report().entries.size(), 1U);
 }
 
+TEST_F(Checked, views_under_inference_mode_are_what_their_bases_are) {
+  const c10::InferenceMode inference;
+  const auto seen = [](auto&& program, bool inside) {
+    Tensor x;
+    {
+      const c10::InferenceMode outside(inside);
+      x = at::zeros({100}, at::kInt);
+    }
+    const Tensor view = program(x);
+    return std::pair(view.is_inference(), x.is_inference() ? 0 : x._version());
+  };
+  const auto other_dtype = [](const Tensor& x) { return x.view(at::kByte).add_(1); };
+  const auto part = [](const Tensor& x) { return x.slice(0, 1).add_(1); };
+  auto fast_other_dtype = compile(other_dtype, checked());
+  auto fast_part = compile(part, checked());
+  for (int call = 0; call < 4; ++call) {
+    for (const bool inside : {false, true}) {
+      EXPECT_EQ(seen(fast_other_dtype, inside), seen(other_dtype, inside)) << call << inside;
+      EXPECT_EQ(seen(fast_part, inside), seen(part, inside)) << call << inside;
+    }
+  }
+}
+
 TEST_F(Checked, results_are_fresh_and_views_share_memory) {
   const c10::NoGradGuard no_grad;
   const auto program = [](const Tensor& x) {
