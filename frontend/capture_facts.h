@@ -27,6 +27,7 @@ struct OpFacts {
   bool metadata_only = false;       ///< answers from sizes, dtypes and devices: nothing to record
   bool makes_cpu_memory = false;    ///< a factory; together with a CPU result: memory the program may fill itself
   bool uninitialised = false;       ///< its result has no defined content (empty)
+  bool declares_aliases = false;    ///< its schema says of some result that it may be a view of an argument
 };
 
 /// Looks facts up once per operator. Not thread-safe.

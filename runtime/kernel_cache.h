@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
@@ -21,22 +23,28 @@ struct Cached {
   bool shared = false;  ///< an equal request came first
 };
 
-/// Builds every key once, for as long as the cache lives, whichever thread asks first; others wait for its result.
+/// Builds every key once, whichever thread asks first; others wait for its result. Of those that nobody else holds the
+/// ones used longest ago are forgotten where there are more than `most`.
 /// A build that throws is forgotten: those who waited get its exception, and the next request tries again.
 template <class Built>
 class BuildCache {
  public:
+  explicit BuildCache(size_t most = 4096) : most_(most), full_(most) {}
+
   /// `build()` answers a std::shared_ptr<Built>. Keys are compared in full.
   template <class Build>
   Cached<Built> get(const std::string& key, Build&& build) {
     std::promise<std::shared_ptr<Built>> promise;
-    std::shared_future<std::shared_ptr<Built>> future;
+    Future future;
     bool first = false;
+    std::vector<Future> forgotten;  // freed without the lock
     {
       std::lock_guard lock(mutex_);
+      if (entries_.size() > full_) forgotten = forget();
       auto [entry, inserted] = entries_.try_emplace(key);
-      if (inserted) entry->second = promise.get_future().share();
-      future = entry->second;
+      if (inserted) entry->second.future = promise.get_future().share();
+      entry->second.last_use = ++uses_;
+      future = entry->second.future;
       first = inserted;
     }
     if (!first) return {future.get(), 0, true};
@@ -45,17 +53,46 @@ class BuildCache {
 
   /// What an earlier request has built, or is building; nothing when there was none.
   [[nodiscard]] std::optional<Cached<Built>> find(const std::string& key) {
-    std::shared_future<std::shared_ptr<Built>> future;
+    Future future;
     {
       std::lock_guard lock(mutex_);
       const auto entry = entries_.find(key);
       if (entry == entries_.end()) return std::nullopt;
-      future = entry->second;
+      entry->second.last_use = ++uses_;
+      future = entry->second.future;
     }
     return Cached<Built>{future.get(), 0, true};
   }
 
  private:
+  using Future = std::shared_future<std::shared_ptr<Built>>;
+  struct Entry {
+    Future future;
+    uint64_t last_use = 0;
+  };
+
+  [[nodiscard]] static bool is_spare(const Future& future) {
+    return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready && future.get().use_count() == 1;
+  }
+
+  /// Leaves three quarters of `most_`, or what is in use.
+  [[nodiscard]] std::vector<Future> forget() {
+    using Iterator = typename decltype(entries_)::iterator;
+    std::vector<Iterator> spare;
+    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+      if (is_spare(entry->second.future)) spare.push_back(entry);
+    }
+    std::ranges::sort(spare, {}, [](Iterator entry) { return entry->second.last_use; });
+    spare.resize(std::min(spare.size(), entries_.size() - most_ * 3 / 4));
+    std::vector<Future> forgotten;
+    for (const Iterator entry : spare) {
+      forgotten.push_back(std::move(entry->second.future));
+      entries_.erase(entry);
+    }
+    full_ = std::max(most_, entries_.size() * 2);
+    return forgotten;
+  }
+
   template <class Build>
   Cached<Built> make(const std::string& key, std::promise<std::shared_ptr<Built>>& promise, Build& build) {
     const Stopwatch stopwatch;
@@ -73,8 +110,11 @@ class BuildCache {
     }
   }
 
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_future<std::shared_ptr<Built>>> entries_;
+  const size_t most_;
+  std::mutex mutex_;  ///< of what follows
+  size_t full_;       ///< entries at which some are forgotten
+  uint64_t uses_ = 0;
+  std::unordered_map<std::string, Entry> entries_;
 };
 
 /// Runs work(0) ... work(count - 1) on as many threads as there are cores, this one among them, and waits for all.

@@ -25,10 +25,11 @@ tests_find() { # BUG PROGRAM FILTER
 
 finds() { # BUG: prints what finds it
   if [ "$device" = cuda ]; then
+    [ "$(seen "$1")" = cpu ] && echo "(on the CPU only)" && return
     fuzzer_finds "$1" default && echo fuzzer && return
     fuzzer_finds "$1" reduce-overhead && echo "fuzzer, recorded graphs" && return
     tests_find "$1" sinter_hostile_gpu_tests '*' && echo suite && return
-  elif [ "$1" = none ] || [ "$(seen "$1")" = anywhere ]; then
+  elif [ "$1" = none ] || [[ "$(seen "$1")" =~ ^(anywhere|cpu)$ ]]; then
     fuzzer_finds "$1" default && echo fuzzer && return
     tests_find "$1" sinter_hostile_tests 'Cpu/*' && echo suite && return
   fi

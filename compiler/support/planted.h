@@ -42,6 +42,7 @@ enum class Seen : uint8_t {
   anywhere,
   cuda_text,  ///< on a GPU, and where CUDA text runs on the CPU (tests/emulator)
   gpu,
+  cpu,  ///< in programs that run there
 };
 
 struct PlantedBug {
@@ -62,7 +63,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {"write_back_lost"},
     {"version_not_raised"},
     {"memory_freed_early"},
-    {"kernels_mixed_up"},
+    {"kernels_mixed_up", Seen::cpu},
     {"random_calls_merged"},
     {"generators_not_rewound"},
     {"sizes_from_one_call"},

@@ -33,7 +33,7 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
   const OpTraits& traits(const c10::OperatorHandle& op) override {
     const std::lock_guard lock(mutex_);
     auto& known = traits_[&op.schema()];
-    if (known == nullptr) known = std::make_unique<OpTraits>(op, facts_.of(op));
+    if (known == nullptr) known = std::make_unique<OpTraits>(facts_.of(op));
     return *known;
   }
 

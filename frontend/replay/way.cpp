@@ -106,15 +106,9 @@ bool sees_writes_otherwise(const TensorTable& table, const at::Tensor& tensor) {
   return !lies_inside(Elements::of(tensor), table.value(table.known(table.id_of(*memory)).root).elements);
 }
 
-bool gives_views(const c10::FunctionSchema& schema) {
-  return std::ranges::any_of(schema.returns(), [](const c10::Argument& result) {
-    return result.alias_info() != nullptr && !result.alias_info()->isWrite();
-  });
-}
-
 }  // namespace
 
-OpTraits::OpTraits(const c10::OperatorHandle& op, OpFacts known) : facts(std::move(known)) {
+OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
   const std::string_view base = passes::base_name(facts.name);
   copies = frontend::copies(facts);
   resizes = frontend::resizes(facts);
@@ -123,7 +117,7 @@ OpTraits::OpTraits(const c10::OperatorHandle& op, OpFacts known) : facts(std::mo
   refuses_on_cpu = passes::refuses_by_name(facts.name, ir::Device::Kind::cpu);
   const auto pointwise = ir::find_aten(facts.functional.empty() ? facts.name : facts.functional);
   refuses_divisors = pointwise && ir::row(*pointwise).domain == ir::Domain::nonzero_second;
-  settings_matter = !pointwise && !gives_views(op.schema());
+  settings_matter = !pointwise && !(facts.declares_aliases && facts.mutates.empty());
 }
 
 Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {

@@ -13,7 +13,7 @@ namespace sinter::frontend {
 
 /// What is known of every call of an operator.
 struct OpTraits {
-  OpTraits(const c10::OperatorHandle& op, OpFacts known);
+  explicit OpTraits(OpFacts known);
 
   OpFacts facts;
   bool settings_matter = true;                   ///< LibTorch's settings may decide what it computes

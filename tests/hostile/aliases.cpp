@@ -105,6 +105,16 @@ void constants_as_results(Session& s) {
   }
 }
 
+/// Shuffling no channels gives a view that the operator's schema does not declare: its version is not the input's.
+void a_write_to_an_undeclared_view(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return at::channel_shuffle(x, 2).add_(1); });
+  for (int call = 0; call < 5; ++call) {
+    const Tensor x = s.randn({0, 4, 2, 2});
+    f(x);
+    s.show("version", std::to_string(x._version()));
+  }
+}
+
 const Program programs[] = {
     {"the_input_itself", the_input_itself, replays()},
     {"views_of_an_input", views_of_an_input, replays(2)},
@@ -117,6 +127,7 @@ const Program programs[] = {
     {"results_that_are_kept", results_that_are_kept, replays()},
     {"a_result_no_operator_works_on", a_result_no_operator_works_on, replays()},
     {"a_contiguous_call_that_may_copy_or_not", a_contiguous_call_that_may_copy_or_not, replays(3)},
+    {"a_write_to_an_undeclared_view", a_write_to_an_undeclared_view, runs_eagerly({BreakCode::unsupported_op})},
     {"constants_as_results", constants_as_results, replays()},
 };
 

@@ -29,7 +29,7 @@ std::vector<EagerReason> eager_reasons() {
        {"an_input_that_is_a_view_of_state", "an_input_through_another_dtype", "the_real_part_of_an_input",
         "a_write_through_data", "a_write_to_the_imaginary_part_of_what_was_real",
         "a_write_between_the_elements_of_an_input", "the_parts_of_scaled_complex_state",
-        "the_parts_of_scaled_complex_state_returned"}},
+        "the_parts_of_scaled_complex_state_returned", "a_write_to_an_undeclared_view"}},
       {"is given an argument with a hook on its gradient; other calls are compiled", {"a_hook_on_an_argument"}},
       {"writes a tensor whose elements share memory",
        {"an_expanded_input_that_is_filled", "an_element_of_an_expanded_input_written",

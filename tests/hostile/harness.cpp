@@ -117,13 +117,23 @@ std::vector<Held> Session::state() const {
   return tensors;
 }
 
+/// An error's text may hold that of another one, with its stack: frames are no part of what a program is told.
+std::string without_frames(const std::string& text) {
+  std::istringstream lines(text);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("frame #") && !line.starts_with("Exception raised from ")) kept += line + "\n";
+  }
+  return kept;
+}
+
 void Session::run(Observation& seen, const std::function<void()>& body) {
   try {
     body();
   } catch (const c10::Error& error) {
-    seen.facts += "threw " + c10::demangle(typeid(error).name()) + ": " + error.what_without_backtrace() + "\n";
+    seen.facts += "threw " + c10::demangle(typeid(error).name()) + ": " + without_frames(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    seen.facts += "threw " + c10::demangle(typeid(error).name()) + ": " + error.what() + "\n";
+    seen.facts += "threw " + c10::demangle(typeid(error).name()) + ": " + without_frames(error.what());
   } catch (const int number) {
     seen.facts += "threw the number " + std::to_string(number) + "\n";
   }

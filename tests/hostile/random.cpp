@@ -115,7 +115,17 @@ void dropout_of_inputs_that_begin_anywhere(Session& s) {
   for (int call = 0; call < 9; ++call) f(s.randn({67}).narrow(0, call % 3 == 2 ? 0 : 3, 64));
 }
 
+/// What a replay has drawn until it comes to a branch that it does not know is drawn again by the call that goes on.
+void a_draw_before_a_branch_that_is_new(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor y = x + at::rand_like(x);
+    return x.sum().item<double>() > 100 ? y * 2 + at::rand_like(x) : y - at::rand_like(x);
+  });
+  for (int call = 0; call < 24; ++call) f(s.counting({8}) + (call % 5 == 4 ? 200 : 1));
+}
+
 const Program programs[] = {
+    {"a_draw_before_a_branch_that_is_new", a_draw_before_a_branch_that_is_new, replays()},
     {"dropout_in_training", dropout_in_training, replays(2)},
     {"noise_of_every_kind", noise_of_every_kind, replays()},
     {"in_place_noise_on_a_temporary", in_place_noise_on_a_temporary, replays()},

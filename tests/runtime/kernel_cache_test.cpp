@@ -38,6 +38,29 @@ TEST(BuildCache, tells_different_keys_apart) {
   EXPECT_EQ(*cache.get("b", [] { return std::make_shared<int>(2); }).built, 2);
 }
 
+TEST(BuildCache, forgets_what_was_used_longest_ago_and_nobody_holds) {
+  BuildCache<int> cache(8);
+  const auto number = [](int value) { return [value] { return std::make_shared<int>(value); }; };
+  const auto held = cache.get("held", number(-1));
+  for (int i = 0; i < 100; ++i) {
+    (void)cache.get(std::to_string(i), number(i));
+    EXPECT_TRUE(cache.find("0"));  // used again and again
+  }
+  EXPECT_EQ(cache.find("held")->built, held.built);
+  EXPECT_FALSE(cache.find("1"));
+  EXPECT_FALSE(cache.find("80"));
+  EXPECT_EQ(*cache.find("99")->built, 99);
+  EXPECT_FALSE(cache.get("1", number(7)).shared);
+}
+
+TEST(BuildCache, keeps_what_is_held) {
+  BuildCache<int> cache(4);
+  std::vector<std::shared_ptr<int>> held;
+  for (int i = 0; i < 64; ++i)
+    held.push_back(cache.get(std::to_string(i), [] { return std::make_shared<int>(); }).built);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(cache.find(std::to_string(i))->built, held[static_cast<size_t>(i)]);
+}
+
 TEST(BuildCache, forgets_a_build_that_throws) {
   BuildCache<int> cache;
   const auto refuse = []() -> std::shared_ptr<int> { throw std::runtime_error("refused"); };
