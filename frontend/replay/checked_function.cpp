@@ -1,6 +1,7 @@
 #include "frontend/replay/checked_function.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <unordered_map>
 
@@ -18,13 +19,14 @@ using frontend::PathNode;
 using frontend::PathTree;
 using frontend::Session;
 using frontend::TraceMemoryId;
+using frontend::Trial;
 
 /// The trees of one function, and its compiled segments.
 class CheckedFunction::Library final : public frontend::PathLibrary {
  public:
   Library(const Options& options, const std::vector<frontend::NamedModule>& modules, std::string name,
-          frontend::Counters& counters)
-      : options_(options), name_(std::move(name)), counters_(counters) {
+          frontend::Counters& counters, frontend::Budget& budget)
+      : options_(options), name_(std::move(name)), counters_(counters), budget_(budget) {
     for (const auto& named : frontend::named_tensors(modules)) {
       if (const auto tensor = named.tensor.lock()) modules_.emplace(tensor.get(), named.module);
     }
@@ -46,6 +48,7 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
   }
 
   [[nodiscard]] bool is_full() const override {
+    if (!budget_.allows()) return true;
     const std::lock_guard lock(mutex_);
     size_t steps = 0;
     for (const auto& [settings, tree] : trees_) steps += tree->size();
@@ -72,6 +75,8 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
     return path != nullptr && path->takes(numbers) ? path : nullptr;
   }
 
+  void note_recording(double seconds) override { budget_.note_recording(seconds); }
+
   void exclude(const c10::OperatorHandle& op) override {
     const std::lock_guard lock(mutex_);
     traits_.at(&op.schema())->excluded.store(true, std::memory_order_relaxed);
@@ -81,6 +86,9 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
     const auto found = modules_.find(tensor.unsafeGetTensorImpl());
     return found == modules_.end() ? std::string() : found->second;
   }
+
+  /// True where all work is done when a call ends.
+  [[nodiscard]] bool on_the_cpu() const { return !uses_gpu_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] std::vector<EntryReport> reports() const {
     const std::lock_guard lock(mutex_);
@@ -102,14 +110,18 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
   }
 
   std::shared_ptr<CompiledPath> compile(PathNode& end) {
+    if (!budget_.allows()) return nullptr;
     {
       const std::lock_guard lock(mutex_);
       if (paths_.size() >= max_paths) return nullptr;
     }
     const CompileTimer timer(counters_);
+    const runtime::Stopwatch stopwatch;
     try {
       auto path = std::make_shared<CompiledPath>(end, end.ending.escaped, options_, name_);
       end.ending.compiled.store(path);
+      budget_.note_compilation(stopwatch.seconds());
+      if (path->on_gpu()) uses_gpu_.store(true, std::memory_order_relaxed);
       const std::lock_guard lock(mutex_);
       paths_.push_back(path);
       frontend::Counters::add(counters_.entries);
@@ -117,6 +129,7 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
     } catch (const InternalError& error) {
       if (options_.strict) throw;
       end.ending.refusal = error.what();
+      budget_.note_compilation(stopwatch.seconds());
       return nullptr;
     }
   }
@@ -124,6 +137,8 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
   const Options& options_;
   const std::string name_;
   frontend::Counters& counters_;
+  frontend::Budget& budget_;
+  std::atomic<bool> uses_gpu_{false};
   std::unordered_map<const c10::TensorImpl*, std::string> modules_;
   mutable std::mutex mutex_;  ///< of what follows
   frontend::OpFactsCache facts_;
@@ -134,13 +149,29 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
 
 CheckedFunction::CheckedFunction(const Options& options, const std::vector<frontend::NamedModule>& modules,
                                  const std::string& name)
-    : options_(options), name_(name), library_(std::make_shared<Library>(options_, modules, name_, counters_)) {}
+    : options_(options),
+      name_(name),
+      budget_(options.compile_budget),
+      library_(std::make_shared<Library>(options_, modules, name_, counters_, budget_)) {}
 
 CheckedFunction::~CheckedFunction() = default;
 
 void CheckedFunction::call(const Program& program) {
-  if (frontend::capturing() || eager_.load(std::memory_order_relaxed) || rests()) return run_eagerly(program);
-  run_checked(program);
+  if (frontend::capturing() || eager_.load(std::memory_order_relaxed)) return run_eagerly(program);
+  const runtime::Stopwatch stopwatch;
+  const Trial::Way way = way_of_next_call();
+  if (way == Trial::Way::compiled && !rests()) {
+    run_checked(program, stopwatch);
+  } else {
+    run_eagerly(program);
+    if (way == Trial::Way::eager) trial_.note(way, stopwatch.seconds());
+  }
+  budget_.note_call(stopwatch.seconds());
+}
+
+Trial::Way CheckedFunction::way_of_next_call() {
+  const bool compares = library_->on_the_cpu() && std::isfinite(options_.compile_budget);
+  return compares ? trial_.next() : Trial::Way::compiled;
 }
 
 void CheckedFunction::run_eagerly(const Program& program) {
@@ -153,7 +184,7 @@ void CheckedFunction::run_eagerly(const Program& program) {
   frontend::Counters::add(counters_.eager);
 }
 
-void CheckedFunction::run_checked(const Program& program) {
+void CheckedFunction::run_checked(const Program& program, const runtime::Stopwatch& stopwatch) {
   const auto session = std::make_shared<Session>(library_);
   try {
     frontend::with_session(session, [&] { program.run(program.context, nullptr); });
@@ -168,7 +199,7 @@ void CheckedFunction::run_checked(const Program& program) {
     throw;
   }
   session->finish();
-  note(session->account());
+  note(session->account(), stopwatch.seconds());
 }
 
 /// The callable asked for memory that was not there: from here on it runs as eager runs it, this call included, unless
@@ -206,17 +237,20 @@ bool CheckedFunction::rests() {
   return false;
 }
 
-/// A program that does something new on every call is left to eager for longer and longer.
-void CheckedFunction::note(const Session::Account& account) {
-  constexpr int64_t patience = 16;
-  constexpr int64_t longest_rest = 1024;
-  const bool replayed = account.recorded == 0 && account.interpreted == 0 && account.replayed > 0;
+/// A program that does something new on every call is left to eager for longer and longer while the budget allows no
+/// more.
+void CheckedFunction::note(const Session::Account& account, double seconds) {
+  constexpr int64_t longest_rest = 10;  // doublings
+  const bool nothing_new = account.recorded == 0 && account.interpreted == 0 && !account.cut_off;
+  const bool replayed = nothing_new && account.replayed > 0;
   frontend::Counters::add(replayed ? counters_.replayed : account.recorded > 0 ? counters_.recorded : counters_.eager);
-  if (replayed) return in_vain_.store(0, std::memory_order_relaxed);
-  const int64_t in_vain = in_vain_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (in_vain < patience) return;
-  const int64_t doublings = std::min<int64_t>(in_vain - patience, 10);
-  resting_.store(std::min(longest_rest, int64_t{1} << doublings), std::memory_order_relaxed);
+  if (nothing_new) {
+    trial_.note(Trial::Way::compiled, seconds);
+    return in_vain_.store(0, std::memory_order_relaxed);
+  }
+  if (budget_.allows()) return;
+  const int64_t in_vain = in_vain_.fetch_add(1, std::memory_order_relaxed);
+  resting_.store(int64_t{1} << std::min(in_vain, longest_rest), std::memory_order_relaxed);
 }
 
 Report CheckedFunction::report() const {
@@ -225,6 +259,7 @@ Report CheckedFunction::report() const {
                 .entries = library_->reports(),
                 .failed_at = {},
                 .notes = {"checked: the callable's host code runs on every call"}};
+  if (auto finding = trial_.finding(); !finding.empty()) report.notes.push_back(std::move(finding));
   const std::lock_guard lock(mutex_);
   if (breaks_.empty()) return report;
   EntryReport eager;

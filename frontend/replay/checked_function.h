@@ -8,7 +8,9 @@
 
 #include "frontend/counters.h"
 #include "frontend/modules.h"
+#include "frontend/replay/budget.h"
 #include "frontend/replay/session.h"
+#include "frontend/replay/trial.h"
 #include "sinter/detail/function.h"
 
 namespace sinter::detail {
@@ -27,20 +29,23 @@ class CheckedFunction {
  private:
   class Library;
 
-  void run_checked(const Program& program);
+  void run_checked(const Program& program, const runtime::Stopwatch& stopwatch);
   void run_without_stand_ins(frontend::Session& session, const Program& program);
   void run_eagerly(const Program& program);
   void give_up(GraphBreak reason);
-  /// True where recent calls say that this one had better run as eager runs it.
+  [[nodiscard]] frontend::Trial::Way way_of_next_call();
+  /// True where recent calls say that this one would do what may not be recorded now.
   [[nodiscard]] bool rests();
-  void note(const frontend::Session::Account& account);
+  void note(const frontend::Session::Account& account, double seconds);
 
   const Options options_;
   const std::string name_;
   frontend::Counters counters_;
+  frontend::Budget budget_;
+  frontend::Trial trial_;
   std::shared_ptr<Library> library_;
   std::atomic<bool> eager_{false};
-  std::atomic<int64_t> in_vain_{0};  ///< calls in a row that did not replay
+  std::atomic<int64_t> in_vain_{0};  ///< calls in a row that did what the budget did not allow to record
   std::atomic<int64_t> resting_{0};  ///< calls that are still to run as eager runs them
   mutable std::mutex mutex_;         ///< of what follows
   std::vector<GraphBreak> breaks_;

@@ -40,6 +40,7 @@ class CompiledPath {
   void run(const std::function<at::Tensor(TraceValueId)>& input, std::span<const LiveNumber> numbers,
            const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote);
 
+  [[nodiscard]] bool on_gpu() const { return plan_->device.kind == ir::Device::Kind::cuda; }
   [[nodiscard]] EntryReport report() const;
 
  private:

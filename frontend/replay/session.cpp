@@ -14,6 +14,7 @@
 #include "frontend/replay/way.h"
 #include "frontend/tensor_memory.h"
 #include "frontend/trace/call_key.h"
+#include "runtime/stopwatch.h"
 
 namespace sinter::frontend {
 namespace {
@@ -106,6 +107,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     table_.forget_added();
     synchronize();
     off_ = true;
+    account_.cut_off = true;
     return run_below(op, below, stack);
   }
   if (!recording_) {
@@ -187,15 +189,18 @@ void Session::note_writes(const Step& step) {
 
 void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key,
                      std::span<const uint32_t> words, c10::DispatchKeySet below, torch::jit::Stack* stack) {
+  const runtime::Stopwatch all;
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   StepRecorder recorder(op, traits, std::move(key), words, arguments, table_,
                         [this](const at::Tensor& tensor) { return library_->module_of(tensor); });
+  const runtime::Stopwatch eager;
   try {
     run_below(op, below, stack);
   } catch (...) {
     table_.forget_added();
     throw;
   }
+  const double eager_seconds = eager.seconds();
   auto step = recorder.finish(torch::jit::last(*stack, op.schema().returns().size()));
   if (!step) {
     account_.wrote = account_.wrote || !traits.facts.mutates.empty();
@@ -205,6 +210,7 @@ void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, Call
   note_writes(*step);
   ++account_.recorded;
   at_ = &tree_->add(*at_, std::move(*step));
+  library_->note_recording(all.seconds() - eager_seconds);
 }
 
 std::vector<TraceMemoryId> Session::escaped() const {
@@ -270,7 +276,9 @@ at::Tensor Session::input(TraceValueId id) const {
 /// Runs the matched steps one by one, as they were recorded. Where one throws, those before it have given what they
 /// gave.
 void Session::interpret() {
+  constexpr double share = 0.5;  // of the time: what eager would not have taken, about
   ++account_.interpreted;
+  const runtime::Stopwatch stopwatch;
   std::vector<c10::Storage> storages(table_.memories().size());
   for (size_t i = 0; i < storages.size(); ++i) storages[i] = table_.memories()[i].held;
   try {
@@ -280,6 +288,7 @@ void Session::interpret() {
     throw;
   }
   give(storages);
+  library_->note_recording(share * stopwatch.seconds());
 }
 
 void Session::interpret(const PathNode& node, std::vector<c10::Storage>& storages) {
@@ -330,6 +339,12 @@ void Session::wait_for(c10::ArrayRef<c10::IValue> arguments) {
   const std::lock_guard lock(mutex_);
   const OpFacts nothing;
   if (!off_ && waits_for(table_, nothing, arguments)) synchronize();
+}
+
+void Session::wait_for_memory_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  const std::lock_guard lock(mutex_);
+  if (!off_ && table_.memory_of(tensor) != nullptr) synchronize();
 }
 
 void Session::finish() {

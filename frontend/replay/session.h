@@ -32,6 +32,8 @@ class PathLibrary {
                                                                std::span<const LiveNumber> numbers) = 0;
   /// True where nothing more is recorded.
   [[nodiscard]] virtual bool is_full() const = 0;
+  /// Recording, or running recorded steps one by one, has taken so long beside what eager takes.
+  virtual void note_recording(double seconds) = 0;
   /// A recorded segment ended here, and these memories outlived it.
   virtual void note_end(PathNode& end, std::span<const TraceMemoryId> escaped) = 0;
   /// An operator gave what no segment can give: its calls are steps of none from here on.
@@ -52,6 +54,8 @@ class Session : public c10::DebugInfoBase {
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
   /// Sees to it that these arguments have their data.
   void wait_for(c10::ArrayRef<c10::IValue> arguments);
+  /// Sees to it that everything that gives, reads or writes the memory of a tensor is done.
+  void wait_for_memory_of(const at::Tensor& tensor);
   /// Does all work that is left, so that every tensor has its data. Throws what operators throw.
   void finish();
   /// Forgets the work that is left: the program did not get its memory, and runs again.
@@ -62,6 +66,7 @@ class Session : public c10::DebugInfoBase {
     int64_t replayed = 0;     ///< segments that ran compiled
     int64_t recorded = 0;     ///< steps that ran and were recorded
     int64_t interpreted = 0;  ///< segments whose steps ran one by one
+    bool cut_off = false;     ///< something new came, and was not recorded
     bool wrote = false;       ///< something that was there before the call
   };
   [[nodiscard]] const Account& account() const { return account_; }

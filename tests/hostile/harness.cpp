@@ -131,7 +131,8 @@ void Session::run(Observation& seen, const std::function<void()>& body) {
   try {
     body();
   } catch (const c10::Error& error) {
-    seen.facts += "threw " + c10::demangle(typeid(error).name()) + ": " + without_frames(error.what_without_backtrace());
+    seen.facts +=
+        "threw " + c10::demangle(typeid(error).name()) + ": " + without_frames(error.what_without_backtrace());
   } catch (const std::exception& error) {
     seen.facts += "threw " + c10::demangle(typeid(error).name()) + ": " + without_frames(error.what());
   } catch (const int number) {

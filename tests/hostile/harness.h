@@ -6,6 +6,7 @@
 #include <torch/nn/module.h>
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -61,6 +62,7 @@ class Session {
   [[nodiscard]] auto compile(Callable&& callable, Options options = {}) {
     if (options.mode == Mode::Default) options.mode = place_.mode;
     options.replay = place_.replay;
+    options.compile_budget = std::numeric_limits<double>::infinity();
     return Subject<std::decay_t<Callable>>(*this, std::forward<Callable>(callable), std::move(options));
   }
 

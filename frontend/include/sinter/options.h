@@ -84,6 +84,11 @@ struct Options {
   /// outlive the compiled object.
   std::vector<torch::optim::Optimizer*> optimizers = {};
 
+  /// With Replay::checked: the share of the time of all calls that recording and compiling may take, once something was
+  /// compiled. Beyond it, calls that do what was not recorded run as eager runs them. On the CPU, compiled calls are
+  /// also compared with eager ones now and then, and a function that gains nothing is left to eager. Infinity: neither.
+  double compile_budget = 0.1;
+
   /// A call that cannot be compiled whole throws UserError naming the break, instead of running as eager runs it.
   bool fullgraph = false;
 

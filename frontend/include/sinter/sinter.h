@@ -15,6 +15,7 @@
 #include "sinter/detail/function.h"
 #include "sinter/events.h"
 #include "sinter/host.h"
+#include "sinter/materialize.h"
 #include "sinter/model.h"
 #include "sinter/options.h"
 #include "sinter/report.h"

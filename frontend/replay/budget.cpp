@@ -1,0 +1,29 @@
+#include "frontend/replay/budget.h"
+
+namespace sinter::frontend {
+namespace {
+
+constexpr int64_t kFirstCalls = 3;     ///< recorded, compiled, and compiled where the program took another branch
+constexpr int64_t kCallsInSearch = 8;  ///< may be recorded until something comes twice
+
+}  // namespace
+
+void Budget::note_call(double seconds) {
+  calls_.fetch_add(1, std::memory_order_relaxed);
+  ran_.fetch_add(seconds, std::memory_order_relaxed);
+}
+
+void Budget::note_recording(double seconds) { spent_.fetch_add(seconds, std::memory_order_relaxed); }
+
+void Budget::note_compilation(double seconds) {
+  spent_.fetch_add(seconds, std::memory_order_relaxed);
+  compiled_.store(true, std::memory_order_relaxed);
+}
+
+bool Budget::allows() const {
+  const int64_t calls = calls_.load(std::memory_order_relaxed);
+  if (calls < (compiled_.load(std::memory_order_relaxed) ? kFirstCalls : kCallsInSearch)) return true;
+  return spent_.load(std::memory_order_relaxed) <= share_ * ran_.load(std::memory_order_relaxed);
+}
+
+}  // namespace sinter::frontend

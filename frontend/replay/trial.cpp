@@ -1,0 +1,74 @@
+#include "frontend/replay/trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sinter::frontend {
+namespace {
+
+constexpr size_t kFewCalls = 4;        ///< of each way: enough where one of them is much faster
+constexpr size_t kCalls = 16;          ///< of each way
+constexpr int64_t kMostTurns = 96;     ///< where hardly a call counts
+constexpr double kMuchFaster = 0.8;    ///< of the other's time
+constexpr double kNoFaster = 1.02;     ///< of eager's time
+constexpr int64_t kMostCalls = 65536;  ///< between two comparisons
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+Trial::Way Trial::next() {
+  const Phase phase = phase_.load(std::memory_order_acquire);
+  if (phase != Phase::comparing && left_.fetch_sub(1, std::memory_order_relaxed) > 0) {
+    return phase == Phase::compiled ? Way::compiled : Way::eager;
+  }
+  const std::lock_guard lock(mutex_);
+  phase_.store(Phase::comparing, std::memory_order_release);
+  if (++turns_ > kMostTurns) {
+    finish(Phase::compiled);
+    return Way::compiled;
+  }
+  return turns_ % 2 == 0 ? Way::compiled : Way::eager;
+}
+
+void Trial::note(Way way, double seconds) {
+  if (phase_.load(std::memory_order_acquire) != Phase::comparing) return;
+  const std::lock_guard lock(mutex_);
+  if (phase_.load(std::memory_order_relaxed) != Phase::comparing) return;  // another thread has finished it
+  seconds_[static_cast<size_t>(way)].push_back(seconds);
+  compare();
+}
+
+void Trial::compare() {
+  const size_t calls = std::min(seconds_[0].size(), seconds_[1].size());
+  if (calls < kFewCalls) return;
+  const double compiled = median(seconds_[0]), eager = median(seconds_[1]);
+  const bool clear = compiled < kMuchFaster * eager || eager < kMuchFaster * compiled;
+  if (!clear && calls < kCalls) return;
+  const bool pays = compiled < kNoFaster * eager;
+  finding_ = pays ? std::string()
+                  : fmt::format("left to eager, compared every {} calls: {:.4g} ms compiled, {:.4g} ms eager",
+                                std::min(between_ * 4, kMostCalls), compiled * 1e3, eager * 1e3);
+  finish(pays ? Phase::compiled : Phase::eager);
+}
+
+void Trial::finish(Phase phase) {
+  if (phase == Phase::compiled) finding_.clear();
+  between_ = std::min(between_ * 4, kMostCalls);
+  for (auto& seconds : seconds_) seconds.clear();
+  turns_ = 0;
+  left_.store(between_, std::memory_order_relaxed);
+  phase_.store(phase, std::memory_order_release);
+}
+
+std::string Trial::finding() const {
+  const std::lock_guard lock(mutex_);
+  return finding_;
+}
+
+}  // namespace sinter::frontend
