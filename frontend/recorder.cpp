@@ -374,7 +374,8 @@ void Recorder::place_result(const at::Tensor& tensor, ir::ValueId value, bool kn
                            !ir::lies_in_elements_of(base, trace_.graph.type(value), placement.offset);
     if (sees_gaps && !outlives_call(placement.base)) return fail_beyond_argument(pending);
     // A view that its operator does not declare has a version of its own, which writes to it raise.
-    if (sees_gaps || !pending.facts->declares_aliases) ledger_.memory(tensor)->opaque = true;
+    const bool has_other_version = !pending.facts->declares_aliases && outlives_call(placement.base);
+    if (sees_gaps || has_other_version) ledger_.memory(tensor)->opaque = true;
     trace_.graph.value(value).alias = ir::Alias{placement.base, placement.offset};
     ledger_.add_view(tensor, value);
     return;

@@ -1,5 +1,7 @@
 #include "frontend/replay/budget.h"
 
+#include <fmt/format.h>
+
 namespace sinter::frontend {
 namespace {
 
@@ -24,6 +26,11 @@ bool Budget::allows() const {
   const int64_t calls = calls_.load(std::memory_order_relaxed);
   if (calls < (compiled_.load(std::memory_order_relaxed) ? kFirstCalls : kCallsInSearch)) return true;
   return spent_.load(std::memory_order_relaxed) <= share_ * ran_.load(std::memory_order_relaxed);
+}
+
+std::string Budget::text() const {
+  return fmt::format("recording and compiling took {:.3g} of {:.3g} s; the budget is {:.3g} %",
+                     spent_.load(std::memory_order_relaxed), ran_.load(std::memory_order_relaxed), 100 * share_);
 }
 
 }  // namespace sinter::frontend

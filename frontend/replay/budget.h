@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace sinter::frontend {
 
@@ -16,6 +17,8 @@ class Budget {
   void note_compilation(double seconds);
   /// True while more may be recorded and compiled.
   [[nodiscard]] bool allows() const;
+  /// "recording and compiling took 0.12 of 3.4 s; at most 10 % are for them"
+  [[nodiscard]] std::string text() const;
 
  private:
   const double share_;

@@ -13,8 +13,10 @@ namespace sinter::detail {
 
 using frontend::CompiledPath;
 using frontend::CompileTimer;
+using frontend::Ending;
 using frontend::LiveNumber;
 using frontend::OpTraits;
+using frontend::PathHash;
 using frontend::PathNode;
 using frontend::PathTree;
 using frontend::Session;
@@ -55,20 +57,20 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
     return steps >= max_steps;
   }
 
-  void note_end(PathNode& end, std::span<const TraceMemoryId> escaped) override {
+  void note_end(PathNode& end, std::span<const TraceMemoryId> escaped, std::string_view reason) override {
     const std::lock_guard lock(end.ending.mutex);
-    add_escaped(end, escaped);
+    note(end.ending, escaped, reason);
     ++end.ending.visits;
   }
 
   std::shared_ptr<CompiledPath> compiled(PathNode& end, std::span<const TraceMemoryId> escaped,
-                                         std::span<const LiveNumber> numbers) override {
+                                         std::span<const LiveNumber> numbers, std::string_view reason) override {
     if (auto path = end.ending.compiled.load()) {
       if (path->gives(escaped) && path->takes(numbers)) return path;
     }
     const std::unique_lock lock(end.ending.mutex, std::try_to_lock);
     if (!lock) return nullptr;
-    add_escaped(end, escaped);
+    note(end.ending, escaped, reason);
     if (++end.ending.visits == 1 || !end.ending.refusal.empty()) return nullptr;
     auto path = compile(end);
     // Another thread may have made one more number live meanwhile.
@@ -102,11 +104,20 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
   static constexpr size_t max_steps = 65536;
   static constexpr size_t max_paths = 512;
 
-  static void add_escaped(PathNode& end, std::span<const TraceMemoryId> escaped) {
-    auto& known = end.ending.escaped;
-    for (const TraceMemoryId memory : escaped) {
-      if (std::ranges::find(known, memory) == known.end()) known.push_back(memory);
-    }
+  static void note(Ending& ending, std::span<const TraceMemoryId> escaped, std::string_view reason) {
+    const auto add = [](auto& known, const auto& item) {
+      if (std::ranges::find(known, item) == known.end()) known.emplace_back(item);
+    };
+    for (const TraceMemoryId memory : escaped) add(ending.escaped, memory);
+    add(ending.reasons, reason);
+  }
+
+  /// True where the same operators were compiled for other sizes.
+  bool came_for_other_sizes(const PathNode& end) {
+    const PathHash hash = PathHash::of(steps_to(end));
+    const std::lock_guard lock(mutex_);
+    const auto [known, first] = sizes_.emplace(hash.operators, hash.sizes);
+    return !first && known->second != hash.sizes;
   }
 
   std::shared_ptr<CompiledPath> compile(PathNode& end) {
@@ -118,7 +129,8 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
     const CompileTimer timer(counters_);
     const runtime::Stopwatch stopwatch;
     try {
-      auto path = std::make_shared<CompiledPath>(end, end.ending.escaped, options_, name_);
+      const bool generic_sizes = options_.dynamic.value_or(came_for_other_sizes(end));
+      auto path = std::make_shared<CompiledPath>(end, options_, name_, generic_sizes);
       end.ending.compiled.store(path);
       budget_.note_compilation(stopwatch.seconds());
       if (path->on_gpu()) uses_gpu_.store(true, std::memory_order_relaxed);
@@ -145,6 +157,7 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
   std::vector<std::pair<frontend::Modes, std::unique_ptr<PathTree>>> trees_;
   std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<OpTraits>> traits_;
   std::vector<std::shared_ptr<CompiledPath>> paths_;
+  std::unordered_map<size_t, size_t> sizes_;  ///< that a path of these operators was compiled for, by their hashes
 };
 
 CheckedFunction::CheckedFunction(const Options& options, const std::vector<frontend::NamedModule>& modules,
@@ -242,7 +255,7 @@ bool CheckedFunction::rests() {
 void CheckedFunction::note(const Session::Account& account, double seconds) {
   constexpr int64_t longest_rest = 10;  // doublings
   const bool nothing_new = account.recorded == 0 && account.interpreted == 0 && !account.cut_off;
-  const bool replayed = nothing_new && account.replayed > 0;
+  const bool replayed = nothing_new && (account.replayed > 0 || account.at_once == 0);
   frontend::Counters::add(replayed ? counters_.replayed : account.recorded > 0 ? counters_.recorded : counters_.eager);
   if (nothing_new) {
     trial_.note(Trial::Way::compiled, seconds);
@@ -259,6 +272,7 @@ Report CheckedFunction::report() const {
                 .entries = library_->reports(),
                 .failed_at = {},
                 .notes = {"checked: the callable's host code runs on every call"}};
+  report.notes.push_back(budget_.text());
   if (auto finding = trial_.finding(); !finding.empty()) report.notes.push_back(std::move(finding));
   const std::lock_guard lock(mutex_);
   if (breaks_.empty()) return report;

@@ -4,6 +4,9 @@
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/DeviceGuard.h>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "compiler/compile.h"
@@ -31,9 +34,8 @@ std::string signature_of(const PathGraph& path) {
 
 }  // namespace
 
-CompiledPath::CompiledPath(const PathNode& end, std::span<const TraceMemoryId> escaped, const Options& options,
-                           const std::string& function)
-    : escaped_(escaped.begin(), escaped.end()) {
+CompiledPath::CompiledPath(const PathNode& end, const Options& options, const std::string& function, bool generic_sizes)
+    : escaped_(end.ending.escaped) {
   const auto steps = steps_to(end);
   PathGraph path = graph_of(steps, escaped_);
   path.graph.name = identifier(function);
@@ -42,6 +44,8 @@ CompiledPath::CompiledPath(const PathNode& end, std::span<const TraceMemoryId> e
   record_.signature = signature_of(path);
   record_.device = ir::to_string(path.graph.device);
   record_.captured_calls = static_cast<int64_t>(steps.size());
+  record_.notes.push_back(fmt::format("ends at {}", fmt::join(end.ending.reasons, ", ")));
+  if (generic_sizes) record_.notes.emplace_back("kernels take sizes as parameters: another size came");
   for (const ir::ValueId output : path.graph.outputs) {
     const ir::Type& type = path.graph.type(output);
     Elements elements;
@@ -52,7 +56,7 @@ CompiledPath::CompiledPath(const PathNode& end, std::span<const TraceMemoryId> e
   }
   const CompileOptions compile_options{.numerics = options.numerics,
                                        .freeze = false,
-                                       .generic_sizes = false,
+                                       .generic_sizes = generic_sizes,
                                        .device = device_info(path.graph.device),
                                        .input_alignment = std::move(path.alignments),
                                        .state_alignment = {}};

@@ -26,9 +26,9 @@ struct LiveNumber {
 /// A compiled segment. Thread-safe.
 class CompiledPath {
  public:
-  /// Throws InternalError when compiling fails.
-  CompiledPath(const PathNode& end, std::span<const TraceMemoryId> escaped, const Options& options,
-               const std::string& function);
+  /// Its outputs are the memories that have escaped from `end`. With `generic_sizes` kernels take sizes as parameters,
+  /// so that the same steps for other sizes mostly have them already. Throws InternalError when compiling fails.
+  CompiledPath(const PathNode& end, const Options& options, const std::string& function, bool generic_sizes);
 
   /// True where its outputs hold every one of these memories.
   [[nodiscard]] bool gives(std::span<const TraceMemoryId> escaped) const;

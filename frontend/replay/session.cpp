@@ -59,9 +59,21 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
 
 void Session::run_now(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
                       torch::jit::Stack* stack) {
-  if (waits_for(table_, facts, torch::jit::last(*stack, op.schema().arguments().size()))) synchronize();
+  if (waits_for(table_, facts, torch::jit::last(*stack, op.schema().arguments().size()))) {
+    synchronize(facts.name);
+  }
   account_.wrote = account_.wrote || !facts.mutates.empty() || facts.random || facts.impure;
+  ++account_.at_once;
   run_below(op, below, stack);
+}
+
+/// The operator is likely to throw again, and the program to go on as it did then.
+void Session::run_what_threw(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+                             torch::jit::Stack* stack) {
+  const PathNode& at = *at_;
+  PathTree& tree = *tree_;
+  run_now(op, facts, below, stack);
+  tree.note_throw(at, op, false);
 }
 
 void Session::begin_segment() {
@@ -88,12 +100,13 @@ bool Session::match(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                    torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-  if (at_ != nullptr && *surroundings_ != KernelSurroundings::current()) synchronize();
+  if (at_ != nullptr && *surroundings_ != KernelSurroundings::current()) synchronize("another stream or setting");
   if (at_ == nullptr) {
     begin_segment();
     CallNumbers numbers;
     if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) return answer(*next, numbers, stack);
   }
+  if (!recording_ && tree_->throws(*at_, op)) return run_what_threw(op, traits.facts, below, stack);
   table_.begin_call();
   CallKey key;
   c10::SmallVector<uint32_t, 8> words;
@@ -105,13 +118,13 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   }
   if (library_->is_full()) {
     table_.forget_added();
-    synchronize();
+    synchronize(traits.facts.name);
     off_ = true;
     account_.cut_off = true;
     return run_below(op, below, stack);
   }
   if (!recording_) {
-    run_matched();
+    run_matched("another branch");
     table_.note_arrivals();
     recording_ = true;
   }
@@ -198,6 +211,7 @@ void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, Call
     run_below(op, below, stack);
   } catch (...) {
     table_.forget_added();
+    tree_->note_throw(*at_, op, true);
     throw;
   }
   const double eager_seconds = eager.seconds();
@@ -205,7 +219,7 @@ void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, Call
   if (!step) {
     account_.wrote = account_.wrote || !traits.facts.mutates.empty();
     library_->exclude(op);
-    return synchronize();  // the segment ends before this operator
+    return synchronize(traits.facts.name);  // the segment ends before this operator
   }
   note_writes(*step);
   ++account_.recorded;
@@ -221,13 +235,13 @@ std::vector<TraceMemoryId> Session::escaped() const {
   return escaped;
 }
 
-void Session::synchronize() {
+void Session::synchronize(std::string_view reason) {
   if (at_ == nullptr) return;
   try {
     if (recording_) {
-      library_->note_end(*at_, escaped());
+      library_->note_end(*at_, escaped(), reason);
     } else {
-      run_matched();
+      run_matched(reason);
     }
   } catch (...) {
     end_segment();
@@ -244,12 +258,12 @@ void Session::end_segment() {
   tree_ = nullptr;
 }
 
-void Session::run_matched() {
+void Session::run_matched(std::string_view reason) {
   closed_.open();
   if (at_->depth == 0) return;
   const c10::impl::ExcludeDispatchKeyGuard no_capture(kCaptureKey);
   const SurroundingsGuard segment(*surroundings_);
-  if (const auto path = library_->compiled(*at_, escaped(), numbers_)) return run_compiled(*path);
+  if (const auto path = library_->compiled(*at_, escaped(), numbers_, reason)) return run_compiled(*path);
   interpret();
 }
 
@@ -338,20 +352,20 @@ void Session::give(std::vector<c10::Storage>& storages) {
 void Session::wait_for(c10::ArrayRef<c10::IValue> arguments) {
   const std::lock_guard lock(mutex_);
   const OpFacts nothing;
-  if (!off_ && waits_for(table_, nothing, arguments)) synchronize();
+  if (!off_ && waits_for(table_, nothing, arguments)) synchronize("an operator without a kernel of its own");
 }
 
 void Session::wait_for_memory_of(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return;
   const std::lock_guard lock(mutex_);
-  if (!off_ && table_.memory_of(tensor) != nullptr) synchronize();
+  if (!off_ && table_.memory_of(tensor) != nullptr) synchronize("sinter::materialize");
 }
 
 void Session::finish() {
   const std::lock_guard lock(mutex_);
   const c10::impl::ExcludeDispatchKeyGuard no_capture(kCaptureKey);
   off_ = true;
-  synchronize();
+  synchronize("the end of the call");
 }
 
 void Session::abandon() {

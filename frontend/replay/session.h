@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/replay/compiled_path.h"
@@ -29,13 +30,14 @@ class PathLibrary {
   [[nodiscard]] virtual PathTree& tree(const Modes& settings) = 0;
   /// What gives these memories at the end of a segment; null where it is not compiled, and will not be for now.
   [[nodiscard]] virtual std::shared_ptr<CompiledPath> compiled(PathNode& end, std::span<const TraceMemoryId> escaped,
-                                                               std::span<const LiveNumber> numbers) = 0;
+                                                               std::span<const LiveNumber> numbers,
+                                                               std::string_view reason) = 0;
   /// True where nothing more is recorded.
   [[nodiscard]] virtual bool is_full() const = 0;
   /// Recording, or running recorded steps one by one, has taken so long beside what eager takes.
   virtual void note_recording(double seconds) = 0;
   /// A recorded segment ended here, and these memories outlived it.
-  virtual void note_end(PathNode& end, std::span<const TraceMemoryId> escaped) = 0;
+  virtual void note_end(PathNode& end, std::span<const TraceMemoryId> escaped, std::string_view reason) = 0;
   /// An operator gave what no segment can give: its calls are steps of none from here on.
   virtual void exclude(const c10::OperatorHandle& op) = 0;
   /// The path of the module that a tensor belongs to; empty where none is known.
@@ -64,6 +66,7 @@ class Session : public c10::DebugInfoBase {
   /// What became of the call.
   struct Account {
     int64_t replayed = 0;     ///< segments that ran compiled
+    int64_t at_once = 0;      ///< operators that are steps of none
     int64_t recorded = 0;     ///< steps that ran and were recorded
     int64_t interpreted = 0;  ///< segments whose steps ran one by one
     bool cut_off = false;     ///< something new came, and was not recorded
@@ -74,6 +77,8 @@ class Session : public c10::DebugInfoBase {
  private:
   void run_now(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
                torch::jit::Stack* stack);
+  void run_what_threw(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+                      torch::jit::Stack* stack);
   void begin_segment();
   [[nodiscard]] bool match(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
@@ -85,10 +90,10 @@ class Session : public c10::DebugInfoBase {
   void note_writes(const Step& step);
 
   /// Ends the segment: what was matched runs, and the tensors that are still there get their data.
-  void synchronize();
+  void synchronize(std::string_view reason);
   void end_segment();
   [[nodiscard]] std::vector<TraceMemoryId> escaped() const;
-  void run_matched();
+  void run_matched(std::string_view reason);
   void run_compiled(CompiledPath& path);
   void interpret();
   void interpret(const PathNode& node, std::vector<c10::Storage>& storages);

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "compiler/ir/op_types.h"
+#include "compiler/ir/verify.h"
 #include "compiler/passes/aten.h"
 #include "frontend/convert.h"
 #include "frontend/overlap.h"

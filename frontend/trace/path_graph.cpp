@@ -1,5 +1,6 @@
 #include "frontend/trace/path_graph.h"
 
+#include <c10/util/hash.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -135,6 +136,21 @@ class GraphBuilder {
 };
 
 }  // namespace
+
+PathHash PathHash::of(std::span<const PathNode* const> steps) {
+  PathHash hash;
+  const auto add = [](size_t& seed, size_t value) { seed = c10::hash_combine(seed, value); };
+  for (const PathNode* node : steps) {
+    add(hash.operators, std::hash<const void*>()(&node->step.op->schema()));
+    for (const auto* values : {&node->step.taken, &node->step.made}) {
+      for (const TraceValue& value : *values) {
+        add(hash.operators, static_cast<size_t>(value.elements.dtype));
+        for (const int64_t size : value.elements.sizes) add(hash.sizes, static_cast<size_t>(size));
+      }
+    }
+  }
+  return hash;
+}
 
 PathGraph graph_of(std::span<const PathNode* const> steps, std::span<const TraceMemoryId> escaped) {
   GraphBuilder builder;

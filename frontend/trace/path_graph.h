@@ -27,4 +27,11 @@ struct PathGraph {
 /// The graph of the steps that lead to a node. `escaped` are fresh memories of theirs.
 [[nodiscard]] PathGraph graph_of(std::span<const PathNode* const> steps, std::span<const TraceMemoryId> escaped);
 
+/// Tells paths apart by what they do and by the sizes they do it for. Equal for equal ones, and hardly for others.
+struct PathHash {
+  size_t operators = 0, sizes = 0;
+
+  [[nodiscard]] static PathHash of(std::span<const PathNode* const> steps);
+};
+
 }  // namespace sinter::frontend

@@ -87,6 +87,19 @@ PathNode& PathTree::add(PathNode& behind, Step step) {
   return node;
 }
 
+void PathTree::note_throw(const PathNode& at, const c10::OperatorHandle& op, bool threw) {
+  const std::lock_guard lock(mutex_);
+  std::erase(threw_, std::pair(&at, op));
+  if (threw) threw_.emplace_back(&at, op);
+  any_threw_.store(!threw_.empty(), std::memory_order_relaxed);
+}
+
+bool PathTree::throws(const PathNode& at, const c10::OperatorHandle& op) {
+  if (!any_threw_.load(std::memory_order_relaxed)) return false;
+  const std::lock_guard lock(mutex_);
+  return std::ranges::find(threw_, std::pair(&at, op)) != threw_.end();
+}
+
 std::vector<const PathNode*> steps_to(const PathNode& node) {
   std::vector<const PathNode*> steps;
   for (const PathNode* at = &node; at->parent != nullptr; at = at->parent) steps.push_back(at);

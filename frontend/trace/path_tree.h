@@ -19,6 +19,7 @@ struct Ending {
   std::mutex mutex;                                       ///< held by whoever compiles, and of what follows
   std::vector<TraceMemoryId> escaped;                     ///< memories that ever outlived a segment that ended here
   int64_t visits = 0;                                     ///< segments that ended here
+  std::vector<std::string> reasons;                       ///< why they did: an operator, the end of the call
   std::string refusal;                                    ///< why they cannot be compiled; or empty
   std::atomic<std::shared_ptr<CompiledPath>> compiled{};  ///< null before it is
 };
@@ -48,6 +49,10 @@ class PathTree {
   /// them: those that do are live from then on. The table holds what the step takes then, else nothing new.
   [[nodiscard]] static PathNode* find(const PathNode& at, const c10::OperatorHandle& op,
                                       c10::ArrayRef<c10::IValue> arguments, TensorTable& table, CallNumbers& numbers);
+  /// An operator has thrown behind `at`, or has not this time: it is no step, and the program may go on.
+  void note_throw(const PathNode& at, const c10::OperatorHandle& op, bool threw);
+  /// True where it did the last time.
+  [[nodiscard]] bool throws(const PathNode& at, const c10::OperatorHandle& op);
   /// The first step behind `at` that calls this operator; null where there is none.
   [[nodiscard]] static const Step* first_call_of(const PathNode& at, const c10::OperatorHandle& op);
   [[nodiscard]] size_t size() const { return size_.load(std::memory_order_relaxed); }
@@ -55,6 +60,8 @@ class PathTree {
  private:
   std::mutex mutex_;
   std::deque<PathNode> nodes_;  ///< stay where they are
+  std::vector<std::pair<const PathNode*, c10::OperatorHandle>> threw_;
+  std::atomic<bool> any_threw_{false};
   std::atomic<size_t> size_{0};
 };
 

@@ -453,6 +453,58 @@ TEST_F(Checked, memory_asked_for_is_there) {
   (void)materialize(Tensor());
 }
 
+TEST_F(Checked, other_sizes_share_kernels_from_the_third_on) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const Tensor& x) { return at::sigmoid(x * 1.25 - 0.5) * x; };
+  auto fast = compile(program, checked());
+  for (const int64_t size : {400, 500, 600, 700}) {
+    for (int call = 0; call < 3; ++call) {
+      const Tensor x = at::randn({size, 3});
+      ASSERT_TRUE(same(fast(x), program(x))) << size << " " << call;
+    }
+  }
+  const Report report = fast.report();
+  ASSERT_EQ(report.entries.size(), 4U) << report;
+  for (const size_t later : {2, 3}) {
+    for (const KernelRecord& kernel : report.entries[later].kernels) EXPECT_EQ(kernel.origin, "shared") << report;
+  }
+  auto options = checked();
+  options.dynamic = false;
+  auto exact = compile(program, options);
+  for (const int64_t size : {400, 500, 600}) {
+    for (int call = 0; call < 3; ++call) (void)exact(at::randn({size, 3}));
+  }
+  for (const EntryReport& entry : exact.report().entries) {
+    EXPECT_EQ(entry.notes, std::vector<std::string>{"ends at the end of the call"});
+  }
+}
+
+TEST_F(Checked, an_operator_that_throws_every_time_does_not_keep_calls_from_replaying) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const Tensor& x) {
+    Tensor y = x * 2 + 1;
+    try {
+      y = y.matmul(x);  // other sizes
+    } catch (const c10::Error&) {
+      y = y.matmul(x.t());
+    }
+    return y.relu();
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 8; ++call) {
+    const Tensor x = at::randn({2, 3});
+    ASSERT_TRUE(same(fast(x), program(x))) << call;
+  }
+  EXPECT_GE(fast.stats().replayed, 5) << fast.report();
+}
+
+TEST_F(Checked, a_call_without_operators_counts_as_replayed) {
+  auto fast = compile([](const Tensor& x) { return x; }, checked());
+  const Tensor x = at::randn({2});
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(fast(x).is_same(x));
+  EXPECT_EQ(fast.stats().replayed, 3);
+}
+
 TEST_F(Checked, what_is_new_all_the_time_is_left_to_eager) {
   const c10::NoGradGuard no_grad;
   auto options = checked();

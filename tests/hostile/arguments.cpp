@@ -28,7 +28,7 @@ void scalars_that_look_alike(Session& s) {
 
 void an_integer_and_then_a_real(Session& s) {
   auto f = s.compile([](const Tensor& x, auto number) { return x * number; });
-  const Tensor x = s.integers(9, {3});
+  const Tensor x = s.integers(9, {3, 33});
   for (int call = 0; call < 4; ++call) f(x, int64_t{2});
   for (int call = 0; call < 4; ++call) f(x, 2.0);
   for (int call = 0; call < 4; ++call) f(x, true);

@@ -55,9 +55,10 @@ void integers_that_overflow(Session& s) {
         a + b,          a * b, a - 2 * b, -a, a.abs(), a.to(at::kLong) * 3, a.pow(3), at::bitwise_left_shift(a, 1),
         a.to(at::kByte)};
   });
-  const Tensor a = at::tensor({127, -128, 100, -1, 0}, at::kInt).to(s.options(at::kChar));
+  const Tensor a = at::tensor({127, -128, 100, -1, 0}, at::kInt).repeat({16}).to(s.options(at::kChar));
   for (int call = 0; call < 4; ++call) f(a, a.flip(0));
-  const Tensor wide = at::tensor({2147483647, -2147483647 - 1, 65536, -1, 7}, at::kInt).to(s.options(at::kInt));
+  const Tensor edges = at::tensor({2147483647, -2147483647 - 1, 65536, -1, 7}, at::kInt);
+  const Tensor wide = edges.repeat({16}).to(s.options(at::kInt));
   for (int call = 0; call < 4; ++call) f(wide, wide.flip(0));
 }
 
