@@ -21,6 +21,8 @@ class Modes {
   [[nodiscard]] static Modes settings();
 
   bool operator==(const Modes&) const = default;
+  /// Makes the settings that differ now what they are here, for all threads of the process, as LibTorch has them.
+  void apply_settings() const;
   /// True where the default dtype, which is one of the settings, is now as it is here.
   [[nodiscard]] bool has_current_default_dtype() const;
   [[nodiscard]] bool grad_mode() const { return values_[0] != 0; }

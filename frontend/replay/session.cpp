@@ -152,6 +152,7 @@ void Session::answer(PathNode& node, const CallNumbers& numbers, torch::jit::Sta
   const auto arguments = torch::jit::last(*stack, count);
   for (const Returned& item : step.returns) results.push_back(returned(item, arguments));
   note_writes(step);
+  settings_matter_ = settings_matter_ || step.settings_matter;
   at_ = &node;
   torch::jit::drop(*stack, count);
   for (c10::IValue& result : results) stack->push_back(std::move(result));
@@ -254,6 +255,7 @@ void Session::end_segment() {
   closed_.open();
   table_.clear();
   numbers_.clear();
+  settings_matter_ = false;
   at_ = nullptr;
   tree_ = nullptr;
 }
@@ -262,7 +264,7 @@ void Session::run_matched(std::string_view reason) {
   closed_.open();
   if (at_->depth == 0) return;
   const c10::impl::ExcludeDispatchKeyGuard no_capture(kCaptureKey);
-  const SurroundingsGuard segment(*surroundings_);
+  const SurroundingsGuard segment(*surroundings_, settings_matter_);
   if (const auto path = library_->compiled(*at_, escaped(), numbers_, reason)) return run_compiled(*path);
   interpret();
 }

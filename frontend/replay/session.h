@@ -108,7 +108,8 @@ class Session : public c10::DebugInfoBase {
   // The segment that is under way; none where at_ is null.
   PathNode* at_ = nullptr;
   PathTree* tree_ = nullptr;
-  bool recording_ = false;  ///< its steps have run; else they are matched and have not
+  bool recording_ = false;        ///< its steps have run; else they are matched and have not
+  bool settings_matter_ = false;  ///< to one of them
   std::optional<KernelSurroundings> surroundings_;
   TensorTable table_;
   std::vector<LiveNumber> numbers_;

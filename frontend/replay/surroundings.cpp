@@ -23,7 +23,12 @@ bool KernelSurroundings::are_current(bool settings_matter) const {
   return settings_matter ? settings == Modes::settings() : settings.has_current_default_dtype();
 }
 
-SurroundingsGuard::SurroundingsGuard(const KernelSurroundings& surroundings) {
+SurroundingsGuard::SurroundingsGuard(const KernelSurroundings& surroundings, bool settings_matter) {
+  if (settings_matter) {
+    const Modes now = Modes::settings();
+    if (now != surroundings.settings) settings_ = now;
+  }
+  if (settings_) surroundings.settings.apply_settings();
   if (!surroundings.stream) return;
   const auto now = current_stream();
   if (now == surroundings.stream) return;
@@ -33,6 +38,7 @@ SurroundingsGuard::SurroundingsGuard(const KernelSurroundings& surroundings) {
 }
 
 SurroundingsGuard::~SurroundingsGuard() {
+  if (settings_) settings_->apply_settings();
   if (!waiting_) return;
   try {
     c10::Event done(c10::kCUDA);

@@ -22,17 +22,19 @@ struct KernelSurroundings {
   [[nodiscard]] bool are_current(bool settings_matter) const;
 };
 
-/// Makes the stream and the device of these surroundings current. Settings are as they are: work that they decide is
-/// chosen when it is recorded. At the end the stream that was current waits for the work: the program has put what
-/// comes next behind it already, by an event that was recorded before the work was launched.
+/// Makes the stream and the device of these surroundings current, and, where they matter to the work, their settings:
+/// the program may have switched them behind the operators whose work is done now. At the end the stream that was
+/// current waits for the work: the program has put what comes next behind it already, by an event that was recorded
+/// before the work was launched.
 class SurroundingsGuard {
  public:
-  explicit SurroundingsGuard(const KernelSurroundings& surroundings);
+  SurroundingsGuard(const KernelSurroundings& surroundings, bool settings_matter);
   ~SurroundingsGuard();
   SurroundingsGuard(const SurroundingsGuard&) = delete;
   SurroundingsGuard& operator=(const SurroundingsGuard&) = delete;
 
  private:
+  std::optional<Modes> settings_;              ///< to return to
   std::optional<c10::Stream> work_, waiting_;  ///< where they differ
   c10::OptionalStreamGuard stream_;
 };
