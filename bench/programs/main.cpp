@@ -34,6 +34,7 @@ using torch::indexing::Slice;
 struct Run {
   std::function<void(int)> step;
   std::function<int64_t()> replayed = [] { return int64_t{0}; };
+  std::function<sinter::Report()> report = [] { return sinter::Report{}; };
 };
 
 /// Makes the callable of a run: as it is, or compiled.
@@ -46,7 +47,8 @@ struct Maker {
     auto options = sinter::Options{};
     options.replay = *replay;
     auto compiled = std::make_shared<decltype(sinter::compile(callable, options))>(sinter::compile(callable, options));
-    return {[=](int call) mutable { step(*compiled, call); }, [=] { return compiled->stats().replayed; }};
+    return {[=](int call) mutable { step(*compiled, call); }, [=] { return compiled->stats().replayed; },
+            [=] { return compiled->report(); }};
   }
 };
 
@@ -264,7 +266,8 @@ ordered_json measure(const Program& program, int calls) {
   for (size_t i = 0; i < runs.size(); ++i) {
     row[ways[i].first] = {{"ms_a_call", seconds[i] / calls * 1e3},
                           {"of_eager", seconds[i] / seconds[0]},
-                          {"replayed", runs[i].replayed()}};
+                          {"replayed", runs[i].replayed()},
+                          {"notes", runs[i].report().notes}};
   }
   return row;
 }

@@ -5,8 +5,10 @@
 namespace sinter::frontend {
 namespace {
 
-constexpr int64_t kFirstCalls = 3;     ///< recorded, compiled, and compiled where the program took another branch
-constexpr int64_t kCallsInSearch = 8;  ///< may be recorded until something comes twice
+constexpr int64_t kFirstCalls = 3;      ///< recorded, compiled, and compiled where the program took another branch
+constexpr int64_t kCallsInSearch = 8;   ///< may be recorded until something comes twice
+constexpr double kFirstSeconds = 0.05;  ///< that the first calls may spend in any case,
+constexpr double kFirstShare = 10;      ///< or this much of what they have run
 
 }  // namespace
 
@@ -24,8 +26,10 @@ void Budget::note_compilation(double seconds) {
 
 bool Budget::allows() const {
   const int64_t calls = calls_.load(std::memory_order_relaxed);
-  if (calls < (compiled_.load(std::memory_order_relaxed) ? kFirstCalls : kCallsInSearch)) return true;
-  return spent_.load(std::memory_order_relaxed) <= share_ * ran_.load(std::memory_order_relaxed);
+  const double spent = spent_.load(std::memory_order_relaxed), ran = ran_.load(std::memory_order_relaxed);
+  if (!compiled_.load(std::memory_order_relaxed)) return calls < kCallsInSearch || spent <= share_ * ran;
+  const bool among_first = calls < kFirstCalls && (spent <= kFirstSeconds || spent <= kFirstShare * ran);
+  return among_first || spent <= share_ * ran;
 }
 
 std::string Budget::text() const {

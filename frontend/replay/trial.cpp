@@ -7,10 +7,10 @@
 namespace sinter::frontend {
 namespace {
 
-constexpr size_t kFewCalls = 4;        ///< of each way: enough where one of them is much faster
-constexpr size_t kCalls = 16;          ///< of each way
+constexpr size_t kFewCalls = 8;        ///< of each way: enough where one of them is much faster
+constexpr size_t kCalls = 24;          ///< of each way
 constexpr int64_t kMostTurns = 96;     ///< where hardly a call counts
-constexpr double kMuchFaster = 0.8;    ///< of the other's time
+constexpr double kMuchFaster = 0.6;    ///< of the other's time
 constexpr double kNoFaster = 1.02;     ///< of eager's time
 constexpr int64_t kMostCalls = 65536;  ///< between two comparisons
 
