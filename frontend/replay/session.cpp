@@ -292,7 +292,6 @@ at::Tensor Session::input(TraceValueId id) const {
 /// Runs the matched steps one by one, as they were recorded. Where one throws, those before it have given what they
 /// gave.
 void Session::interpret() {
-  constexpr double share = 0.5;  // of the time: what eager would not have taken, about
   ++account_.interpreted;
   const runtime::Stopwatch stopwatch;
   std::vector<c10::Storage> storages(table_.memories().size());
@@ -304,7 +303,7 @@ void Session::interpret() {
     throw;
   }
   give(storages);
-  library_->note_recording(share * stopwatch.seconds());
+  library_->note_recording(stopwatch.seconds());  // about what matching the steps has taken besides
 }
 
 void Session::interpret(const PathNode& node, std::vector<c10::Storage>& storages) {

@@ -34,7 +34,7 @@ class PathLibrary {
                                                                std::string_view reason) = 0;
   /// True where nothing more is recorded.
   [[nodiscard]] virtual bool is_full() const = 0;
-  /// Recording, or running recorded steps one by one, has taken so long beside what eager takes.
+  /// Recording steps, or matching them in vain, has taken so long beside what eager takes.
   virtual void note_recording(double seconds) = 0;
   /// A recorded segment ended here, and these memories outlived it.
   virtual void note_end(PathNode& end, std::span<const TraceMemoryId> escaped, std::string_view reason) = 0;
