@@ -20,15 +20,22 @@ std::optional<uint64_t> differing_numbers(const Step& a, const Step& b) {
   return differing;
 }
 
-/// A call with any of the step's numbers is the other step's too.
-bool is_same_call(const Step& a, const Step& b) {
-  return a.op == b.op && a.taken == b.taken && a.memories == b.memories && differing_numbers(a, b).has_value();
+/// What a step takes fits values that are aligned at least as recorded.
+bool fits(const TraceValue& now, const TraceValue& recorded) {
+  return now.from == recorded.from && now.memory == recorded.memory && now.alignment >= recorded.alignment &&
+         now.elements == recorded.elements;
 }
 
-/// The node among these siblings whose step is this one.
+/// True where a step is a call of the recorded one, whatever its numbers are.
+bool is_call_of(const Step& now, const Step& recorded) {
+  return now.op == recorded.op && now.memories == recorded.memories &&
+         std::ranges::equal(now.taken, recorded.taken, fits) && differing_numbers(recorded, now).has_value();
+}
+
+/// The node among these siblings whose step this one is a call of.
 PathNode* find_same(PathNode* node, const Step& step) {
   for (; node != nullptr; node = node->sibling) {
-    if (!is_same_call(node->step, step)) continue;
+    if (!is_call_of(step, node->step)) continue;
     node->live.fetch_or(*differing_numbers(node->step, step), std::memory_order_relaxed);
     return node;
   }
