@@ -63,12 +63,16 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("python_modulo", {}, 2, same, "where(wrong_side({0}, {1}), {0} + {1}, {0})", nonzero_second),
     derived("remainder", {"aten::remainder"}, 2, same, "python_modulo(aten_fmod({0}, {1}), {1})", nonzero_second),
 
-    // Extremes. NaN of any operand passes through.
+    // Extremes. NaN of any operand passes through. ATen keeps a zero that equals its bound, with its sign, on the CPU.
+    derived("at_least", {}, 2, same,
+            "cpu, floating: where({1} != {1}, {1}, where({0} < {1}, {1}, {0})); maximum({0}, {1})", all_reals),
+    derived("at_most", {}, 2, same,
+            "cpu, floating: where({1} != {1}, {1}, where({0} > {1}, {1}, {0})); minimum({0}, {1})", all_reals),
     derived("clamp", {"aten::clamp"}, 3, same,
-            "boolean: refuse; {1}=none: minimum({0}, {2}); {2}=none: maximum({0}, {1});"
-            "minimum(maximum({0}, {1}), {2})", all_reals),
-    derived("clamp_min", {"aten::clamp_min"}, 2, same, "maximum({0}, {1})", all_reals),
-    derived("clamp_max", {"aten::clamp_max"}, 2, same, "minimum({0}, {1})", all_reals),
+            "boolean: refuse; {1}=none: at_most({0}, {2}); {2}=none: at_least({0}, {1});"
+            "at_most(at_least({0}, {1}), {2})", all_reals),
+    derived("clamp_min", {"aten::clamp_min"}, 2, same, "at_least({0}, {1})", all_reals),
+    derived("clamp_max", {"aten::clamp_max"}, 2, same, "at_most({0}, {1})", all_reals),
 
     // Signs and special values.
     derived("sign", {"aten::sign", "aten::sgn"}, 1, same,
@@ -161,7 +165,7 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
             "  erfinv_tail({0}, sqrt(-log((1 - abs({0})) / 2))))))))", symmetric_unit),
 
     // Activations.
-    derived("relu", {"aten::relu"}, 1, same, "boolean: refuse; maximum({0}, 0)", all_reals),
+    derived("relu", {"aten::relu"}, 1, same, "boolean: refuse; at_least({0}, 0)", all_reals),
     derived("sigmoid", {"aten::sigmoid"}, 1, float_like, "1 / (1 + exp(-{0}))", all_reals),
     derived("silu", {"aten::silu"}, 1, floating, "{0} / (1 + exp(-{0}))", all_reals),
     derived("mish", {"aten::mish"}, 1, floating, "{0} * tanh(log1p(exp({0})))", all_reals),
@@ -174,7 +178,7 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
             "where({0} * {1} > {2}, {0}, log1p(exp({0} * {1})) / {1})", all_reals),
     derived("hardtanh", {"aten::hardtanh"}, 1, same,
             "boolean: refuse; unsigned: refuse;"  // a bound below zero wraps in LibTorch 2.11 and counts in 2.15
-            "minimum(maximum({0}, {1}), {2})", all_reals),
+            "at_most(at_least({0}, {1}), {2})", all_reals),
     derived("hardsigmoid", {"aten::hardsigmoid"}, 1, floating, "minimum(maximum({0} + 3, 0), 6) / 6", all_reals),
     derived("hardswish", {"aten::hardswish"}, 1, floating, "{0} * minimum(maximum({0} + 3, 0), 6) / 6", all_reals),
     derived("leaky_relu", {"aten::leaky_relu"}, 1, floating, "where({0} > 0, {0}, {0} * {1})", all_reals),

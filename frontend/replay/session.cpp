@@ -46,6 +46,11 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
     return op.redispatchBoxed(below, stack);
   }
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  if (fills_what_nobody_reads(traits, arguments, table_, at_)) {
+    account_.wrote = true;
+    lock.unlock();
+    return run_below(op, below, stack);
+  }
   switch (way_of(traits, arguments, table_)) {
     case Way::transparent:
       lock.unlock();

@@ -114,6 +114,7 @@ OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
   copies = frontend::copies(facts);
   resizes = frontend::resizes(facts);
   makes_alike = base.ends_with("_like");
+  fills = base == "aten::fill_" || base == "aten::zero_";
   refuses = passes::refuses_by_name(facts.name, ir::Device::Kind::cuda);
   refuses_on_cpu = passes::refuses_by_name(facts.name, ir::Device::Kind::cpu);
   const auto pointwise = ir::find_aten(facts.functional.empty() ? facts.name : facts.functional);
@@ -141,6 +142,27 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
     if (!can) return Way::now;
   }
   return Way::later;
+}
+
+bool fills_what_nobody_reads(const OpTraits& traits, Arguments arguments, const TensorTable& table,
+                             const PathNode* at) {
+  if (!traits.fills || !arguments[0].isTensor()) return false;
+  const at::Tensor& tensor = arguments[0].toTensor();
+  if (!tensor.defined() || !is_ordinary(tensor) || !tensor.is_cpu() || tensor.numel() > kFewNumbers) return false;
+  if (any_tensor(arguments, [&](const at::Tensor& any) { return any.has_storage() && is_deferred(table, any); })) {
+    return false;
+  }
+  const auto* memory = table.memory_of(tensor);
+  if (memory == nullptr) return true;
+  const TraceMemoryId id = table.id_of(*memory);
+  for (; at->parent != nullptr; at = at->parent) {
+    if (at->step.facts->declares_aliases && at->step.written.empty()) continue;  // looks at it
+    bool reads = false;
+    const auto note = [&](ir::ValueId value) { reads = reads || table.value({value.index}).memory == id; };
+    for (const ir::Arg& argument : at->step.args) ir::for_each_value(argument, note);
+    if (reads) return false;
+  }
+  return true;
 }
 
 bool waits_for(const TensorTable& table, const OpFacts& facts, Arguments arguments) {

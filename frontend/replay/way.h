@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "frontend/capture_facts.h"
+#include "frontend/trace/path_tree.h"
 #include "frontend/trace/tensor_table.h"
 
 namespace sinter::frontend {
@@ -20,6 +21,7 @@ struct OpTraits {
   bool copies = false;                           ///< brings a tensor to another device or dtype
   bool resizes = false;                          ///< or puts other memory under a tensor
   bool makes_alike = false;                      ///< a tensor like its argument, whose data it does not read
+  bool fills = false;                            ///< writes one number everywhere
   bool refuses_on_cpu = false, refuses = false;  ///< some data, by its name
   bool refuses_divisors = false;                 ///< integers, on the CPU
   std::atomic<bool> excluded{false};             ///< gave what no segment can give
@@ -35,6 +37,11 @@ enum class Way : uint8_t {
 /// What becomes of a call. The same for two runs of a program that do the same: it depends on the operator, and on what
 /// the table and the tensors' metadata say of the arguments.
 [[nodiscard]] Way way_of(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);
+
+/// True where a call puts a number into a few elements on the CPU that no step behind which `at` stands gives, reads or
+/// writes: the host fills memory of its own, as torch::tensor({a, b, c}) does. Nothing waits for it.
+[[nodiscard]] bool fills_what_nobody_reads(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments,
+                                           const TensorTable& table, const PathNode* at);
 
 /// True where a call that is made now must wait for the segment: it reads what the segment gives, or writes what it
 /// reads.

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <sinter/sinter.h>
+#include <torch/csrc/autograd/generated/variable_factories.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -503,6 +504,39 @@ TEST_F(Checked, a_call_without_operators_counts_as_replayed) {
   const Tensor x = at::randn({2});
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(fast(x).is_same(x));
   EXPECT_EQ(fast.stats().replayed, 3);
+}
+
+TEST_F(Checked, numbers_that_the_host_puts_into_a_tensor_are_given_on_every_call) {
+  const c10::NoGradGuard no_grad;
+  float number = 0;
+  const auto program = [&](const Tensor& x) {
+    const Tensor factors = torch::tensor({number, 2.0F, 3.0F});
+    return x * factors + torch::tensor({{number * 2}, {number}, {1.0F}});
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 6; ++call) {
+    number += 1;
+    const Tensor x = at::randn({3, 3});
+    ASSERT_TRUE(same(fast(x), program(x))) << call;
+  }
+  EXPECT_EQ(fast.stats().replayed, 5) << fast.report();
+}
+
+TEST_F(Checked, a_few_elements_filled_between_their_readers) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const Tensor& x) {
+    Tensor few = at::zeros({3});
+    few.select(0, 1).fill_(2);
+    const Tensor before = x + few;  // reads them
+    few.select(0, 0).fill_(5);
+    few.select(0, 2).fill_(before.sum());  // a stand-in's number
+    return before * few;
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 6; ++call) {
+    const Tensor x = at::randn({4, 3});
+    ASSERT_TRUE(same(fast(x), program(x))) << call;
+  }
 }
 
 TEST_F(Checked, what_is_new_all_the_time_is_left_to_eager) {

@@ -280,7 +280,19 @@ void state_replaced_behind_calls_that_threw(Session& s) {
   }
 }
 
+/// A zero that equals its bound keeps its sign or not, as ATen has it on the device.
+void the_sign_of_a_clamped_zero(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor zero = x * -0.0;
+    return std::vector<Tensor>{at::copysign(x, at::relu(zero)), at::copysign(x, at::clamp(zero, 0, 1)),
+                               at::copysign(x, at::clamp_min(zero, 0)), at::copysign(x, at::clamp_max(zero, 0)),
+                               at::copysign(x, at::hardtanh(zero, 0, 2))};
+  });
+  for (int call = 0; call < 4; ++call) f(s.randn({17}));
+}
+
 const Program programs[] = {
+    {"the_sign_of_a_clamped_zero", the_sign_of_a_clamped_zero, replays()},
     {"state_replaced_behind_calls_that_threw", state_replaced_behind_calls_that_threw, replays(2, 2)},
     {"the_parts_of_scaled_complex_state", the_parts_of_scaled_complex_state, runs_eagerly({BreakCode::unsupported_op})},
     {"the_parts_of_scaled_complex_state_returned", the_parts_of_scaled_complex_state_returned,

@@ -146,8 +146,10 @@ TEST(Expand, numbers_take_the_computation_dtype) {
 }
 
 TEST(Expand, missing_bounds_choose_the_alternative) {
-  EXPECT_EQ(expansion("clamp", {DType::f32}, {value(0), Arg{}, Arg{2.0}}, singles), "minimum %0 2.000000 -> f32\n");
-  EXPECT_EQ(expansion("clamp", {DType::f32}, {value(0), Arg{1.0}, Arg{}}, singles), "maximum %0 1.000000 -> f32\n");
+  EXPECT_EQ(expansion("clamp", {DType::f32}, {value(0), Arg{}, Arg{2.0}}, singles),
+            "gt %0 2.000000 -> b8\nwhere %1 2.000000 %0 -> f32\n");
+  EXPECT_EQ(expansion("clamp", {DType::f32}, {value(0), Arg{1.0}, Arg{}}, singles),
+            "lt %0 1.000000 -> b8\nwhere %1 1.000000 %0 -> f32\n");
 }
 
 TEST(Expand, a_known_condition_builds_only_its_arm) {
