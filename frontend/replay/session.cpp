@@ -48,6 +48,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   if (fills_what_nobody_reads(traits, arguments, table_, at_)) {
     account_.wrote = true;
+    ++account_.at_once;
     lock.unlock();
     return run_below(op, below, stack);
   }

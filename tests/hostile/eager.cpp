@@ -51,4 +51,19 @@ std::vector<EagerReason> eager_reasons() {
   };
 }
 
+std::vector<EagerReason> checked_eager_reasons() {
+  return {
+      {"does something new on every call",
+       {"a_captured_vector_that_grows", "a_captured_vector_of_factors", "a_number_of_the_host_that_is_raised_to"}},
+      {"all it does may refuse its data on the CPU, and runs at once",
+       {"deterministic_algorithms", "division_of_integers", "division_by_an_integer_zero", "embedding",
+        "embedding_with_a_norm_limit", "embedding_bag", "state_replaced_behind_calls_that_threw"}},
+      {"all it does brings data to the host", {"sizes_from_data", "a_tensor_printed"}},
+      {"all it does draws random numbers", {"two_draws_that_look_alike"}},
+      {"puts other memory under a tensor", {"a_temporary_that_is_set"}},
+      {"writes a tensor whose elements share memory", {"an_expanded_input_that_is_filled"}},
+      {"tensors and operators that segments do not know", {"sparse_inside", "a_custom_op_without_a_kernel"}},
+  };
+}
+
 }  // namespace sinter::test::hostile

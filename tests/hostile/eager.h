@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-/// The programs of the suite that are not compiled, or not all of whose calls are, and why: the one reviewed list.
+/// The programs of the suite that are not compiled, or not all of whose calls are, and why: the reviewed lists.
 namespace sinter::test::hostile {
 
 struct EagerReason {
@@ -12,5 +12,8 @@ struct EagerReason {
 };
 
 [[nodiscard]] std::vector<EagerReason> eager_reasons();
+
+/// Those that never replay on the CPU where replays run the host code (Replay::checked).
+[[nodiscard]] std::vector<EagerReason> checked_eager_reasons();
 
 }  // namespace sinter::test::hostile
