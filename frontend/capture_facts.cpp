@@ -136,8 +136,8 @@ OpFacts look_up(const c10::OperatorHandle& op) {
   facts.random = op.hasTag(at::Tag::nondeterministic_seeded) || takes_generator(schema);
   facts.impure = is_impure(op, schema, !facts.mutates.empty());
   facts.view_in_place = op.hasTag(at::Tag::inplace_view);
-  facts.declares_aliases = std::ranges::any_of(
-      op.schema().returns(), [](const c10::Argument& result) { return result.alias_info() != nullptr; });
+  facts.declares_aliases =
+      std::ranges::any_of(returns, [](const c10::Argument& result) { return result.alias_info() != nullptr; });
   facts.metadata_only = holds(kMetadataOnly, schema.name());
   facts.reads_host = !facts.metadata_only && (op.hasTag(at::Tag::data_dependent_output) || facts.gives_numbers);
   facts.sizes_from_data = op.hasTag(at::Tag::dynamic_output_shape) || holds(kUntaggedSizes, schema.name());
@@ -210,6 +210,8 @@ bool sizes_from_data(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments)
   if (facts.name == "aten::repeat_interleave.Tensor") return arguments[1].isNone();
   return true;
 }
+
+bool only_looks(const OpFacts& facts) { return facts.declares_aliases && facts.mutates.empty(); }
 
 bool copies(const OpFacts& facts) {
   constexpr std::array<string_view, 4> names{"_to_copy", "copy", "copy_", "_copy_from"};

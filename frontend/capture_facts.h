@@ -50,6 +50,9 @@ class OpFactsCache {
 /// True when this very call gives sizes that depend on data.
 [[nodiscard]] bool sizes_from_data(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
 
+/// True for operators that give views of their arguments and do no work.
+[[nodiscard]] bool only_looks(const OpFacts& facts);
+
 /// True for operators whose very purpose is to bring a tensor to another device.
 [[nodiscard]] bool copies(const OpFacts& facts);
 

@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <sinter/sinter.h>
-#include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
@@ -28,7 +27,6 @@ namespace {
 
 using at::Tensor;
 using nlohmann::ordered_json;
-using torch::indexing::Slice;
 
 /// A run of a program: its state and its callable. `step(i)` is its i-th call.
 struct Run {

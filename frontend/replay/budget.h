@@ -17,7 +17,7 @@ class Budget {
   void note_compilation(double seconds);
   /// True while more may be recorded and compiled.
   [[nodiscard]] bool allows() const;
-  /// "recording and compiling took 0.12 of 3.4 s; at most 10 % are for them"
+  /// "recording and compiling took 0.12 of 3.4 s; the budget is 10 %"
   [[nodiscard]] std::string text() const;
 
  private:

@@ -49,12 +49,12 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
     return *trees_.emplace_back(settings, std::make_unique<PathTree>()).second;
   }
 
-  [[nodiscard]] bool is_full() const override {
-    if (!budget_.allows()) return true;
+  [[nodiscard]] bool may_record() const override {
+    if (!budget_.allows()) return false;
     const std::lock_guard lock(mutex_);
     size_t steps = 0;
     for (const auto& [settings, tree] : trees_) steps += tree->size();
-    return steps >= max_steps;
+    return steps < max_steps;
   }
 
   void note_end(PathNode& end, std::span<const TraceMemoryId> escaped, std::string_view reason) override {
@@ -126,13 +126,19 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
       const std::lock_guard lock(mutex_);
       if (paths_.size() >= max_paths) return nullptr;
     }
-    const CompileTimer timer(counters_);
     const runtime::Stopwatch stopwatch;
+    auto path = build(end);
+    budget_.note_compilation(stopwatch.seconds());
+    return path;
+  }
+
+  /// Null where that fails, which is not tried again.
+  std::shared_ptr<CompiledPath> build(PathNode& end) {
+    const CompileTimer timer(counters_);
     try {
       const bool generic_sizes = options_.dynamic.value_or(came_for_other_sizes(end));
       auto path = std::make_shared<CompiledPath>(end, options_, name_, generic_sizes);
       end.ending.compiled.store(path);
-      budget_.note_compilation(stopwatch.seconds());
       if (path->on_gpu()) uses_gpu_.store(true, std::memory_order_relaxed);
       const std::lock_guard lock(mutex_);
       paths_.push_back(path);
@@ -141,7 +147,6 @@ class CheckedFunction::Library final : public frontend::PathLibrary {
     } catch (const InternalError& error) {
       if (options_.strict) throw;
       end.ending.refusal = error.what();
-      budget_.note_compilation(stopwatch.seconds());
       return nullptr;
     }
   }
@@ -173,13 +178,15 @@ void CheckedFunction::call(const Program& program) {
   if (frontend::capturing() || eager_.load(std::memory_order_relaxed)) return run_eagerly(program);
   const runtime::Stopwatch stopwatch;
   const Trial::Way way = way_of_next_call();
+  bool comparable = way == Trial::Way::eager;
   if (way == Trial::Way::compiled && !rests()) {
-    run_checked(program, stopwatch);
+    comparable = run_checked(program);
   } else {
     run_eagerly(program);
-    if (way == Trial::Way::eager) trial_.note(way, stopwatch.seconds());
   }
-  budget_.note_call(stopwatch.seconds());
+  const double seconds = stopwatch.seconds();
+  if (comparable) trial_.note(way, seconds);
+  budget_.note_call(seconds);
 }
 
 Trial::Way CheckedFunction::way_of_next_call() {
@@ -197,12 +204,15 @@ void CheckedFunction::run_eagerly(const Program& program) {
   frontend::Counters::add(counters_.eager);
 }
 
-void CheckedFunction::run_checked(const Program& program, const runtime::Stopwatch& stopwatch) {
+bool CheckedFunction::run_checked(const Program& program) {
   const auto session = std::make_shared<Session>(library_);
   try {
     frontend::with_session(session, [&] { program.run(program.context, nullptr); });
   } catch (const std::exception& error) {
-    if (frontend::is_memory_missing(error)) return run_without_stand_ins(*session, program);
+    if (frontend::is_memory_missing(error)) {
+      run_without_stand_ins(*session, program);
+      return false;
+    }
     frontend::Counters::add(counters_.threw);
     session->finish();
     throw;
@@ -212,7 +222,7 @@ void CheckedFunction::run_checked(const Program& program, const runtime::Stopwat
     throw;
   }
   session->finish();
-  note(session->account(), stopwatch.seconds());
+  return note(session->account());
 }
 
 /// The callable asked for memory that was not there: from here on it runs as eager runs it, this call included, unless
@@ -252,18 +262,18 @@ bool CheckedFunction::rests() {
 
 /// A program that does something new on every call is left to eager for longer and longer while the budget allows no
 /// more.
-void CheckedFunction::note(const Session::Account& account, double seconds) {
+bool CheckedFunction::note(const Session::Account& account) {
   constexpr int64_t longest_rest = 10;  // doublings
   const bool nothing_new = account.recorded == 0 && account.interpreted == 0 && !account.cut_off;
   const bool replayed = nothing_new && (account.replayed > 0 || account.at_once == 0);
   frontend::Counters::add(replayed ? counters_.replayed : account.recorded > 0 ? counters_.recorded : counters_.eager);
   if (nothing_new) {
-    trial_.note(Trial::Way::compiled, seconds);
-    return in_vain_.store(0, std::memory_order_relaxed);
+    in_vain_.store(0, std::memory_order_relaxed);
+  } else if (!budget_.allows()) {
+    const int64_t in_vain = in_vain_.fetch_add(1, std::memory_order_relaxed);
+    resting_.store(int64_t{1} << std::min(in_vain, longest_rest), std::memory_order_relaxed);
   }
-  if (budget_.allows()) return;
-  const int64_t in_vain = in_vain_.fetch_add(1, std::memory_order_relaxed);
-  resting_.store(int64_t{1} << std::min(in_vain, longest_rest), std::memory_order_relaxed);
+  return nothing_new;
 }
 
 Report CheckedFunction::report() const {

@@ -29,14 +29,16 @@ class CheckedFunction {
  private:
   class Library;
 
-  void run_checked(const Program& program, const runtime::Stopwatch& stopwatch);
+  /// True where the call did nothing new.
+  [[nodiscard]] bool run_checked(const Program& program);
   void run_without_stand_ins(frontend::Session& session, const Program& program);
   void run_eagerly(const Program& program);
   void give_up(GraphBreak reason);
   [[nodiscard]] frontend::Trial::Way way_of_next_call();
   /// True where recent calls say that this one would do what may not be recorded now.
   [[nodiscard]] bool rests();
-  void note(const frontend::Session::Account& account, double seconds);
+  /// True where the account tells of nothing new.
+  [[nodiscard]] bool note(const frontend::Session::Account& account);
 
   const Options options_;
   const std::string name_;

@@ -122,7 +122,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     table_.forget_added();
     return run_now(op, traits.facts, below, stack);
   }
-  if (library_->is_full()) {
+  if (!library_->may_record()) {
     table_.forget_added();
     synchronize(traits.facts.name);
     off_ = true;

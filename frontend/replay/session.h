@@ -32,8 +32,8 @@ class PathLibrary {
   [[nodiscard]] virtual std::shared_ptr<CompiledPath> compiled(PathNode& end, std::span<const TraceMemoryId> escaped,
                                                                std::span<const LiveNumber> numbers,
                                                                std::string_view reason) = 0;
-  /// True where nothing more is recorded.
-  [[nodiscard]] virtual bool is_full() const = 0;
+  /// False while nothing more is to be recorded.
+  [[nodiscard]] virtual bool may_record() const = 0;
   /// Recording steps, or matching them in vain, has taken so long beside what eager takes.
   virtual void note_recording(double seconds) = 0;
   /// A recorded segment ended here, and these memories outlived it.

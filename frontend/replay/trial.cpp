@@ -51,14 +51,14 @@ void Trial::compare() {
   const bool clear = compiled < kMuchFaster * eager || eager < kMuchFaster * compiled;
   if (!clear && calls < kCalls) return;
   const bool pays = compiled < kNoFaster * eager;
-  finding_ = pays ? std::string()
-                  : fmt::format("left to eager, compared every {} calls: {:.4g} ms compiled, {:.4g} ms eager",
-                                std::min(between_ * 4, kMostCalls), compiled * 1e3, eager * 1e3);
   finish(pays ? Phase::compiled : Phase::eager);
+  if (pays) return;
+  finding_ = fmt::format("left to eager, compared every {} calls: {:.4g} ms compiled, {:.4g} ms eager", between_,
+                         compiled * 1e3, eager * 1e3);
 }
 
 void Trial::finish(Phase phase) {
-  if (phase == Phase::compiled) finding_.clear();
+  finding_.clear();
   between_ = std::min(between_ * 4, kMostCalls);
   for (auto& seconds : seconds_) seconds.clear();
   turns_ = 0;

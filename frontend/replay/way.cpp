@@ -119,7 +119,7 @@ OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
   refuses_on_cpu = passes::refuses_by_name(facts.name, ir::Device::Kind::cpu);
   const auto pointwise = ir::find_aten(facts.functional.empty() ? facts.name : facts.functional);
   refuses_divisors = pointwise && ir::row(*pointwise).domain == ir::Domain::nonzero_second;
-  settings_matter = !pointwise && !(facts.declares_aliases && facts.mutates.empty());
+  settings_matter = !pointwise && !only_looks(facts);
 }
 
 Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
@@ -156,7 +156,7 @@ bool fills_what_nobody_reads(const OpTraits& traits, Arguments arguments, const 
   if (memory == nullptr) return true;
   const TraceMemoryId id = table.id_of(*memory);
   for (; at->parent != nullptr; at = at->parent) {
-    if (at->step.facts->declares_aliases && at->step.written.empty()) continue;  // looks at it
+    if (only_looks(*at->step.facts)) continue;
     bool reads = false;
     const auto note = [&](ir::ValueId value) { reads = reads || table.value({value.index}).memory == id; };
     for (const ir::Arg& argument : at->step.args) ir::for_each_value(argument, note);

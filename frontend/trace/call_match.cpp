@@ -32,19 +32,17 @@ class KeyReader {
     if (value.index < table_.size()) return table_.is(value, tensor);
     if (taken_ == step_.taken.size()) return false;
     const TraceValue& taken = step_.taken[taken_++];
-    return table_.take_as(taken, taken.memory.index < table_.memories().size() ? nullptr : &memory_of(taken), tensor);
+    const bool met = taken.memory.index < table_.memories().size();
+    return table_.take_as(taken, met ? nullptr : &step_.memories[memories_++], tensor);
   }
 
  private:
-  /// Memories that a step adds with what it takes come first among those it adds.
-  [[nodiscard]] const TraceMemory& memory_of(const TraceValue&) { return step_.memories[memories_++]; }
-
   const Step& step_;
   TensorTable& table_;
   CallNumbers& numbers_;
   size_t next_ = 0;      ///< word
   size_t taken_ = 0;     ///< values
-  size_t memories_ = 0;  ///< of those
+  size_t memories_ = 0;  ///< of those: they come first among the memories that a step adds
 };
 
 }  // namespace

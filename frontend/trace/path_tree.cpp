@@ -61,20 +61,20 @@ const Step* PathTree::first_call_of(const PathNode& at, const c10::OperatorHandl
 PathNode* PathTree::find(const PathNode& at, const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                          TensorTable& table, CallNumbers& numbers) {
   PathNode* near = nullptr;
-  const auto is_call_of = [&](const PathNode& node) {
+  const auto matches = [&](const PathNode& node) {
     numbers = {};
     table.begin_call();
-    return frontend::is_call_of(node.step, arguments, table, numbers);
+    return is_call_of(node.step, arguments, table, numbers);
   };
   for (PathNode* node = at.first.load(std::memory_order_acquire); node != nullptr; node = node->sibling) {
     if (node->step.op != op) continue;
-    if (is_call_of(*node)) {
+    if (matches(*node)) {
       if ((numbers.differing & ~node->live.load(std::memory_order_relaxed)) == 0) return node;
       if (near == nullptr) near = node;
     }
     table.forget_added();
   }
-  if (near == nullptr || !is_call_of(*near)) return nullptr;
+  if (near == nullptr || !matches(*near)) return nullptr;
   near->live.fetch_or(numbers.differing, std::memory_order_relaxed);
   return near;
 }

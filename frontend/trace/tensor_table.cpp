@@ -57,14 +57,11 @@ bool TensorTable::is(TraceValueId id, const at::Tensor& tensor) const {
 
 TraceMemoryId TensorTable::add_memory(const at::Tensor& tensor, bool fresh) {
   const TraceMemoryId id{static_cast<uint32_t>(memories_.size())};
-  Memory memory{.storage = tensor.storage().getWeakStorageImpl()};
-  if (!fresh) memory.held = tensor.storage();
-  memories_.push_back(std::move(memory));
-  known_.push_back(&own_memories_.emplace_back(TraceMemory{.device = tensor.device(),
-                                                           .fresh = fresh,
-                                                           .bytes = fresh ? tensor.storage().nbytes() : 0,
-                                                           .root = {static_cast<uint32_t>(values_.size())}}));
-  by_storage_[storage_of(*tensor.unsafeGetTensorImpl())] = id.index;
+  add_memory(own_memories_.emplace_back(TraceMemory{.device = tensor.device(),
+                                                    .fresh = fresh,
+                                                    .bytes = fresh ? tensor.storage().nbytes() : 0,
+                                                    .root = {static_cast<uint32_t>(values_.size())}}),
+             tensor.storage());
   return id;
 }
 
@@ -77,6 +74,12 @@ TraceValueId TensorTable::add_value(const at::Tensor& tensor, TraceMemoryId memo
       .elements = Elements::of(tensor),
       .alignment = known_address ? alignment_up_to(ir::full_alignment, address_of_closed(impl)) : ir::full_alignment}));
   return {static_cast<uint32_t>(values_.size() - 1)};
+}
+
+void TensorTable::add_memory(const TraceMemory& memory, const c10::Storage& storage) {
+  by_storage_[storage.unsafeGetStorageImpl()] = static_cast<uint32_t>(memories_.size());
+  add(memory, storage);
+  if (!memory.fresh) memories_.back().held = storage;
 }
 
 void TensorTable::add(const TraceValue& value) {
@@ -114,9 +117,7 @@ bool TensorTable::take_as(const TraceValue& expected, const TraceMemory* memory,
   const bool at_fixed_address = memory != nullptr || !known(expected.memory).fresh;
   if (at_fixed_address && address_of_closed(impl) % static_cast<uintptr_t>(expected.alignment) != 0) return false;
   if (memory != nullptr) {
-    memories_.push_back({.storage = tensor.storage().getWeakStorageImpl(), .held = tensor.storage()});
-    known_.push_back(memory);
-    by_storage_[storage] = expected.memory.index;
+    add_memory(*memory, tensor.storage());
   } else if (expected.from == TraceValue::From::input) {
     note_several_inputs(expected.memory);
   }

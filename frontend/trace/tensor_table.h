@@ -69,6 +69,7 @@ class TensorTable {
  private:
   [[nodiscard]] std::optional<uint32_t> number_of(const c10::StorageImpl* storage) const;
   TraceMemoryId add_memory(const at::Tensor& tensor, bool fresh);
+  void add_memory(const TraceMemory& memory, const c10::Storage& storage);  ///< that is there
   TraceValueId add_value(const at::Tensor& tensor, TraceMemoryId memory, TraceValue::From from);
   void note_several_inputs(TraceMemoryId memory);
 

@@ -44,6 +44,16 @@ int first_replay(const std::vector<Answer>& answers) {
   return found == answers.end() ? 0 : static_cast<int>(found - answers.begin()) + 1;
 }
 
+/// An error's text may hold that of another one, with its stack: frames are no part of what a program is told.
+std::string without_frames(const std::string& text) {
+  std::istringstream lines(text);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("frame #") && !line.starts_with("Exception raised from ")) kept += line + "\n";
+  }
+  return kept;
+}
+
 void check_outcome(const Program& program, const Outcome& outcome) {
   std::vector<std::string> breaks;
   for (const auto code : program.expect.breaks) breaks.emplace_back(name(code));
@@ -115,16 +125,6 @@ std::vector<Held> Session::state() const {
     for (const auto& item : module->named_buffers()) tensors.push_back({"buffer " + item.key(), item.value()});
   }
   return tensors;
-}
-
-/// An error's text may hold that of another one, with its stack: frames are no part of what a program is told.
-std::string without_frames(const std::string& text) {
-  std::istringstream lines(text);
-  std::string kept;
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("frame #") && !line.starts_with("Exception raised from ")) kept += line + "\n";
-  }
-  return kept;
 }
 
 void Session::run(Observation& seen, const std::function<void()>& body) {
