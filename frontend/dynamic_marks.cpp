@@ -50,6 +50,10 @@ void mark_dynamic(const at::Tensor& tensor, int64_t dim, int64_t min, int64_t ma
 
 namespace frontend {
 
+bool has_promises(const detail::Flat& arguments) {
+  return std::ranges::any_of(arguments.tensors, [](const at::Tensor* tensor) { return marks_of(*tensor) != nullptr; });
+}
+
 void collect_promises(const detail::Flat& arguments, std::vector<SizePromise>& promises) {
   for (uint32_t i = 0; i < arguments.tensors.size(); ++i) {
     const at::Tensor& tensor = *arguments.tensors[i];

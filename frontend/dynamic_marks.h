@@ -17,6 +17,9 @@ struct SizePromise {
   int64_t max = 0;
 };
 
+/// True where an argument carries a promise.
+[[nodiscard]] bool has_promises(const detail::Flat& arguments);
+
 /// Adds the promises that the arguments of a call carry to those known.
 void collect_promises(const detail::Flat& arguments, std::vector<SizePromise>& promises);
 

@@ -27,12 +27,6 @@ void check(const Options& options, bool is_module) {
   if (options.freeze && !options.optimizers.empty()) {
     throw UserError("freeze: an optimizer writes to parameters; leave one of the two options out");
   }
-  if (options.replay == sinter::Replay::checked) {
-    const char* unbuilt = options.fullgraph ? "fullgraph" : options.freeze ? "freeze" : nullptr;
-    if (unbuilt != nullptr) {
-      throw UserError(std::string(unbuilt) + ": not built for Replay::checked; leave one of the two options out");
-    }
-  }
   std::set<std::string> names;
   for (const auto& [module_name, module] : options.modules) {
     if (module_name.empty() && options.modules.size() > 1) {
@@ -69,7 +63,7 @@ std::shared_ptr<CheckedFunction> Handle::make_checked() const {
 
 bool Handle::call(const Flat& arguments, const Program& program, Replay& replay) {
   if (const auto checked = checked_.load(std::memory_order_acquire)) {
-    checked->call(program);
+    checked->call(arguments, program);
     return false;
   }
   return function()->call(arguments, program, replay);

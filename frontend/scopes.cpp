@@ -151,6 +151,13 @@ std::string short_function_name(const std::string& demangled_name) {
   return before == std::string::npos ? plain : plain.substr(before + 2);
 }
 
+std::string place_here() {
+  const Frames frames = torch::unwind::unwind();
+  Scopes scopes;
+  scopes.resolve({&frames});
+  return scopes.place(frames);
+}
+
 Scopes::Scopes() : outer_(torch::unwind::unwind()) {}
 
 Frames Scopes::take() const {

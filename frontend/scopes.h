@@ -39,6 +39,10 @@ class Scopes {
   std::unordered_map<void*, Place> places_;
 };
 
+/// The innermost place of the calling thread that is the program's: "resnet.cpp:58", else a function's name; empty when
+/// unknown. Reads symbols when an address is met for the first time. Thread-safe.
+[[nodiscard]] std::string place_here();
+
 /// "torch::optim::SGD::step" where the stack passes through that function of an optimizer of LibTorch. Thread-safe.
 [[nodiscard]] std::optional<std::string> optimizer_step(const Frames& frames);
 

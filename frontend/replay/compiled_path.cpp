@@ -12,6 +12,7 @@
 #include "compiler/ir/print.h"
 #include "frontend/convert.h"
 #include "frontend/segment.h"
+#include "frontend/tensor_memory.h"
 #include "frontend/trace/captured_graph.h"
 #include "runtime/ranges.h"
 
@@ -33,18 +34,24 @@ std::string signature_of(const PathGraph& path) {
 
 }  // namespace
 
-CompiledPath::CompiledPath(const PathNode& end, const Options& options, const std::string& function, bool generic_sizes)
+CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, const TensorTable& table)
     : escaped_(end.ending.escaped) {
+  const Options& options = settings.options;
   const auto steps = steps_to(end);
-  PathGraph path = graph_of(steps, escaped_);
-  path.graph.name = identifier(function);
+  PathGraph path = graph_of(steps, escaped_, settings.states);
+  path.graph.name = identifier(settings.function);
   inputs_ = std::move(path.inputs);
+  state_ids_ = std::move(path.states);
+  for (const TraceValueId state : state_ids_) {
+    states_.push_back(table.given(state));
+    state_slots_.push_back({.name = {}, .tensor = weaken(states_.back()), .read_by_host = {}});
+  }
   opaques_ = std::move(path.opaques);
   record_.signature = signature_of(path);
   record_.device = ir::to_string(path.graph.device);
   record_.captured_calls = static_cast<int64_t>(steps.size());
   record_.notes.push_back(fmt::format("ends at {}", fmt::join(end.ending.reasons, ", ")));
-  if (generic_sizes) record_.notes.emplace_back("kernels take sizes as parameters: another size came");
+  if (settings.generic_sizes) record_.notes.emplace_back("kernels take sizes as parameters: another size came");
   for (const ir::ValueId output : path.graph.outputs) {
     const ir::Type& type = path.graph.type(output);
     Elements elements;
@@ -54,11 +61,11 @@ CompiledPath::CompiledPath(const PathNode& end, const Options& options, const st
     elements_.push_back(std::move(elements));
   }
   const CompileOptions compile_options{.numerics = options.numerics,
-                                       .freeze = false,
-                                       .generic_sizes = generic_sizes,
+                                       .freeze = options.freeze,
+                                       .generic_sizes = settings.generic_sizes,
                                        .device = device_info(path.graph.device),
                                        .input_alignment = std::move(path.alignments),
-                                       .state_alignment = {}};
+                                       .state_alignment = std::move(path.state_alignments)};
   plan_ = std::make_shared<const Plan>(sinter::compile(std::move(path.graph), compile_options, record_));
   copied_ = without_own_memory(*plan_, 0);
   host_ = std::make_unique<TorchHost>(plan_, opaques_);
@@ -67,9 +74,9 @@ CompiledPath::CompiledPath(const PathNode& end, const Options& options, const st
   executable_ = runtime::Executable::build(plan_, *host_, runtime_options, record_);
   const c10::OptionalDeviceGuard device(device_to_set(*plan_));
   const auto frame = host_->make_torch_frame();
-  const at::Tensor none(at::detail::empty_cpu({0}, at::kFloat));  // nothing is computed once
+  const at::Tensor none(at::detail::empty_cpu({0}, at::kFloat));  // what is computed once takes no inputs
   const std::vector<const at::Tensor*> nothing(inputs_.size(), &none);
-  if (!frame->bind_arguments(nothing, {}, {})) throw InternalError("prepare", "a segment has no state");
+  if (!frame->bind_arguments(nothing, state_slots_, {})) throw InternalError("prepare", "a segment has no state");
   executable_->prepare(*frame);
   record_.compiled = true;
 }
@@ -91,14 +98,25 @@ bool CompiledPath::takes(std::span<const LiveNumber> numbers) const {
   return known == numbers.size();
 }
 
-void CompiledPath::run(const std::function<at::Tensor(TraceValueId)>& input, std::span<const LiveNumber> numbers,
+std::vector<TraceValueId> CompiledPath::moved_states(const TensorTable& table) const {
+  std::vector<TraceValueId> moved;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    const TraceMemoryId memory = table.value(state_ids_[i]).memory;
+    const c10::Storage& storage = table.memories()[memory.index].held;
+    if (storage.unsafeGetStorageImpl() != states_[i].storage().unsafeGetStorageImpl()) moved.push_back(state_ids_[i]);
+  }
+  return moved;
+}
+
+void CompiledPath::run(const TensorTable& table, std::span<const LiveNumber> numbers,
                        const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote) {
   const c10::OptionalDeviceGuard device(device_to_set(*plan_));
   std::vector<at::Tensor> tensors;
   tensors.reserve(inputs_.size());
   size_t number = 0;
   for (const PathInput& wanted : inputs_) {
-    tensors.push_back(wanted.value.valid() ? input(wanted.value) : tensor_of(numbers[number++].value, wanted.dtype));
+    tensors.push_back(wanted.value.valid() ? table.given(wanted.value)
+                                           : tensor_of(numbers[number++].value, wanted.dtype));
   }
   std::vector<const at::Tensor*> pointers;
   pointers.reserve(tensors.size());
@@ -106,7 +124,7 @@ void CompiledPath::run(const std::function<at::Tensor(TraceValueId)>& input, std
   std::vector<at::Tensor> outputs;
   {
     const FrameLease frame(frames_, *host_);
-    if (!frame->bind_arguments(pointers, {}, {})) throw InternalError("run", "a segment has no state");
+    if (!frame->bind_arguments(pointers, state_slots_, {})) throw InternalError("run", "a segment has no state");
     try {
       executable_->run(*frame);
     } catch (...) {

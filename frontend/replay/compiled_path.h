@@ -11,6 +11,7 @@
 #include "compiler/support/report.h"
 #include "frontend/frame_pool.h"
 #include "frontend/trace/path_graph.h"
+#include "frontend/trace/tensor_table.h"
 #include "runtime/executable.h"
 #include "sinter/options.h"
 
@@ -23,22 +24,38 @@ struct LiveNumber {
   ir::Scalar value;
 };
 
+/// How a segment is compiled.
+struct PathSettings {
+  const Options& options;
+  const std::string& function;  ///< its name
+  /// Kernels take sizes as parameters, so that the same steps for other sizes mostly have them already.
+  bool generic_sizes = false;
+  /// Inputs whose contents stay as they are (Options::freeze): what depends on them alone is computed now, and kept.
+  std::vector<TraceValueId> states = {};
+};
+
 /// A compiled segment. Thread-safe.
 class CompiledPath {
  public:
-  /// Its outputs are the memories that have escaped from `end`. With `generic_sizes` kernels take sizes as parameters,
-  /// so that the same steps for other sizes mostly have them already. Throws InternalError when compiling fails.
-  CompiledPath(const PathNode& end, const Options& options, const std::string& function, bool generic_sizes);
+  /// Its outputs are the memories that have escaped from `end`. `table` is that of a run that has matched the segment.
+  /// Throws InternalError when compiling fails.
+  CompiledPath(const PathNode& end, const PathSettings& settings, const TensorTable& table);
 
   /// True where its outputs hold every one of these memories.
   [[nodiscard]] bool gives(std::span<const TraceMemoryId> escaped) const;
   /// True where it takes exactly these numbers on every call.
   [[nodiscard]] bool takes(std::span<const LiveNumber> numbers) const;
-  /// Runs it. `input` tells the tensor of a value, `numbers` are those it takes; `give` is told what each of its
-  /// outputs holds: memory of its own, of which nobody else has a reference. Throws what operators throw; `wrote` is
-  /// set once memory that was there before is being written.
-  void run(const std::function<at::Tensor(TraceValueId)>& input, std::span<const LiveNumber> numbers,
+  /// The states that lie in other memory in this run.
+  [[nodiscard]] std::vector<TraceValueId> moved_states(const TensorTable& table) const;
+  /// Runs it: `table` knows its inputs, `numbers` are those it takes; `give` is told what each of its outputs holds:
+  /// memory of its own, of which nobody else has a reference. Throws what operators throw; `wrote` is set once memory
+  /// that was there before is being written.
+  void run(const TensorTable& table, std::span<const LiveNumber> numbers,
            const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote);
+
+  /// The time of its last use, as whoever keeps it counts.
+  void note_use(int64_t time) { last_use_.store(time, std::memory_order_relaxed); }
+  [[nodiscard]] int64_t last_use() const { return last_use_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] bool on_gpu() const { return plan_->device.kind == ir::Device::Kind::cuda; }
   [[nodiscard]] EntryReport report() const;
@@ -48,6 +65,9 @@ class CompiledPath {
 
   std::vector<TraceMemoryId> escaped_;
   std::vector<PathInput> inputs_;
+  std::vector<TraceValueId> state_ids_;
+  std::vector<at::Tensor> states_;      ///< by state
+  std::vector<StateSlot> state_slots_;  ///< the same, as frames take them
   std::vector<c10::IValue> opaques_;
   mutable std::mutex mutex_;  ///< of the record
   EntryReport record_;
@@ -57,7 +77,7 @@ class CompiledPath {
   std::unique_ptr<TorchHost> host_;
   std::unique_ptr<runtime::Executable> executable_;
   FramePool frames_;
-  std::atomic<int64_t> runs_{0};
+  std::atomic<int64_t> runs_{0}, last_use_{0};
 };
 
 }  // namespace sinter::frontend

@@ -6,14 +6,18 @@
 #include <algorithm>
 #include <string_view>
 
+#include "compiler/ir/print.h"
 #include "compiler/support/errors.h"
 #include "frontend/convert.h"
 #include "frontend/dispatch_hook.h"
 #include "frontend/replay/compiled_path.h"
 #include "frontend/replay/step_recorder.h"
 #include "frontend/replay/way.h"
+#include "frontend/scopes.h"
+#include "frontend/stated_place.h"
 #include "frontend/tensor_memory.h"
 #include "frontend/trace/call_key.h"
+#include "frontend/trace/step_difference.h"
 #include "runtime/stopwatch.h"
 
 namespace sinter::frontend {
@@ -21,6 +25,14 @@ namespace {
 
 constexpr std::string_view kSessionSlotName = "sinter session";
 constexpr auto kSessionSlot = debug_slot(kSessionSlotName, 0x57);
+
+GraphBreak unknown_argument(const OpFacts& facts) {
+  return {.code = BreakCode::unsupported_op,
+          .op = facts.name,
+          .where = {},
+          .reason = "takes an argument that cannot be compared with another one: an object of a class, or a stream",
+          .hint = {}};
+}
 
 }  // namespace
 
@@ -49,6 +61,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   if (fills_what_nobody_reads(traits, arguments, table_, at_)) {
     account_.wrote = true;
     ++account_.at_once;
+    keep_what_is_written(facts, arguments);
     lock.unlock();
     return run_below(op, below, stack);
   }
@@ -57,34 +70,78 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
       lock.unlock();
       return run_below(op, below, stack);
     case Way::now:
-      return run_now(op, facts, below, stack);
+      note_break(traits, arguments, break_of(traits, arguments));
+      return run_now(op, traits, below, stack);
     case Way::later:
       return step(op, traits, below, stack);
   }
 }
 
-void Session::run_now(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+void Session::run_now(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                       torch::jit::Stack* stack) {
-  if (waits_for(table_, facts, torch::jit::last(*stack, op.schema().arguments().size()))) {
-    synchronize(facts.name);
-  }
+  const OpFacts& facts = traits.facts;
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  if (waits_for(table_, facts, arguments)) synchronize(facts.name);
+  keep_what_is_written(facts, arguments);
   account_.wrote = account_.wrote || !facts.mutates.empty() || facts.random || facts.impure;
   ++account_.at_once;
   run_below(op, below, stack);
 }
 
 /// The operator is likely to throw again, and the program to go on as it did then.
-void Session::run_what_threw(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+void Session::run_what_threw(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                              torch::jit::Stack* stack) {
   const PathNode& at = *at_;
-  PathTree& tree = *tree_;
-  run_now(op, facts, below, stack);
-  tree.note_throw(at, op, false);
+  const auto tree = tree_;
+  run_now(op, traits, below, stack);
+  tree->note_throw(at, op, false);
+}
+
+/// Tells of an operator that ends every segment, once; under fullgraph, which refuses it, always.
+void Session::note_break(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments,
+                         std::optional<GraphBreak> reason) {
+  if (!reason || (traits.break_known.load(std::memory_order_relaxed) && !undo_)) return;
+  traits.break_known.store(true, std::memory_order_relaxed);
+  std::string module;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor(argument, [&](const at::Tensor& tensor) {
+      if (module.empty()) module = library_->module_of(tensor);
+    });
+  }
+  const auto stated = stated_place();
+  reason->where = stated ? ir::place_text(stated->module, stated->line) : ir::place_text(module, place_here());
+  library_->note(std::move(*reason), news_);
+}
+
+/// Tells of a branch that the program has taken for the first time. What stands at the beginning of later segments is
+/// no branch: a segment may begin anywhere.
+void Session::note_divergence(const PathNode& branch) {
+  if (branch.sibling == nullptr || (branch.depth == 1 && account_.segments > 0)) return;
+  const PathNode* known = branch.sibling;
+  for (const PathNode* node = known; node != nullptr; node = node->sibling) {
+    if (node->step.op == branch.step.op) known = node;
+  }
+  library_->note(Recompilation{.because = {difference(known->step, branch.step, branch.depth)}}, news_);
+}
+
+void Session::keep_what_is_written(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {
+  if (!undo_) return;
+  for (const uint32_t position : written_positions(facts, arguments)) {
+    for_each_tensor(arguments[position], [&](const at::Tensor& tensor) { undo_->keep(tensor); });
+  }
+}
+
+void Session::keep_what_was_matched() {
+  for (const TensorTable::Memory& memory : table_.memories()) {
+    if (!memory.written || !memory.held) continue;
+    const TraceMemory& known = table_.known(table_.id_of(memory));
+    undo_->keep(tensor_over(memory.held, table_.value(known.root).elements, known.device));
+  }
 }
 
 void Session::begin_segment() {
   surroundings_ = KernelSurroundings::current();
-  tree_ = &library_->tree(surroundings_->settings);
+  tree_ = library_->tree(surroundings_->settings);
   at_ = &tree_->root();
   recording_ = false;
 }
@@ -112,7 +169,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     CallNumbers numbers;
     if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) return answer(*next, numbers, stack);
   }
-  if (!recording_ && tree_->throws(*at_, op)) return run_what_threw(op, traits.facts, below, stack);
+  if (!recording_ && tree_->throws(*at_, op)) return run_what_threw(op, traits, below, stack);
   table_.begin_call();
   CallKey key;
   c10::SmallVector<uint32_t, 8> words;
@@ -120,7 +177,8 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     words.push_back(static_cast<uint32_t>(key.size()) + 1);
     if (append(argument, table_, key)) continue;
     table_.forget_added();
-    return run_now(op, traits.facts, below, stack);
+    note_break(traits, arguments, unknown_argument(traits.facts));
+    return run_now(op, traits, below, stack);
   }
   if (!library_->may_record()) {
     table_.forget_added();
@@ -213,6 +271,7 @@ void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, Call
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   StepRecorder recorder(op, traits, std::move(key), words, arguments, table_,
                         [this](const at::Tensor& tensor) { return library_->module_of(tensor); });
+  keep_what_is_written(traits.facts, arguments);
   const runtime::Stopwatch eager;
   try {
     run_below(op, below, stack);
@@ -226,11 +285,14 @@ void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, Call
   if (!step) {
     account_.wrote = account_.wrote || !traits.facts.mutates.empty();
     library_->exclude(op);
+    note_break(traits, {}, break_of(traits, {}));
     return synchronize(traits.facts.name);  // the segment ends before this operator
   }
   note_writes(*step);
   ++account_.recorded;
-  at_ = &tree_->add(*at_, std::move(*step));
+  const auto [node, is_new] = tree_->add(*at_, std::move(*step));
+  at_ = &node;
+  if (is_new) note_divergence(node);
   library_->note_recording(all.seconds() - eager_seconds);
 }
 
@@ -258,20 +320,24 @@ void Session::synchronize(std::string_view reason) {
 }
 
 void Session::end_segment() {
+  if (at_ != nullptr && at_->depth > 0) ++account_.segments;
   closed_.open();
   table_.clear();
   numbers_.clear();
   settings_matter_ = false;
   at_ = nullptr;
-  tree_ = nullptr;
+  tree_.reset();
 }
 
 void Session::run_matched(std::string_view reason) {
   closed_.open();
   if (at_->depth == 0) return;
   const c10::impl::ExcludeDispatchKeyGuard no_capture(kCaptureKey);
+  if (undo_) keep_what_was_matched();
   const SurroundingsGuard segment(*surroundings_, settings_matter_);
-  if (const auto path = library_->compiled(*at_, escaped(), numbers_, reason)) return run_compiled(*path);
+  const auto memories = escaped();
+  const PathLibrary::Matched matched{*at_, tree_, memories, numbers_, reason, table_, arguments_};
+  if (const auto path = library_->compiled(matched, news_)) return run_compiled(*path);
   interpret();
 }
 
@@ -281,18 +347,13 @@ void Session::run_compiled(CompiledPath& path) {
   };
   bool wrote = false;
   try {
-    path.run([this](TraceValueId value) { return input(value); }, numbers_, give, wrote);
+    path.run(table_, numbers_, give, wrote);
   } catch (const std::exception&) {
     if (wrote) throw;
     return interpret();  // throws the same where eager does, with what it writes before
   }
   account_.wrote = account_.wrote || wrote;
   ++account_.replayed;
-}
-
-at::Tensor Session::input(TraceValueId id) const {
-  const TraceValue& value = table_.value(id);
-  return tensor_over(table_.memories()[value.memory.index].held, value.elements, table_.known(value.memory).device);
 }
 
 /// Runs the matched steps one by one, as they were recorded. Where one throws, those before it have given what they
@@ -379,6 +440,12 @@ void Session::abandon() {
   const std::lock_guard lock(mutex_);
   off_ = true;
   end_segment();
+}
+
+void Session::take_back() {
+  abandon();
+  const std::lock_guard lock(mutex_);
+  if (undo_) undo_->restore();
 }
 
 }  // namespace sinter::frontend

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "frontend/replay/compiled_path.h"
+#include "frontend/replay/findings.h"
 #include "frontend/replay/stand_in.h"
 #include "frontend/replay/surroundings.h"
+#include "frontend/replay/undo_log.h"
 #include "frontend/replay/way.h"
 #include "frontend/trace/path_tree.h"
 #include "frontend/trace/tensor_table.h"
@@ -27,11 +29,20 @@ class PathLibrary {
   virtual ~PathLibrary() = default;
   [[nodiscard]] virtual const OpTraits& traits(const c10::OperatorHandle& op) = 0;
   /// The tree of segments that run under these settings.
-  [[nodiscard]] virtual PathTree& tree(const Modes& settings) = 0;
-  /// What gives these memories at the end of a segment; null where it is not compiled, and will not be for now.
-  [[nodiscard]] virtual std::shared_ptr<CompiledPath> compiled(PathNode& end, std::span<const TraceMemoryId> escaped,
-                                                               std::span<const LiveNumber> numbers,
-                                                               std::string_view reason) = 0;
+  [[nodiscard]] virtual std::shared_ptr<PathTree> tree(const Modes& settings) = 0;
+
+  /// A segment that was matched to its end.
+  struct Matched {
+    PathNode& end;
+    const std::shared_ptr<PathTree>& tree;
+    std::span<const TraceMemoryId> escaped;
+    std::span<const LiveNumber> numbers;
+    std::string_view reason;  ///< why it ends here
+    const TensorTable& table;
+    std::span<const c10::StorageImpl* const> arguments;  ///< where those of the call lie
+  };
+  /// What computes it; null where it is not compiled, and will not be for now.
+  [[nodiscard]] virtual std::shared_ptr<CompiledPath> compiled(const Matched& segment, News& news) = 0;
   /// False while nothing more is to be recorded.
   [[nodiscard]] virtual bool may_record() const = 0;
   /// Recording steps, or matching them in vain, has taken so long beside what eager takes.
@@ -40,6 +51,9 @@ class PathLibrary {
   virtual void note_end(PathNode& end, std::span<const TraceMemoryId> escaped, std::string_view reason) = 0;
   /// An operator gave what no segment can give: its calls are steps of none from here on.
   virtual void exclude(const c10::OperatorHandle& op) = 0;
+  /// Found in this call. The first throws Refused under Options::fullgraph.
+  virtual void note(GraphBreak reason, News& news) = 0;
+  virtual void note(Recompilation divergence, News& news) = 0;
   /// The path of the module that a tensor belongs to; empty where none is known.
   [[nodiscard]] virtual std::string module_of(const at::Tensor& tensor) const = 0;
 };
@@ -50,7 +64,13 @@ class PathLibrary {
 /// all of them find it; thread-safe.
 class Session : public c10::DebugInfoBase {
  public:
-  explicit Session(std::shared_ptr<PathLibrary> library) : library_(std::move(library)) {}
+  /// With `can_take_back`, what the call writes can be taken back. `arguments` are where those of the call lie, as far
+  /// as the library asks.
+  explicit Session(std::shared_ptr<PathLibrary> library, bool can_take_back = false,
+                   std::vector<const c10::StorageImpl*> arguments = {})
+      : library_(std::move(library)),
+        arguments_(std::move(arguments)),
+        undo_(can_take_back ? std::make_optional<UndoLog>() : std::nullopt) {}
 
   /// Answers an operator. `below` are the keys of the kernels under the hook.
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
@@ -62,6 +82,8 @@ class Session : public c10::DebugInfoBase {
   void finish();
   /// Forgets the work that is left: the program did not get its memory, and runs again.
   void abandon();
+  /// The same, and takes back what was written.
+  void take_back();
 
   /// What became of the call.
   struct Account {
@@ -70,15 +92,24 @@ class Session : public c10::DebugInfoBase {
     int64_t recorded = 0;     ///< steps that ran and were recorded
     int64_t interpreted = 0;  ///< segments whose steps ran one by one
     bool cut_off = false;     ///< something new came, and was not recorded
+    int64_t segments = 0;     ///< that have ended
     bool wrote = false;       ///< something that was there before the call
   };
   [[nodiscard]] const Account& account() const { return account_; }
+  /// Notes a break of this call. Throws Refused under Options::fullgraph.
+  void note(GraphBreak reason) { library_->note(std::move(reason), news_); }
+  /// Hands over what the call has found, once it is over.
+  void move_news_to(News& news) { news = std::exchange(news_, {}); }
 
  private:
-  void run_now(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+  void run_now(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                torch::jit::Stack* stack);
-  void run_what_threw(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+  void run_what_threw(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                       torch::jit::Stack* stack);
+  void note_break(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, std::optional<GraphBreak> reason);
+  void note_divergence(const PathNode& branch);
+  void keep_what_is_written(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
+  void keep_what_was_matched();
   void begin_segment();
   [[nodiscard]] bool match(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
@@ -98,16 +129,18 @@ class Session : public c10::DebugInfoBase {
   void interpret();
   void interpret(const PathNode& node, std::vector<c10::Storage>& storages);
   void give(std::vector<c10::Storage>& storages);
-  [[nodiscard]] at::Tensor input(TraceValueId value) const;
 
   const std::shared_ptr<PathLibrary> library_;
+  const std::vector<const c10::StorageImpl*> arguments_;
   std::mutex mutex_;
   Account account_;
+  News news_;
+  std::optional<UndoLog> undo_;
   bool off_ = false;
 
   // The segment that is under way; none where at_ is null.
   PathNode* at_ = nullptr;
-  PathTree* tree_ = nullptr;
+  std::shared_ptr<PathTree> tree_;
   bool recording_ = false;        ///< its steps have run; else they are matched and have not
   bool settings_matter_ = false;  ///< to one of them
   std::optional<KernelSurroundings> surroundings_;

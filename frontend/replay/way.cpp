@@ -144,6 +144,25 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
   return Way::later;
 }
 
+std::optional<GraphBreak> break_of(const OpTraits& traits, Arguments arguments) {
+  const auto unsupported = [&](std::string reason, std::string hint) {
+    return GraphBreak{.code = BreakCode::unsupported_op,
+                      .op = traits.facts.name,
+                      .where = {},
+                      .reason = std::move(reason),
+                      .hint = std::move(hint)};
+  };
+  if (any_tensor(arguments, [](const at::Tensor& tensor) { return !is_ordinary(tensor); })) {
+    return unsupported("takes a tensor that is not dense and strided, on the CPU or a CUDA device", {});
+  }
+  if (traits.facts.impure) {
+    return unsupported("may have effects that its schema does not tell",
+                       "define it with at::Tag::pt2_compliant_tag if it has none");
+  }
+  if (traits.excluded.load(std::memory_order_relaxed)) return unsupported("gives a tensor that no kernel can give", {});
+  return std::nullopt;
+}
+
 bool fills_what_nobody_reads(const OpTraits& traits, Arguments arguments, const TensorTable& table,
                              const PathNode* at) {
   if (!traits.fills || !arguments[0].isTensor()) return false;

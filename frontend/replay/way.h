@@ -4,8 +4,10 @@
 #include <ATen/core/ivalue.h>
 
 #include <atomic>
+#include <optional>
 #include <vector>
 
+#include "compiler/support/errors.h"
 #include "frontend/capture_facts.h"
 #include "frontend/trace/path_tree.h"
 #include "frontend/trace/tensor_table.h"
@@ -25,6 +27,7 @@ struct OpTraits {
   bool refuses_on_cpu = false, refuses = false;  ///< some data, by its name
   bool refuses_divisors = false;                 ///< integers, on the CPU
   std::atomic<bool> excluded{false};             ///< gave what no segment can give
+  mutable std::atomic<bool> break_known{false};  ///< break_of was asked, and its answer noted
 };
 
 /// When the work of an operator is done.
@@ -37,6 +40,10 @@ enum class Way : uint8_t {
 /// What becomes of a call. The same for two runs of a program that do the same: it depends on the operator, and on what
 /// the table and the tensors' metadata say of the arguments.
 [[nodiscard]] Way way_of(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);
+
+/// Why a call that is made at once can be part of no segment, whatever its data are; nothing where only its data
+/// decide, or the host reads them.
+[[nodiscard]] std::optional<GraphBreak> break_of(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments);
 
 /// True where a call puts a number into a few elements on the CPU that no step behind which `at` stands gives, reads or
 /// writes: the host fills memory of its own, as torch::tensor({a, b, c}) does. Nothing waits for it.

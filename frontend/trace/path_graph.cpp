@@ -13,6 +13,8 @@ namespace {
 
 class GraphBuilder {
  public:
+  explicit GraphBuilder(std::span<const TraceValueId> states) : states_(states) {}
+
   void add(const PathNode& node) {
     const Step& step = node.step;
     first_memory_ = memories_.size();
@@ -58,12 +60,27 @@ class GraphBuilder {
       ids_.push_back(id);
       return;
     }
+    const TraceValueId self{static_cast<uint32_t>(values_.size() - 1)};
+    ids_.push_back(std::ranges::find(states_, self) == states_.end() ? take_input(self, value)
+                                                                     : take_state(self, value));
+  }
+
+  ir::ValueId take_input(TraceValueId self, const TraceValue& value) {
     const auto index = static_cast<uint32_t>(result_.inputs.size());
     const auto id = result_.graph.add1(ir::Input{index}, {}, type_of(value));
     result_.graph.value(id).hint = fmt::format("x{}", index);
-    result_.inputs.push_back({.value = {static_cast<uint32_t>(values_.size() - 1)}});
+    result_.inputs.push_back({.value = self});
     result_.alignments.push_back(value.alignment);
-    ids_.push_back(id);
+    return id;
+  }
+
+  ir::ValueId take_state(TraceValueId self, const TraceValue& value) {
+    const auto index = static_cast<uint32_t>(result_.states.size());
+    const auto id = result_.graph.add1(ir::State{index, fmt::format("state{}", index)}, {}, type_of(value));
+    result_.graph.value(id).hint = fmt::format("state{}", index);
+    result_.states.push_back(self);
+    result_.state_alignments.push_back(value.alignment);
+    return id;
   }
 
   /// True for a call that gives what was there: detach, alias.
@@ -122,11 +139,14 @@ class GraphBuilder {
 
   void order_inputs_first() {
     std::vector<ir::NodeId> order = result_.graph.order();
-    std::ranges::stable_partition(order,
-                                  [this](ir::NodeId id) { return result_.graph.node(id).as<ir::Input>() != nullptr; });
+    std::ranges::stable_partition(order, [this](ir::NodeId id) {
+      const ir::Node& node = result_.graph.node(id);
+      return node.as<ir::Input>() != nullptr || node.as<ir::State>() != nullptr;
+    });
     result_.graph.set_order(std::move(order));
   }
 
+  const std::span<const TraceValueId> states_;
   PathGraph result_;
   std::vector<TraceValue> values_;
   std::vector<TraceMemory> memories_;
@@ -152,8 +172,9 @@ PathHash PathHash::of(std::span<const PathNode* const> steps) {
   return hash;
 }
 
-PathGraph graph_of(std::span<const PathNode* const> steps, std::span<const TraceMemoryId> escaped) {
-  GraphBuilder builder;
+PathGraph graph_of(std::span<const PathNode* const> steps, std::span<const TraceMemoryId> escaped,
+                   std::span<const TraceValueId> states) {
+  GraphBuilder builder(states);
   for (const PathNode* node : steps) builder.add(*node);
   return builder.finish(escaped);
 }

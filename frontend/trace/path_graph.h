@@ -18,14 +18,18 @@ struct PathInput {
 
 /// A segment in the compiler's terms.
 struct PathGraph {
-  ir::Graph graph;                  ///< captured stage; its outputs are what the escaped memories hold in the end
-  std::vector<PathInput> inputs;    ///< by ir::Input index
-  std::vector<int64_t> alignments;  ///< of the inputs
+  ir::Graph graph;                        ///< captured stage; its outputs are what the escaped memories hold in the end
+  std::vector<PathInput> inputs;          ///< by ir::Input index
+  std::vector<int64_t> alignments;        ///< of the inputs
+  std::vector<TraceValueId> states;       ///< by ir::State index
+  std::vector<int64_t> state_alignments;  ///< of the states
   std::vector<c10::IValue> opaques;
 };
 
-/// The graph of the steps that lead to a node. `escaped` are fresh memories of theirs.
-[[nodiscard]] PathGraph graph_of(std::span<const PathNode* const> steps, std::span<const TraceMemoryId> escaped);
+/// The graph of the steps that lead to a node. `escaped` are fresh memories of theirs; `states` are inputs that the
+/// caller vouches for: they are the same tensors with the same contents in every call.
+[[nodiscard]] PathGraph graph_of(std::span<const PathNode* const> steps, std::span<const TraceMemoryId> escaped,
+                                 std::span<const TraceValueId> states = {});
 
 /// Tells paths apart by what they do and by the sizes they do it for. Equal for equal ones, and hardly for others.
 struct PathHash {

@@ -79,9 +79,9 @@ PathNode* PathTree::find(const PathNode& at, const c10::OperatorHandle& op, c10:
   return near;
 }
 
-PathNode& PathTree::add(PathNode& behind, Step step) {
+PathTree::Added PathTree::add(PathNode& behind, Step step) {
   const std::lock_guard lock(mutex_);
-  if (PathNode* same = find_same(behind.first.load(std::memory_order_relaxed), step)) return *same;
+  if (PathNode* same = find_same(behind.first.load(std::memory_order_relaxed), step)) return {*same};
   PathNode& node = nodes_.emplace_back();
   node.parent = &behind;
   node.depth = behind.depth + 1;
@@ -91,7 +91,7 @@ PathNode& PathTree::add(PathNode& behind, Step step) {
   node.sibling = behind.first.load(std::memory_order_relaxed);
   behind.first.store(&node, std::memory_order_release);
   size_.fetch_add(1, std::memory_order_relaxed);
-  return node;
+  return {node, true};
 }
 
 void PathTree::note_throw(const PathNode& at, const c10::OperatorHandle& op, bool threw) {

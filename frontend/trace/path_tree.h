@@ -21,6 +21,7 @@ struct Ending {
   int64_t visits = 0;                                     ///< segments that ended here
   std::vector<std::string> reasons;                       ///< why they did: an operator, the end of the call
   std::string refusal;                                    ///< why they cannot be compiled; or empty
+  std::vector<TraceValueId> no_states;                    ///< inputs that have come in other memory
   std::atomic<std::shared_ptr<CompiledPath>> compiled{};  ///< null before it is
 };
 
@@ -43,8 +44,12 @@ class PathTree {
  public:
   PathTree();
   [[nodiscard]] PathNode& root() { return nodes_.front(); }
-  /// Adds a step behind a node, or finds the equal one that another thread has added meanwhile.
-  PathNode& add(PathNode& behind, Step step);
+  struct Added {
+    PathNode& node;
+    bool is_new = false;  ///< else another thread has added an equal one meanwhile
+  };
+  /// Adds a step behind a node.
+  Added add(PathNode& behind, Step step);
   /// The node behind `at` whose step is this call; null where there is none. Numbers may differ where the step has
   /// them: those that do are live from then on. The table holds what the step takes then, else nothing new.
   [[nodiscard]] static PathNode* find(const PathNode& at, const c10::OperatorHandle& op,

@@ -49,6 +49,11 @@ TraceValueId TensorTable::find(const at::Tensor& tensor) const {
   return {};
 }
 
+at::Tensor TensorTable::given(TraceValueId id) const {
+  const TraceValue& known = value(id);
+  return tensor_over(memories_[known.memory.index].held, known.elements, this->known(known.memory).device);
+}
+
 bool TensorTable::is(TraceValueId id, const at::Tensor& tensor) const {
   const TraceValue& known = value(id);
   return memories_[known.memory.index].storage._unsafe_get_target() == storage_of(*tensor.unsafeGetTensorImpl()) &&

@@ -42,6 +42,8 @@ class TensorTable {
   [[nodiscard]] const TraceValue& value(TraceValueId id) const { return *values_[id.index]; }
   [[nodiscard]] size_t size() const { return values_.size(); }
   [[nodiscard]] bool empty() const { return values_.empty(); }
+  /// A tensor over a value that was there before.
+  [[nodiscard]] at::Tensor given(TraceValueId id) const;
   /// True where a tensor is this value.
   [[nodiscard]] bool is(TraceValueId id, const at::Tensor& tensor) const;
 

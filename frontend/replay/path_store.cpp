@@ -1,0 +1,177 @@
+#include "frontend/replay/path_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/support/errors.h"
+#include "frontend/replay/compiled_path.h"
+#include "runtime/stopwatch.h"
+
+namespace sinter::frontend {
+namespace {
+
+void note_in(Ending& ending, std::span<const TraceMemoryId> escaped, std::string_view reason) {
+  const auto add = [](auto& known, const auto& item) {
+    if (std::ranges::find(known, item) == known.end()) known.emplace_back(item);
+  };
+  for (const TraceMemoryId memory : escaped) add(ending.escaped, memory);
+  add(ending.reasons, reason);
+}
+
+}  // namespace
+
+PathStore::PathStore(const Options& options, const std::vector<NamedModule>& modules, std::string function,
+                     Counters& counters, Budget& budget, Findings& findings)
+    : options_(options), function_(std::move(function)), counters_(counters), budget_(budget), findings_(findings) {
+  for (const auto& named : named_tensors(modules)) {
+    if (const auto tensor = named.tensor.lock()) modules_.emplace(tensor.get(), named.module);
+  }
+}
+
+const OpTraits& PathStore::traits(const c10::OperatorHandle& op) {
+  const std::lock_guard lock(mutex_);
+  auto& known = traits_[&op.schema()];
+  if (known == nullptr) known = std::make_unique<OpTraits>(facts_.of(op));
+  return *known;
+}
+
+std::shared_ptr<PathTree> PathStore::tree(const Modes& settings) {
+  const std::lock_guard lock(mutex_);
+  make_room_for_steps();
+  for (const auto& [known, tree] : trees_) {
+    if (known == settings) return tree;
+  }
+  return trees_.emplace_back(settings, std::make_shared<PathTree>()).second;
+}
+
+/// Segments that are under way keep their trees.
+void PathStore::make_room_for_steps() {
+  size_t steps = 0;
+  for (const auto& [settings, tree] : trees_) steps += tree->size();
+  if (steps < max_steps) return;
+  evicted_ += static_cast<int64_t>(paths_.size());
+  trees_.clear();
+  paths_.clear();
+}
+
+void PathStore::note_end(PathNode& end, std::span<const TraceMemoryId> escaped, std::string_view reason) {
+  const std::lock_guard lock(end.ending.mutex);
+  note_in(end.ending, escaped, reason);
+  ++end.ending.visits;
+}
+
+void PathStore::exclude(const c10::OperatorHandle& op) {
+  const std::lock_guard lock(mutex_);
+  traits_.at(&op.schema())->excluded.store(true, std::memory_order_relaxed);
+}
+
+std::string PathStore::module_of(const at::Tensor& tensor) const {
+  const auto found = modules_.find(tensor.unsafeGetTensorImpl());
+  return found == modules_.end() ? std::string() : found->second;
+}
+
+std::shared_ptr<CompiledPath> PathStore::compiled(const Matched& segment, News& news) {
+  Ending& ending = segment.end.ending;
+  const auto known = ending.compiled.load();
+  const auto moved = known != nullptr ? known->moved_states(segment.table) : std::vector<TraceValueId>();
+  if (known != nullptr && moved.empty() && known->gives(segment.escaped) && known->takes(segment.numbers)) {
+    known->note_use(clock_.fetch_add(1, std::memory_order_relaxed));
+    return known;
+  }
+  const std::unique_lock lock(ending.mutex, std::try_to_lock);
+  if (!lock) return nullptr;
+  note_in(ending, segment.escaped, segment.reason);
+  ending.no_states.insert(ending.no_states.end(), moved.begin(), moved.end());
+  if (++ending.visits == 1 || !ending.refusal.empty()) return nullptr;
+  auto path = compile(segment, news);
+  // Another thread may have made one more number live meanwhile.
+  return path != nullptr && path->takes(segment.numbers) ? path : nullptr;
+}
+
+std::shared_ptr<CompiledPath> PathStore::compile(const Matched& segment, News& news) {
+  if (!budget_.allows()) return nullptr;
+  const runtime::Stopwatch stopwatch;
+  auto path = build(segment, news);
+  budget_.note_compilation(stopwatch.seconds());
+  return path;
+}
+
+/// Null where that fails, which is not tried again.
+std::shared_ptr<CompiledPath> PathStore::build(const Matched& segment, News& news) {
+  const CompileTimer timer(counters_);
+  PathNode& end = segment.end;
+  try {
+    const bool generic_sizes = options_.dynamic.value_or(came_for_other_sizes(end));
+    const PathSettings settings{options_, function_, generic_sizes, states_of(segment)};
+    auto path = std::make_shared<CompiledPath>(end, settings, segment.table);
+    path->note_use(clock_.fetch_add(1, std::memory_order_relaxed));
+    end.ending.compiled.store(path);
+    if (path->on_gpu()) uses_gpu_.store(true, std::memory_order_relaxed);
+    keep({segment.tree, &end, path});
+    Counters::add(counters_.entries);
+    return path;
+  } catch (const InternalError& error) {
+    if (options_.strict) throw;
+    end.ending.refusal = error.what();
+    findings_.note({.code = BreakCode::compile_failed,
+                    .op = {},
+                    .where = error.where(),
+                    .reason = error.what(),
+                    .hint = "this is a bug in Sinter"},
+                   news);
+    return nullptr;
+  }
+}
+
+/// With Options::freeze: what the segment reads that was neither given to the call nor made by it, and never moved.
+std::vector<TraceValueId> PathStore::states_of(const Matched& segment) const {
+  std::vector<TraceValueId> states;
+  if (!options_.freeze) return states;
+  const TensorTable& table = segment.table;
+  for (uint32_t i = 0; i < table.size(); ++i) {
+    const TraceValue& value = table.value({i});
+    const TensorTable::Memory& memory = table.memories()[value.memory.index];
+    if (value.from != TraceValue::From::input || table.known(value.memory).fresh || memory.written) continue;
+    const bool given =
+        std::ranges::find(segment.arguments, memory.held.unsafeGetStorageImpl()) != segment.arguments.end();
+    const auto& moved = segment.end.ending.no_states;
+    if (!given && std::ranges::find(moved, TraceValueId{i}) == moved.end()) states.push_back({i});
+  }
+  return states;
+}
+
+/// True where the same operators were compiled for other sizes.
+bool PathStore::came_for_other_sizes(const PathNode& end) {
+  const PathHash hash = PathHash::of(steps_to(end));
+  const std::lock_guard lock(mutex_);
+  const auto [known, first] = sizes_.emplace(hash.operators, hash.sizes);
+  return !first && known->second != hash.sizes;
+}
+
+/// In place of what the place had before, and, where there are too many, of the one that was used longest ago.
+void PathStore::keep(Kept kept) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(paths_, [&](const Kept& known) { return known.end == kept.end; });
+  paths_.push_back(std::move(kept));
+  if (paths_.size() <= max_paths) return;
+  const auto oldest = std::ranges::min_element(paths_, {}, [](const Kept& known) { return known.path->last_use(); });
+  oldest->end->ending.compiled.store(nullptr);
+  paths_.erase(oldest);
+  ++evicted_;
+}
+
+std::vector<EntryReport> PathStore::reports() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<EntryReport> reports;
+  for (const Kept& kept : paths_) reports.push_back(kept.path->report());
+  return reports;
+}
+
+std::vector<std::string> PathStore::notes() const {
+  const std::lock_guard lock(mutex_);
+  if (evicted_ == 0) return {};
+  return {fmt::format("{} compiled segments made room for others", evicted_)};
+}
+
+}  // namespace sinter::frontend
