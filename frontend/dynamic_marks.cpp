@@ -70,17 +70,33 @@ void collect_promises(const detail::Flat& arguments, std::vector<SizePromise>& p
   }
 }
 
-void check_promises(const std::vector<SizePromise>& promises, const detail::Flat& arguments,
-                    const std::string& function) {
+namespace {
+
+/// Calls `visit(promise, size)` for the sizes of arguments that promises speak of.
+template <class Visit>
+void visit_promised(const std::vector<SizePromise>& promises, const detail::Flat& arguments, Visit&& visit) {
   for (const SizePromise& promise : promises) {
     if (promise.input >= arguments.tensors.size()) continue;
     const at::Tensor& tensor = *arguments.tensors[promise.input];
-    if (tensor.dim() != promise.rank) continue;
-    const int64_t size = tensor.size(promise.dim);
-    if (size >= promise.min && size <= promise.max) continue;
+    if (tensor.dim() == promise.rank) visit(promise, tensor.size(promise.dim));
+  }
+}
+
+}  // namespace
+
+std::vector<int64_t> promised_sizes(const std::vector<SizePromise>& promises, const detail::Flat& arguments) {
+  std::vector<int64_t> sizes;
+  visit_promised(promises, arguments, [&](const SizePromise&, int64_t size) { sizes.push_back(size); });
+  return sizes;
+}
+
+void check_promises(const std::vector<SizePromise>& promises, const detail::Flat& arguments,
+                    const std::string& function) {
+  visit_promised(promises, arguments, [&](const SizePromise& promise, int64_t size) {
+    if (size >= promise.min && size <= promise.max) return;
     throw UserError(fmt::format("{}: size[{}] of input {} is {}, and mark_dynamic promised [{}, {}]", function,
                                 promise.dim, promise.input, size, promise.min, promise.max));
-  }
+  });
 }
 
 }  // namespace frontend

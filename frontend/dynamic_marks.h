@@ -23,6 +23,10 @@ struct SizePromise {
 /// Adds the promises that the arguments of a call carry to those known.
 void collect_promises(const detail::Flat& arguments, std::vector<SizePromise>& promises);
 
+/// The sizes of these arguments that promises speak of.
+[[nodiscard]] std::vector<int64_t> promised_sizes(const std::vector<SizePromise>& promises,
+                                                  const detail::Flat& arguments);
+
 /// Throws UserError when an argument breaks a promise: a tensor of the rank that was marked, with a size outside.
 void check_promises(const std::vector<SizePromise>& promises, const detail::Flat& arguments,
                     const std::string& function);

@@ -102,6 +102,13 @@ void CheckedFunction::keep_promises(const Flat& arguments) {
   frontend::check_promises(promises_, arguments, name_);
 }
 
+/// Sizes of the arguments that sinter::mark_dynamic speaks of.
+std::vector<int64_t> CheckedFunction::promised_sizes(const Flat& arguments) {
+  if (!has_marks_.load(std::memory_order_relaxed)) return {};
+  const std::lock_guard lock(promises_mutex_);
+  return frontend::promised_sizes(promises_, arguments);
+}
+
 Trial::Way CheckedFunction::way_of_next_call() {
   const bool compares = paths_->on_the_cpu() && std::isfinite(options_.compile_budget);
   return compares ? trial_.next() : Trial::Way::compiled;
@@ -118,8 +125,10 @@ void CheckedFunction::run_eagerly(const Program& program) {
 }
 
 bool CheckedFunction::run_checked(const Flat& arguments, const Program& program, News& news) {
-  const auto session =
-      std::make_shared<Session>(paths_, options_.fullgraph, options_.freeze ? storages_of(arguments) : Storages());
+  const auto session = std::make_shared<Session>(
+      paths_, Session::Setup{.can_take_back = options_.fullgraph,
+                             .arguments = options_.freeze ? storages_of(arguments) : Storages(),
+                             .vouched = promised_sizes(arguments)});
   bool nothing_new = false;
   try {
     nothing_new = run_session(session, program);

@@ -36,6 +36,7 @@ class CheckedFunction {
   void run_without_stand_ins(frontend::Session& session, const Program& program);
   void run_eagerly(const Program& program);
   void keep_promises(const Flat& arguments);
+  [[nodiscard]] std::vector<int64_t> promised_sizes(const Flat& arguments);
   [[nodiscard]] frontend::Trial::Way way_of_next_call();
   /// True where recent calls say that this one would do what may not be recorded now.
   [[nodiscard]] bool rests();

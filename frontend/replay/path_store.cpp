@@ -6,6 +6,7 @@
 
 #include "compiler/support/errors.h"
 #include "frontend/replay/compiled_path.h"
+#include "frontend/trace/path_families.h"
 #include "runtime/stopwatch.h"
 
 namespace sinter::frontend {
@@ -55,10 +56,27 @@ void PathStore::make_room_for_steps() {
   paths_.clear();
 }
 
-void PathStore::note_end(PathNode& end, std::span<const TraceMemoryId> escaped, std::string_view reason) {
-  const std::lock_guard lock(end.ending.mutex);
-  note_in(end.ending, escaped, reason);
-  ++end.ending.visits;
+void PathStore::note_end(PathTree& tree, PathNode& end, std::span<const TraceMemoryId> escaped,
+                         std::string_view reason) {
+  bool first = false;
+  {
+    const std::lock_guard lock(end.ending.mutex);
+    note_in(end.ending, escaped, reason);
+    first = ++end.ending.visits == 1;
+  }
+  if (!first || end.depth == 0 || !options_.dynamic.value_or(true)) return;
+  const runtime::Stopwatch stopwatch;
+  tree.families().add(end);
+  budget_.note_recording(stopwatch.seconds());
+}
+
+bool PathStore::grow(PathTree& tree, PathNode& at, const c10::OperatorHandle& op,
+                     std::span<const TraceValue* const> taken, std::span<const int64_t> vouched) {
+  if (!options_.dynamic.value_or(true)) return false;
+  const runtime::Stopwatch stopwatch;
+  const bool grown = tree.families().grow(tree, at, op, taken, vouched);
+  budget_.note_recording(stopwatch.seconds());
+  return grown;
 }
 
 void PathStore::exclude(const c10::OperatorHandle& op) {
@@ -79,6 +97,7 @@ std::shared_ptr<CompiledPath> PathStore::compiled(const Matched& segment, News& 
     known->note_use(clock_.fetch_add(1, std::memory_order_relaxed));
     return known;
   }
+  if (segment.reason.empty()) return nullptr;
   const std::unique_lock lock(ending.mutex, std::try_to_lock);
   if (!lock) return nullptr;
   note_in(ending, segment.escaped, segment.reason);
@@ -102,14 +121,15 @@ std::shared_ptr<CompiledPath> PathStore::build(const Matched& segment, News& new
   const CompileTimer timer(counters_);
   PathNode& end = segment.end;
   try {
-    const bool generic_sizes = options_.dynamic.value_or(came_for_other_sizes(end));
+    const PathHash hash = PathHash::of(steps_to(end));
+    const bool generic_sizes = options_.dynamic.value_or(came_for_other_sizes(hash));
     const PathSettings settings{options_, function_, generic_sizes, states_of(segment)};
     auto path = std::make_shared<CompiledPath>(end, settings, segment.table);
     path->note_use(clock_.fetch_add(1, std::memory_order_relaxed));
     end.ending.compiled.store(path);
     if (path->on_gpu()) uses_gpu_.store(true, std::memory_order_relaxed);
-    keep({segment.tree, &end, path});
-    Counters::add(counters_.entries);
+    keep({segment.tree, &end, path, hash.operators, end.ending.instance});
+    Counters::add(end.ending.instance ? counters_.shapes : counters_.entries);
     return path;
   } catch (const InternalError& error) {
     if (options_.strict) throw;
@@ -142,8 +162,7 @@ std::vector<TraceValueId> PathStore::states_of(const Matched& segment) const {
 }
 
 /// True where the same operators were compiled for other sizes.
-bool PathStore::came_for_other_sizes(const PathNode& end) {
-  const PathHash hash = PathHash::of(steps_to(end));
+bool PathStore::came_for_other_sizes(const PathHash& hash) {
   const std::lock_guard lock(mutex_);
   const auto [known, first] = sizes_.emplace(hash.operators, hash.sizes);
   return !first && known->second != hash.sizes;
@@ -161,11 +180,35 @@ void PathStore::keep(Kept kept) {
   ++evicted_;
 }
 
+/// What was compiled without a recording is told with the first recorded path of its operators.
 std::vector<EntryReport> PathStore::reports() const {
   const std::lock_guard lock(mutex_);
   std::vector<EntryReport> reports;
-  for (const Kept& kept : paths_) reports.push_back(kept.path->report());
+  std::unordered_map<size_t, size_t> families;  // by operators: where the first of them is told
+  for (const Kept& kept : paths_) {
+    EntryReport report = kept.path->report();
+    const auto [first, is_new] = families.emplace(kept.operators, reports.size());
+    if (!is_new && kept.instance) {
+      add_instance(reports[first->second], report);
+      continue;
+    }
+    if (is_new) {
+      report.instantiations = kept.instance ? 1 : 0;
+      auto [sizes, refusal] = kept.tree->families().describe(kept.operators);
+      report.dynamic = std::move(sizes);
+      if (!refusal.empty()) report.notes.push_back("every size is recorded for itself: " + refusal);
+    }
+    reports.push_back(std::move(report));
+  }
   return reports;
+}
+
+void PathStore::add_instance(EntryReport& family, const EntryReport& instance) {
+  ++family.instantiations;
+  for (const PhaseTime& phase : instance.phases) family.instantiation_seconds += phase.seconds;
+  family.built_for_instantiations += instance.kernel_origins().built;
+  family.recorded_instantiations += instance.graphs;
+  family.replays += instance.replays;
 }
 
 std::vector<std::string> PathStore::notes() const {

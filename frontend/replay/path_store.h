@@ -28,7 +28,10 @@ class PathStore final : public PathLibrary {
   std::shared_ptr<CompiledPath> compiled(const Matched& segment, News& news) override;
   [[nodiscard]] bool may_record() const override { return budget_.allows(); }
   void note_recording(double seconds) override { budget_.note_recording(seconds); }
-  void note_end(PathNode& end, std::span<const TraceMemoryId> escaped, std::string_view reason) override;
+  void note_end(PathTree& tree, PathNode& end, std::span<const TraceMemoryId> escaped,
+                std::string_view reason) override;
+  [[nodiscard]] bool grow(PathTree& tree, PathNode& at, const c10::OperatorHandle& op,
+                          std::span<const TraceValue* const> taken, std::span<const int64_t> vouched) override;
   void exclude(const c10::OperatorHandle& op) override;
   void note(GraphBreak reason, News& news) override { findings_.note(std::move(reason), news); }
   void note(Recompilation divergence, News& news) override { findings_.note(std::move(divergence), news); }
@@ -48,12 +51,15 @@ class PathStore final : public PathLibrary {
     std::shared_ptr<PathTree> tree;  ///< of `end`
     PathNode* end = nullptr;
     std::shared_ptr<CompiledPath> path;
+    size_t operators = 0;   ///< their hash
+    bool instance = false;  ///< of a family
   };
 
   std::shared_ptr<CompiledPath> compile(const Matched& segment, News& news);
   std::shared_ptr<CompiledPath> build(const Matched& segment, News& news);
   [[nodiscard]] std::vector<TraceValueId> states_of(const Matched& segment) const;
-  bool came_for_other_sizes(const PathNode& end);
+  bool came_for_other_sizes(const PathHash& hash);
+  static void add_instance(EntryReport& family, const EntryReport& instance);
   void keep(Kept kept);
   void make_room_for_steps();
 

@@ -180,6 +180,14 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     note_break(traits, arguments, unknown_argument(traits.facts));
     return run_now(op, traits, below, stack);
   }
+  if (!recording_ && library_->grow(*tree_, *at_, op, table_.added().values, setup_.vouched)) {
+    table_.forget_added();
+    CallNumbers numbers;
+    if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) return answer(*next, numbers, stack);
+    table_.begin_call();
+    key.clear();
+    for (const c10::IValue& argument : arguments) (void)append(argument, table_, key);
+  }
   if (!library_->may_record()) {
     table_.forget_added();
     synchronize(traits.facts.name);
@@ -188,7 +196,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     return run_below(op, below, stack);
   }
   if (!recording_) {
-    run_matched("another branch");
+    run_matched({});
     table_.note_arrivals();
     recording_ = true;
   }
@@ -308,7 +316,7 @@ void Session::synchronize(std::string_view reason) {
   if (at_ == nullptr) return;
   try {
     if (recording_) {
-      library_->note_end(*at_, escaped(), reason);
+      library_->note_end(*tree_, *at_, escaped(), reason);
     } else {
       run_matched(reason);
     }
@@ -336,7 +344,7 @@ void Session::run_matched(std::string_view reason) {
   if (undo_) keep_what_was_matched();
   const SurroundingsGuard segment(*surroundings_, settings_matter_);
   const auto memories = escaped();
-  const PathLibrary::Matched matched{*at_, tree_, memories, numbers_, reason, table_, arguments_};
+  const PathLibrary::Matched matched{*at_, tree_, memories, numbers_, reason, table_, setup_.arguments};
   if (const auto path = library_->compiled(matched, news_)) return run_compiled(*path);
   interpret();
 }

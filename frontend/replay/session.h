@@ -37,7 +37,7 @@ class PathLibrary {
     const std::shared_ptr<PathTree>& tree;
     std::span<const TraceMemoryId> escaped;
     std::span<const LiveNumber> numbers;
-    std::string_view reason;  ///< why it ends here
+    std::string_view reason;  ///< why it ends here; empty where the program has left it
     const TensorTable& table;
     std::span<const c10::StorageImpl* const> arguments;  ///< where those of the call lie
   };
@@ -48,7 +48,12 @@ class PathLibrary {
   /// Recording steps, or matching them in vain, has taken so long beside what eager takes.
   virtual void note_recording(double seconds) = 0;
   /// A recorded segment ended here, and these memories outlived it.
-  virtual void note_end(PathNode& end, std::span<const TraceMemoryId> escaped, std::string_view reason) = 0;
+  virtual void note_end(PathTree& tree, PathNode& end, std::span<const TraceMemoryId> escaped,
+                        std::string_view reason) = 0;
+  /// Adds what follows behind a place in a call that takes these tensors next, where recordings for other sizes tell.
+  /// False where they do not.
+  [[nodiscard]] virtual bool grow(PathTree& tree, PathNode& at, const c10::OperatorHandle& op,
+                                  std::span<const TraceValue* const> taken, std::span<const int64_t> vouched) = 0;
   /// An operator gave what no segment can give: its calls are steps of none from here on.
   virtual void exclude(const c10::OperatorHandle& op) = 0;
   /// Found in this call. The first throws Refused under Options::fullgraph.
@@ -64,13 +69,17 @@ class PathLibrary {
 /// all of them find it; thread-safe.
 class Session : public c10::DebugInfoBase {
  public:
-  /// With `can_take_back`, what the call writes can be taken back. `arguments` are where those of the call lie, as far
-  /// as the library asks.
-  explicit Session(std::shared_ptr<PathLibrary> library, bool can_take_back = false,
-                   std::vector<const c10::StorageImpl*> arguments = {})
+  /// What is known of a call before it runs.
+  struct Setup {
+    bool can_take_back = false;                           ///< what it writes
+    std::vector<const c10::StorageImpl*> arguments = {};  ///< where they lie, as far as the library asks
+    std::vector<int64_t> vouched = {};                    ///< sizes that the program treats as it treats others
+  };
+
+  Session(std::shared_ptr<PathLibrary> library, Setup setup)
       : library_(std::move(library)),
-        arguments_(std::move(arguments)),
-        undo_(can_take_back ? std::make_optional<UndoLog>() : std::nullopt) {}
+        setup_(std::move(setup)),
+        undo_(setup_.can_take_back ? std::make_optional<UndoLog>() : std::nullopt) {}
 
   /// Answers an operator. `below` are the keys of the kernels under the hook.
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
@@ -131,7 +140,7 @@ class Session : public c10::DebugInfoBase {
   void give(std::vector<c10::Storage>& storages);
 
   const std::shared_ptr<PathLibrary> library_;
-  const std::vector<const c10::StorageImpl*> arguments_;
+  const Setup setup_;
   std::mutex mutex_;
   Account account_;
   News news_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "frontend/trace/path_families.h"
+
 namespace sinter::frontend {
 namespace {
 
@@ -49,7 +51,9 @@ ir::Scalar StepNumber::value(uint64_t bits) const {
   return std::bit_cast<double>(bits);
 }
 
-PathTree::PathTree() { nodes_.emplace_back(); }
+PathTree::PathTree() : families_(std::make_unique<PathFamilies>()) { nodes_.emplace_back(); }
+
+PathTree::~PathTree() = default;
 
 const Step* PathTree::first_call_of(const PathNode& at, const c10::OperatorHandle& op) {
   for (const PathNode* node = at.first.load(std::memory_order_acquire); node != nullptr; node = node->sibling) {

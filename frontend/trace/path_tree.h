@@ -13,6 +13,7 @@
 namespace sinter::frontend {
 
 class CompiledPath;
+class PathFamilies;
 
 /// What is known of segments that end behind a step.
 struct Ending {
@@ -22,6 +23,7 @@ struct Ending {
   std::vector<std::string> reasons;                       ///< why they did: an operator, the end of the call
   std::string refusal;                                    ///< why they cannot be compiled; or empty
   std::vector<TraceValueId> no_states;                    ///< inputs that have come in other memory
+  bool instance = false;                                  ///< follows from recordings for other sizes
   std::atomic<std::shared_ptr<CompiledPath>> compiled{};  ///< null before it is
 };
 
@@ -43,6 +45,7 @@ struct PathNode {
 class PathTree {
  public:
   PathTree();
+  ~PathTree();
   [[nodiscard]] PathNode& root() { return nodes_.front(); }
   struct Added {
     PathNode& node;
@@ -60,6 +63,8 @@ class PathTree {
   [[nodiscard]] bool throws(const PathNode& at, const c10::OperatorHandle& op);
   /// The first step behind `at` that calls this operator; null where there is none.
   [[nodiscard]] static const Step* first_call_of(const PathNode& at, const c10::OperatorHandle& op);
+  /// What its paths have in common but for sizes.
+  [[nodiscard]] PathFamilies& families() { return *families_; }
   [[nodiscard]] size_t size() const { return size_.load(std::memory_order_relaxed); }
 
  private:
@@ -68,6 +73,7 @@ class PathTree {
   std::vector<std::pair<const PathNode*, c10::OperatorHandle>> threw_;
   std::atomic<bool> any_threw_{false};
   std::atomic<size_t> size_{0};
+  std::unique_ptr<PathFamilies> families_;
 };
 
 /// The steps that lead to a node, in order.

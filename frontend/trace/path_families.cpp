@@ -1,0 +1,105 @@
+#include "frontend/trace/path_families.h"
+
+#include <algorithm>
+
+#include "frontend/trace/path_graph.h"
+
+namespace sinter::frontend {
+namespace {
+
+template <class Item>
+void add_new(std::vector<Item>& known, const std::vector<Item>& items) {
+  for (const Item& item : items) {
+    if (std::ranges::find(known, item) == known.end()) known.push_back(item);
+  }
+}
+
+}  // namespace
+
+void PathFamilies::add(PathNode& end) {
+  const size_t operators = PathHash::of(steps_to(end)).operators;
+  const std::lock_guard lock(mutex_);
+  if (!groups_.contains(operators) && groups_.size() >= max_groups) return;
+  Group& group = groups_[operators];
+  if (!group.refusal.empty()) return;
+  if (group.family != nullptr) {
+    if (auto family = group.family->with(steps_of(end))) {
+      group.family = std::move(family);
+      return;
+    }
+  }
+  if (group.ends.size() >= max_samples) {
+    group.refusal = "recordings for further sizes did otherwise than thought";
+    group.family.reset();
+    return;
+  }
+  group.ends.push_back(&end);
+  if (group.ends.size() > 1) solve(group);
+}
+
+/// What 0 and 1 do is a program of its own: such paths are left out.
+void PathFamilies::solve(Group& group) {
+  group.family.reset();
+  while (group.ends.size() > 1) {
+    std::vector<PathSteps> samples;
+    for (const PathNode* end : group.ends) samples.push_back(steps_of(*end));
+    auto solved = PathFamily::solve(std::move(samples));
+    if (auto* family = std::get_if<std::shared_ptr<const PathFamily>>(&solved)) {
+      group.family = std::move(*family);
+      return;
+    }
+    const auto& [reason, sample] = std::get<PathFamily::Unsolved>(solved);
+    if (!sample) {
+      group.refusal = reason;
+      return;
+    }
+    group.ends.erase(group.ends.begin() + static_cast<std::ptrdiff_t>(*sample));
+  }
+}
+
+bool PathFamilies::grow(PathTree& tree, PathNode& at, const c10::OperatorHandle& op,
+                        std::span<const TraceValue* const> taken, std::span<const int64_t> vouched) {
+  const std::lock_guard lock(mutex_);
+  const PathSteps before = steps_of(at);
+  for (const auto& [operators, group] : groups_) {
+    if (group.family == nullptr) continue;
+    auto steps = group.family->next(before, op, taken, vouched);
+    if (steps.empty()) continue;
+    PathNode* node = &at;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      node = &tree.add(*node, std::move(steps[i])).node;
+      node->live.fetch_or(group.family->live(before.size() + i), std::memory_order_relaxed);
+    }
+    if (node->depth == group.family->length()) finish(*node, group);
+    return true;
+  }
+  return false;
+}
+
+/// What ends here has been recorded for other sizes.
+void PathFamilies::finish(PathNode& end, const Group& group) {
+  for (PathNode* known : group.ends) {
+    std::vector<TraceMemoryId> escaped;
+    std::vector<std::string> reasons;
+    {
+      const std::lock_guard lock(known->ending.mutex);
+      escaped = known->ending.escaped;
+      reasons = known->ending.reasons;
+    }
+    const std::lock_guard lock(end.ending.mutex);
+    add_new(end.ending.escaped, escaped);
+    add_new(end.ending.reasons, reasons);
+    end.ending.visits = std::max<int64_t>(end.ending.visits, 1);
+    end.ending.instance = true;
+  }
+}
+
+PathFamilies::Description PathFamilies::describe(size_t operators) const {
+  const std::lock_guard lock(mutex_);
+  const auto group = groups_.find(operators);
+  if (group == groups_.end()) return {};
+  const auto& [ends, family, refusal] = group->second;
+  return {family != nullptr ? family->describe() : std::vector<std::string>(), refusal};
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,271 @@
+#include "frontend/trace/path_family.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace sinter::frontend {
+namespace {
+
+using Samples = ir::SizeSolver::Samples;
+using Kind = StepNumberPlace::Kind;
+
+bool all_equal(const Samples& samples) {
+  return std::ranges::all_of(samples, [&](int64_t sample) { return sample == samples.front(); });
+}
+
+int64_t remainder(int64_t dividend, int64_t divisor) { return (dividend % divisor + divisor) % divisor; }
+
+/// Values of unknown symbols do not matter to the terms that are looked at.
+std::vector<int64_t> known_or_zero(const std::vector<std::optional<int64_t>>& sizes) {
+  std::vector<int64_t> values;
+  for (const auto& size : sizes) values.push_back(size.value_or(0));
+  return values;
+}
+
+}  // namespace
+
+PathSteps steps_of(const PathNode& end) {
+  PathSteps steps;
+  for (const PathNode* node : steps_to(end)) steps.push_back(&node->step);
+  return steps;
+}
+
+/// Solves the numbers of steps in their order, each with the terms of the steps before at hand.
+class PathFamily::Solver {
+ public:
+  explicit Solver(std::vector<PathSteps> samples) { family_->samples_ = std::move(samples); }
+
+  std::variant<std::shared_ptr<const PathFamily>, Unsolved> run() {
+    if (!is_one_form()) return Unsolved{"the operators differ in more than sizes", {}};
+    find_symbols();
+    if (family_->symbols_.empty()) return Unsolved{"no size of an input differs", {}};
+    std::vector<Samples> symbol_samples;
+    for (Symbol& symbol : family_->symbols_) {
+      const auto small = std::ranges::find_if(symbol.samples, [](int64_t size) { return size < 2; });
+      if (small != symbol.samples.end()) {
+        return Unsolved{"a size is 0 or 1", static_cast<size_t>(small - symbol.samples.begin())};
+      }
+      for (const int64_t size : symbol.samples) symbol.coverage.add(size);
+      symbol_samples.push_back(symbol.samples);
+    }
+    ir::SizeSolver solver(family_->table_, symbol_samples);
+    for (uint32_t step = 0; step < family_->length(); ++step) {
+      if (!solve_step(step, solver)) return Unsolved{std::move(reason_), {}};
+    }
+    note_roundings(solver);
+    note_symbols_of_terms();
+    return std::shared_ptr<const PathFamily>(std::move(family_));
+  }
+
+ private:
+  bool is_one_form() {
+    const PathSteps& first = family_->samples_.front();
+    family_->live_.resize(first.size());
+    for (const PathSteps& other : family_->samples_) {
+      if (other.size() != first.size()) return false;
+      for (size_t i = 0; i < first.size(); ++i) {
+        if (!differ_in_numbers_only(*first[i], *other[i], family_->live_[i])) return false;
+      }
+    }
+    return true;
+  }
+
+  /// By number of a step, what it is in each recording.
+  [[nodiscard]] std::vector<Samples> samples_of(uint32_t step) const {
+    std::vector<Samples> samples;
+    for (const PathSteps& path : family_->samples_) {
+      const StepNumbers numbers = whole_numbers_of(*path[step]);
+      samples.resize(numbers.size());
+      for (size_t i = 0; i < numbers.size(); ++i) samples[i].push_back(numbers[i]);
+    }
+    return samples;
+  }
+
+  void find_symbols() {
+    for (uint32_t step = 0; step < family_->length(); ++step) {
+      const auto places = number_places(*family_->samples_.front()[step]);
+      const auto samples = samples_of(step);
+      for (size_t i = 0; i < places.size(); ++i) {
+        if (places[i].kind != Kind::input || all_equal(samples[i])) continue;
+        auto& symbols = family_->symbols_;
+        auto known = std::ranges::find(symbols, samples[i], &Symbol::samples);
+        if (known == symbols.end()) known = symbols.insert(known, {.dims = {}, .samples = samples[i], .coverage = {}});
+        known->dims.push_back({step, places[i].value, places[i].dim});
+      }
+    }
+  }
+
+  bool solve_step(uint32_t step, ir::SizeSolver& solver) {
+    const Step& recorded = *family_->samples_.front()[step];
+    const auto places = number_places(recorded);
+    const auto samples = samples_of(step);
+    family_->varying_.emplace_back();
+    std::vector<ir::SizeId> nearby = last_terms_;
+    std::vector<ir::SizeId> found;
+    for (uint32_t i = 0; i < places.size(); ++i) {
+      if (all_equal(samples[i])) continue;
+      const auto term = solver.solve(samples[i], nearby);
+      if (!term) {
+        if (places[i].kind == Kind::argument && family_->live_[step] != 0) continue;  // compared, or taken as it comes
+        reason_ = fmt::format("{}: a number was {} and follows from no size", recorded.facts->name,
+                              fmt::join(samples[i], ", "));
+        return false;
+      }
+      const bool in_layout = places[i].kind == Kind::input || places[i].kind == Kind::layout;
+      family_->varying_.back().push_back({i, *term, in_layout});
+      found.push_back(*term);
+      nearby.insert(nearby.begin(), *term);
+    }
+    if (!found.empty()) last_terms_ = std::move(found);
+    return true;
+  }
+
+  void note_roundings(ir::SizeSolver& solver) {
+    family_->roundings_ = solver.roundings();
+    for (const auto& [dividend, divisor] : family_->roundings_) {
+      auto& remainders = family_->remainders_.emplace_back();
+      for (const int64_t value : solver.samples(dividend)) remainders.insert(remainder(value, divisor));
+    }
+  }
+
+  void note_symbols_of_terms() {
+    const ir::SizeTable& table = family_->table_;
+    for (uint32_t i = 0; i < table.size(); ++i) {
+      const ir::SizeTerm& term = table.term({i});
+      std::set<uint32_t> symbols;
+      if (term.kind == ir::SizeTerm::Kind::symbol) symbols.insert(static_cast<uint32_t>(term.number));
+      for (const ir::SizeId operand : {term.left, term.right}) {
+        if (!operand.valid()) continue;
+        const auto& inner = family_->symbols_of_[operand.index];
+        symbols.insert(inner.begin(), inner.end());
+      }
+      family_->symbols_of_.emplace_back(symbols.begin(), symbols.end());
+    }
+  }
+
+  std::shared_ptr<PathFamily> family_ = std::make_shared<PathFamily>();
+  std::vector<ir::SizeId> last_terms_;  ///< of the last step in which a number differed
+  std::string reason_;
+};
+
+std::variant<std::shared_ptr<const PathFamily>, PathFamily::Unsolved> PathFamily::solve(
+    std::vector<PathSteps> samples) {
+  return Solver(std::move(samples)).run();
+}
+
+/// Takes sizes from what a step takes. False where equal dims differ, or a size is unlike those wanted.
+bool PathFamily::bind(Sizes& sizes, size_t step, std::span<const TraceValue* const> taken, Wanted wanted) const {
+  for (size_t s = 0; s < symbols_.size(); ++s) {
+    for (const PathDim& dim : symbols_[s].dims) {
+      if (dim.step != step) continue;
+      if (dim.value >= taken.size() || dim.dim >= taken[dim.value]->elements.sizes.size()) return false;
+      const int64_t size = taken[dim.value]->elements.sizes[dim.dim];
+      if (size < 2 || sizes[s].value_or(size) != size) return false;
+      const bool vouched = std::ranges::find(wanted.vouched, size) != wanted.vouched.end();
+      if (!wanted.any && !vouched && !symbols_[s].coverage.contains(size)) return false;
+      sizes[s] = size;
+    }
+  }
+  return true;
+}
+
+bool PathFamily::bind(Sizes& sizes, size_t step, const Step& recorded, Wanted wanted) const {
+  std::vector<const TraceValue*> taken;
+  for (const TraceValue& value : recorded.taken) taken.push_back(&value);
+  return recorded.op == samples_.front()[step]->op && bind(sizes, step, taken, wanted);
+}
+
+bool PathFamily::depends_on_unknown(size_t step, const Sizes& sizes) const {
+  return std::ranges::any_of(varying_[step], [&](const Varying& varying) {
+    return std::ranges::any_of(symbols_of_[varying.term.index], [&](uint32_t symbol) { return !sizes[symbol]; });
+  });
+}
+
+bool PathFamily::rounds_as_recorded(std::span<const int64_t> terms, const Sizes& sizes) const {
+  for (size_t i = 0; i < roundings_.size(); ++i) {
+    const auto& [dividend, divisor] = roundings_[i];
+    const auto& symbols = symbols_of_[dividend.index];
+    if (std::ranges::any_of(symbols, [&](uint32_t symbol) { return !sizes[symbol]; })) continue;
+    if (!remainders_[i].contains(remainder(terms[dividend.index], divisor))) return false;
+  }
+  return true;
+}
+
+/// Nothing where a size would become 0 or 1, a number would leave 64 bits, or rounds as none has.
+std::optional<Step> PathFamily::instantiate(size_t step, const Sizes& sizes, Wanted wanted) const {
+  const auto terms = table_.evaluate(known_or_zero(sizes));
+  if (!terms || (!wanted.any && !rounds_as_recorded(*terms, sizes))) return std::nullopt;
+  StepNumbers numbers = whole_numbers_of(*samples_.front()[step]);
+  for (const Varying& varying : varying_[step]) {
+    const int64_t value = (*terms)[varying.term.index];
+    if (varying.in_layout && value < 2) return std::nullopt;
+    numbers[varying.number] = value;
+  }
+  Step made = with_numbers(*samples_.front()[step], numbers);
+  for (const PathSteps& sample : samples_) {
+    for (size_t i = 0; i < made.taken.size(); ++i) {
+      made.taken[i].alignment = std::min(made.taken[i].alignment, sample[step]->taken[i].alignment);
+    }
+  }
+  return made;
+}
+
+bool PathFamily::is_instance(size_t step, const Step& recorded, const Sizes& sizes, Wanted wanted) const {
+  uint64_t live = 0;
+  const auto made = depends_on_unknown(step, sizes) ? std::nullopt : instantiate(step, sizes, wanted);
+  return made && differ_in_numbers_only(*made, recorded, live) && whole_numbers_of(*made) == whole_numbers_of(recorded);
+}
+
+std::vector<Step> PathFamily::next(const PathSteps& before, const c10::OperatorHandle& op,
+                                   std::span<const TraceValue* const> taken, std::span<const int64_t> vouched) const {
+  const Wanted wanted{.vouched = vouched};
+  if (before.size() >= length() || samples_.front()[before.size()]->op != op) return {};
+  Sizes sizes(symbols_.size());
+  for (size_t step = 0; step < before.size(); ++step) {
+    if (!bind(sizes, step, *before[step], wanted)) return {};
+  }
+  if (!bind(sizes, before.size(), taken, wanted)) return {};
+  for (size_t step = 0; step < before.size(); ++step) {
+    if (!is_instance(step, *before[step], sizes, wanted)) return {};
+  }
+  std::vector<Step> steps;
+  for (size_t step = before.size(); step < length() && !depends_on_unknown(step, sizes); ++step) {
+    auto made = instantiate(step, sizes, wanted);
+    if (!made) return {};
+    steps.push_back(std::move(*made));
+  }
+  return steps;
+}
+
+std::shared_ptr<const PathFamily> PathFamily::with(const PathSteps& recorded) const {
+  if (recorded.size() != length()) return nullptr;
+  Sizes sizes(symbols_.size());
+  for (size_t step = 0; step < length(); ++step) {
+    if (!bind(sizes, step, *recorded[step], Wanted{.any = true})) return nullptr;
+  }
+  for (size_t step = 0; step < length(); ++step) {
+    if (!is_instance(step, *recorded[step], sizes, Wanted{.any = true})) return nullptr;
+  }
+  auto family = std::make_shared<PathFamily>(*this);
+  for (size_t s = 0; s < symbols_.size(); ++s) family->symbols_[s].coverage.add(*sizes[s]);
+  const auto terms = table_.evaluate(known_or_zero(sizes));
+  for (size_t i = 0; i < roundings_.size(); ++i) {
+    const auto& [dividend, divisor] = roundings_[i];
+    family->remainders_[i].insert(remainder((*terms)[dividend.index], divisor));
+  }
+  return family;
+}
+
+std::vector<std::string> PathFamily::describe() const {
+  std::vector<std::string> lines;
+  for (size_t s = 0; s < symbols_.size(); ++s) {
+    const PathDim& dim = symbols_[s].dims.front();
+    lines.push_back(fmt::format("s{}: size[{}] of tensor {} of operator {}, {}", s, dim.dim, dim.value, dim.step + 1,
+                                samples_.front()[dim.step]->facts->name));
+  }
+  return lines;
+}
+
+}  // namespace sinter::frontend
