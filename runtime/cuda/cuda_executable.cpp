@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runtime/cuda/cuda_graph.h"
+#include "runtime/cuda/make_executable.h"
 #include "runtime/cuda/stream_uses.h"
 #include "runtime/plan_executable.h"
 #include "runtime/stopwatch.h"
@@ -14,12 +15,12 @@ namespace {
 
 class CudaExecutable final : public PlanExecutable {
  public:
-  CudaExecutable(std::shared_ptr<const Plan> shared_plan, Host& given_host, std::vector<CudaKernel> kernels,
-                 const ExecutableOptions& options, EntryReport& report)
+  CudaExecutable(std::shared_ptr<const Plan> shared_plan, Host& given_host, const Driver& driver,
+                 std::vector<CudaKernel> kernels, const ExecutableOptions& options, EntryReport& report)
       : PlanExecutable(std::move(shared_plan), given_host, options.ranges),
-        context_(Driver::get().context_of(plan().device.index)),
+        context_(driver.context_of(plan().device.index)),
         kernels_(std::move(kernels)),
-        parts_{plan(), host(), Driver::get(), kernels_},
+        parts_{plan(), host(), driver, kernels_},
         layout_(options.graphs ? lay_out_graph(plan(), options.changing_contents) : GraphLayout{}),
         moving_(alignment_of_moving_inputs()),
         report_(report),
@@ -172,10 +173,17 @@ class CudaExecutable final : public PlanExecutable {
 
 }  // namespace
 
+std::unique_ptr<Executable> make_cuda_executable(std::shared_ptr<const Plan> plan, Host& host, const Driver& driver,
+                                                 std::vector<CudaKernel> kernels, const ExecutableOptions& options,
+                                                 EntryReport& report) {
+  return std::make_unique<CudaExecutable>(std::move(plan), host, driver, std::move(kernels), options, report);
+}
+
 std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> plan, Host& host,
                                                   const ExecutableOptions& options, EntryReport& report) {
+  const Driver& driver = Driver::get();
   const int device = plan->device.index;
-  const int sm = Driver::get().sm_of(device);
+  const int sm = driver.sm_of(device);
   const std::vector<uint32_t> launched = launched_kernels(*plan);
   std::vector<Cached<Cubin>> cubins(launched.size());
   const Stopwatch building;
@@ -198,7 +206,7 @@ std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> pl
     report.kernels.push_back(std::move(record));
   }
   report.add_phase("load", loading.seconds());
-  return std::make_unique<CudaExecutable>(std::move(plan), host, std::move(kernels), options, report);
+  return make_cuda_executable(std::move(plan), host, driver, std::move(kernels), options, report);
 }
 
 }  // namespace sinter::runtime
