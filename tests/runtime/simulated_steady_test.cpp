@@ -311,5 +311,22 @@ TEST_F(SimulatedSteadyWrites, leave_memory_alone_that_a_call_does_not_have) {
   EXPECT_EQ(values(second), filled(103));
 }
 
+/// A copy would write the gaps, which are somebody else's.
+TEST_F(SimulatedSteadyWrites, with_gaps_are_recorded_in_place_and_launched_directly_once_they_moved) {
+  b.plan.buffers[cache.index].type.sizes = {count / 2};
+  b.plan.buffers[cache.index].type.strides = {2};
+  executable = build(steady);
+  const fake::Tensor first = tensor(0);
+  const fake::Tensor second = tensor(100);
+  for (int i = 0; i < 3; ++i) run(first);
+  EXPECT_EQ(report.graphs, 1);
+  for (int i = 0; i < 3; ++i) run(second);
+  run(first);
+  EXPECT_EQ(values(first), filled(4));
+  EXPECT_EQ(values(second), filled(103));
+  EXPECT_EQ(report.graphs, 0);
+  EXPECT_EQ(report.notes, std::vector<std::string>{"launched directly: a library call writes input 0, which has gaps"});
+}
+
 }  // namespace
 }  // namespace sinter::runtime::simulated_test
