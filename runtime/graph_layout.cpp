@@ -14,7 +14,8 @@ using ir::Device;
 
 class LayoutMaker {
  public:
-  LayoutMaker(const Plan& plan, std::span<const uint32_t> changing) : plan_(plan), changing_(changing) {}
+  LayoutMaker(const Plan& plan, std::span<const uint32_t> changing, std::span<const BufferId> steady)
+      : plan_(plan), changing_(changing), steady_(steady.begin(), steady.end()) {}
 
   GraphLayout run() {
     for (const Step& step : plan_.steps) {
@@ -82,16 +83,20 @@ class LayoutMaker {
       const BufferId id{i};
       if (buffer(id).kind != BufferKind::input) continue;
       if (read_by_calls_.contains(id)) {
-        if (!is_copyable(buffer(id))) refuse(fmt::format("input {} cannot be copied", buffer(id).index));
-        const bool written = std::find(plan_.written.begin(), plan_.written.end(), id) != plan_.written.end();
-        if (written && !buffer(id).type.is_dense()) {
-          refuse(fmt::format("a library call writes input {}, which has gaps", buffer(id).index));
-        }
-        layout_.copied_inputs.push_back(id);
+        if (!steady_.contains(id)) copy_in(id);
       } else if (touched_by_kernels_.contains(id)) {
         layout_.moving_inputs.push_back(id);
       }
     }
+  }
+
+  void copy_in(BufferId id) {
+    if (!is_copyable(buffer(id))) refuse(fmt::format("input {} cannot be copied", buffer(id).index));
+    const bool written = std::find(plan_.written.begin(), plan_.written.end(), id) != plan_.written.end();
+    if (written && !buffer(id).type.is_dense()) {
+      refuse(fmt::format("a library call writes input {}, which has gaps", buffer(id).index));
+    }
+    layout_.copied_inputs.push_back(id);
   }
 
   void place_outputs() {
@@ -127,6 +132,7 @@ class LayoutMaker {
 
   const Plan& plan_;
   std::span<const uint32_t> changing_;
+  std::set<BufferId> steady_;
   GraphLayout layout_;
   std::set<BufferId> read_by_calls_;
   std::set<BufferId> touched_by_kernels_;
@@ -135,8 +141,8 @@ class LayoutMaker {
 
 }  // namespace
 
-GraphLayout lay_out_graph(const Plan& plan, std::span<const uint32_t> changing) {
-  return LayoutMaker(plan, changing).run();
+GraphLayout lay_out_graph(const Plan& plan, std::span<const uint32_t> changing, std::span<const BufferId> steady) {
+  return LayoutMaker(plan, changing, steady).run();
 }
 
 }  // namespace sinter::runtime

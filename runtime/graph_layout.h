@@ -9,8 +9,8 @@
 namespace sinter::runtime {
 
 /// How the tensors at the border of a recorded CUDA Graph reach it. Addresses that only generated kernels take are
-/// re-pointed on every replay; what an extern call takes is baked, so its tensors are copied in or out. All lists
-/// hold roots (see root_of) unless they say otherwise.
+/// re-pointed on every replay; what an extern call takes is baked, so its tensors are copied in or out. An input in
+/// none of the lists is taken where it lies. All lists hold roots (see root_of) unless they say otherwise.
 struct GraphLayout {
   std::string refusal;  ///< why the plan cannot be recorded: "aten::mul reads a tensor on cpu"; empty when it can
   bool draws = false;   ///< calls draw random numbers: their generators take part in every replay
@@ -23,7 +23,9 @@ struct GraphLayout {
   std::vector<BufferId> scalar_binds;    ///< the same for host scalars that are views of inputs or state
 };
 
-/// `changing` are the contents whose numbers are others on every call.
-[[nodiscard]] GraphLayout lay_out_graph(const Plan& plan, std::span<const uint32_t> changing = {});
+/// `changing` are the contents whose numbers are others on every call; `steady` are inputs that the graph may take
+/// where they lie instead of copying them: it is replayed for no other addresses.
+[[nodiscard]] GraphLayout lay_out_graph(const Plan& plan, std::span<const uint32_t> changing = {},
+                                        std::span<const BufferId> steady = {});
 
 }  // namespace sinter::runtime

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Switches on one planted bug at a time and tells what finds it: the fuzzer, and where that does not, the hostile suite
-# or, for bugs in CUDA text, the emulator's tests. Fails where a bug is missed, or where something fails without one.
+# or, for bugs in CUDA text, the emulator's tests, and for bugs of recorded graphs those on a simulated device. Fails where a bug is missed, or where something fails without one.
 #   planted-run.sh BIN DEVICE PROGRAMS [BUG...]
 # BIN holds the programs of a build with SINTER_PLANTED_BUGS; DEVICE is cpu or cuda; all bugs where none is named.
 set -u
@@ -36,6 +36,9 @@ finds() { # BUG: prints what finds it
   if [ "$device" = cpu ] && { [ "$1" = none ] || [ "$(seen "$1")" = cuda-text ]; }; then
     tests_find "$1" emulator_op_tests '*' && echo emulator && return
     tests_find "$1" emulator_layout_tests '*' && echo emulator && return
+  fi
+  if [ "$1" = none ] || [ "$(seen "$1")" = graphs ]; then
+    tests_find "$1" runtime_tests 'Simulated*' && echo "simulated device" && return
   fi
   echo -
 }

@@ -35,12 +35,14 @@ enum class Bug : uint8_t {
   graph_not_repointed,     ///< a recorded graph keeps the addresses of its recording
   graph_input_not_copied,  ///< to where a recorded graph reads it
   graph_draws_repeated,    ///< by every replay of a recorded graph
+  graph_address_ignored,   ///< of an input that a recorded graph takes where it lies
 };
 
 /// Where a bug can be seen.
 enum class Seen : uint8_t {
   anywhere,
   cuda_text,  ///< on a GPU, and where CUDA text runs on the CPU (tests/emulator)
+  graphs,     ///< on a GPU, and where graphs are recorded on a simulated one (tests/runtime)
   gpu,
   cpu,  ///< in programs that run there
 };
@@ -71,9 +73,10 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {"cuda_operands_swapped", Seen::cuda_text},
     {"cuda_tail_lost", Seen::cuda_text},
     {"cuda_alignment_ignored", Seen::cuda_text},
-    {"graph_not_repointed", Seen::gpu},
-    {"graph_input_not_copied", Seen::gpu},
+    {"graph_not_repointed", Seen::graphs},
+    {"graph_input_not_copied", Seen::graphs},
     {"graph_draws_repeated", Seen::gpu},
+    {"graph_address_ignored", Seen::graphs},
 };
 
 #ifdef SINTER_PLANTED_BUGS

@@ -69,8 +69,10 @@ CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, co
   plan_ = std::make_shared<const Plan>(sinter::compile(std::move(path.graph), compile_options, record_));
   copied_ = without_own_memory(*plan_, 0);
   host_ = std::make_unique<TorchHost>(plan_, opaques_);
-  const runtime::ExecutableOptions runtime_options{
-      .graphs = options.mode != Mode::Default, .report_mutex = &mutex_, .ranges = runtime::nvtx_ranges()};
+  const runtime::ExecutableOptions runtime_options{.graphs = options.mode != Mode::Default,
+                                                   .steady_inputs = true,
+                                                   .report_mutex = &mutex_,
+                                                   .ranges = runtime::nvtx_ranges()};
   executable_ = runtime::Executable::build(plan_, *host_, runtime_options, record_);
   const c10::OptionalDeviceGuard device(device_to_set(*plan_));
   const auto frame = host_->make_torch_frame();

@@ -5,8 +5,10 @@
 #include <cstdint>
 
 #include "runtime/cuda/cuda_graph.h"
+#include "runtime/cuda/make_executable.h"
 #include "runtime/cuda/stream_uses.h"
 #include "runtime/plan_executable.h"
+#include "runtime/steady_inputs.h"
 #include "runtime/stopwatch.h"
 
 namespace sinter::runtime {
@@ -14,14 +16,16 @@ namespace {
 
 class CudaExecutable final : public PlanExecutable {
  public:
-  CudaExecutable(std::shared_ptr<const Plan> shared_plan, Host& given_host, std::vector<CudaKernel> kernels,
-                 const ExecutableOptions& options, EntryReport& report)
+  CudaExecutable(std::shared_ptr<const Plan> shared_plan, Host& given_host, const Driver& driver,
+                 std::vector<CudaKernel> kernels, const ExecutableOptions& options, EntryReport& report)
       : PlanExecutable(std::move(shared_plan), given_host, options.ranges),
-        context_(Driver::get().context_of(plan().device.index)),
+        context_(driver.context_of(plan().device.index)),
         kernels_(std::move(kernels)),
-        parts_{plan(), host(), Driver::get(), kernels_},
-        layout_(options.graphs ? lay_out_graph(plan(), options.changing_contents) : GraphLayout{}),
-        moving_(alignment_of_moving_inputs()),
+        parts_{plan(), host(), driver, kernels_},
+        changing_(options.changing_contents),
+        layout_(options.graphs ? lay_out_graph(plan(), changing_) : GraphLayout{}),
+        moving_(alignment_of(layout_.moving_inputs)),
+        steady_(alignment_of(layout_.copied_inputs), options.steady_inputs && may_be_recorded()),
         report_(report),
         report_mutex_(options.report_mutex),
         graphs_(options.graphs),
@@ -84,46 +88,45 @@ class CudaExecutable final : public PlanExecutable {
     return result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
   }
 
+  /// False when the plan launches directly whichever inputs are copied.
+  [[nodiscard]] bool may_be_recorded() const {
+    return lay_out_graph(plan(), changing_, layout_.copied_inputs).refusal.empty();
+  }
+
   /// What LibTorch draws for a tensor depends on whether that begins at a multiple of 16 bytes, as copies do that a
   /// graph makes of inputs.
   [[nodiscard]] bool draws_as_for_copies(const Frame& frame) const {
     if (!layout_.draws) return true;
-    return std::all_of(layout_.copied_inputs.begin(), layout_.copied_inputs.end(),
-                       [&](BufferId input) { return reinterpret_cast<uintptr_t>(frame.data(input)) % 16 == 0; });
+    return std::ranges::all_of(
+        steady_.copied(), [&](BufferId input) { return reinterpret_cast<uintptr_t>(frame.data(input)) % 16 == 0; });
   }
 
-  /// An input that the graph is re-pointed to, and the bits of its address that kernels need to be 0.
-  struct Moving {
-    BufferId input;
-    uint64_t clear = 0;
-  };
-
-  [[nodiscard]] std::vector<Moving> alignment_of_moving_inputs() const {
-    std::vector<Moving> moving;
-    for (const BufferId input : layout_.moving_inputs) {
+  /// The bits of the addresses of `inputs` that kernels need to be 0.
+  [[nodiscard]] std::vector<SteadyInputs::Input> alignment_of(const std::vector<BufferId>& inputs) const {
+    std::vector<SteadyInputs::Input> aligned;
+    for (const BufferId input : inputs) {
       uint64_t clear = 0;
       for (const Program::Param& param : steps().params) {
         if (steps().slots[param.slot] == input) clear |= param.clear;
       }
-      if (clear != 0) moving.push_back({input, clear});
+      aligned.push_back({input, clear});
     }
-    return moving;
+    return aligned;
   }
 
   /// True when the graph may be re-pointed to these inputs: none is less aligned than a kernel needs.
   [[nodiscard]] bool is_aligned(const Frame& frame) const {
-    return std::all_of(moving_.begin(), moving_.end(), [&](const Moving& moving) {
-      return (reinterpret_cast<uintptr_t>(frame.data(moving.input)) & moving.clear) == 0;
+    return std::ranges::all_of(moving_, [&](const SteadyInputs::Input& moving) {
+      return moving.clear == 0 || (reinterpret_cast<uintptr_t>(frame.data(moving.buffer)) & moving.clear) == 0;
     });
   }
 
-  /// Runs the call through the graph, recorded at the first one. False when the plan launches directly.
+  /// Runs the call through the graph. False when it launches directly.
   bool replayed(Frame& frame) {
     const CUstream current = stream();
-    if (is_recording(current) || (kept() == nullptr && !plan().once.empty())) return false;
-    if (!draws_as_for_copies(frame) || !is_aligned(frame)) return false;
+    if (is_recording(current) || (kept() == nullptr && !plan().once.empty()) || !is_aligned(frame)) return false;
     std::lock_guard lock(mutex_);
-    if (graph_ == nullptr && !record(frame, current)) return false;
+    if (!has_graph_for(frame, current)) return false;
     if (has_kept_outputs()) share_frozen(frame);
     graph_->replay(frame, current);
     if (!has_kept_outputs()) return true;
@@ -132,19 +135,33 @@ class CudaExecutable final : public PlanExecutable {
     return true;
   }
 
-  bool record(Frame& frame, CUstream current) {
+  /// True when the graph serves this call; it is recorded where that is due.
+  bool has_graph_for(Frame& frame, CUstream current) {
     if (!graphs_) return false;  // another thread tried meanwhile
+    const SteadyInputs::Next next = steady_.next(frame);
+    if (next == SteadyInputs::Next::launch || !draws_as_for_copies(frame)) return false;
+    return next == SteadyInputs::Next::replay || record(frame, current);
+  }
+
+  bool record(Frame& frame, CUstream current) {
     const Stopwatch stopwatch;
+    graph_.reset();  // before its layout goes; the next one may have its memory
     try {
+      layout_ = lay_out_graph(plan(), changing_, steady_.steady());
       graph_ = CudaGraph::record(parts_, layout_, steps(), frame, kept(), current);
     } catch (const std::exception& error) {
       graphs_ = false;
-      report([&] { report_.notes.push_back(std::string("launched directly: ") + error.what()); });
+      report([&] {
+        report_.graphs = 0;
+        report_.notes.push_back(std::string("launched directly: ") + error.what());
+      });
       return false;
     }
+    steady_.recorded();
     report([&] {
       report_.add_phase("record", stopwatch.seconds());
       report_.graphs = 1;
+      if (steady_.gave_up()) report_.notes.emplace_back("inputs moved time and again: every replay copies them");
     });
     return true;
   }
@@ -159,23 +176,32 @@ class CudaExecutable final : public PlanExecutable {
   CUcontext context_;
   std::vector<CudaKernel> kernels_;
   CudaParts parts_;
-  GraphLayout layout_;
-  std::vector<Moving> moving_;
+  std::vector<uint32_t> changing_;           ///< contents
+  GraphLayout layout_;                       ///< of the graph, or of one that copies every input
+  std::vector<SteadyInputs::Input> moving_;  ///< inputs that the graph is re-pointed to
+  SteadyInputs steady_;
   EntryReport& report_;
   std::mutex* report_mutex_;
   std::atomic<bool> graphs_;          ///< false once a recording failed
   std::atomic<int64_t> direct_runs_;  ///< still to come before the first recording
-  std::mutex mutex_;                  ///< one thread at a time records or replays
+  std::mutex mutex_;                  ///< one thread at a time records or replays; guards layout_, steady_ and graph_
   std::unique_ptr<CudaGraph> graph_;  ///< null until recorded
   StreamUses kept_uses_;              ///< of the frozen buffers, but for what turns of the graph wait for
 };
 
 }  // namespace
 
+std::unique_ptr<Executable> make_cuda_executable(std::shared_ptr<const Plan> plan, Host& host, const Driver& driver,
+                                                 std::vector<CudaKernel> kernels, const ExecutableOptions& options,
+                                                 EntryReport& report) {
+  return std::make_unique<CudaExecutable>(std::move(plan), host, driver, std::move(kernels), options, report);
+}
+
 std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> plan, Host& host,
                                                   const ExecutableOptions& options, EntryReport& report) {
+  const Driver& driver = Driver::get();
   const int device = plan->device.index;
-  const int sm = Driver::get().sm_of(device);
+  const int sm = driver.sm_of(device);
   const std::vector<uint32_t> launched = launched_kernels(*plan);
   std::vector<Cached<Cubin>> cubins(launched.size());
   const Stopwatch building;
@@ -198,7 +224,7 @@ std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> pl
     report.kernels.push_back(std::move(record));
   }
   report.add_phase("load", loading.seconds());
-  return std::make_unique<CudaExecutable>(std::move(plan), host, std::move(kernels), options, report);
+  return make_cuda_executable(std::move(plan), host, driver, std::move(kernels), options, report);
 }
 
 }  // namespace sinter::runtime

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "compiler/support/errors.h"
 
@@ -131,9 +132,9 @@ StreamId Driver::id_of(CUstream stream) const {
 
 CUcontext Driver::context_of(int device) const {
   static std::mutex mutex;
-  static std::map<int, CUcontext> contexts;
+  static std::map<std::pair<const Driver*, int>, CUcontext> contexts;
   std::lock_guard lock(mutex);
-  CUcontext& context = contexts[device];
+  CUcontext& context = contexts[{this, device}];
   if (context == nullptr) {
     CUdevice handle = 0;
     check(device_get(&handle, device), "cuDeviceGet");

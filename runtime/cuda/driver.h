@@ -11,7 +11,8 @@ namespace sinter::runtime {
 
 enum class StreamId : unsigned long long {};
 
-/// The driver's entry points, in the ABI of the cuda.h this file was compiled with. Immutable after loading.
+/// The driver's entry points, in the ABI of the cuda.h this file was compiled with. Immutable after loading; lives as
+/// long as the process, and its address stands for the driver.
 struct Driver {
   decltype(&::cuInit) init;
   decltype(&::cuGetErrorString) error_string;

@@ -2,14 +2,15 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 
 namespace sinter::runtime {
 
 GraphTurn& GraphTurn::of(const Driver& driver, int device) {
   static auto& mutex = *new std::mutex();
-  static auto& turns = *new std::map<int, std::unique_ptr<GraphTurn>>();
+  static auto& turns = *new std::map<std::pair<const Driver*, int>, std::unique_ptr<GraphTurn>>();
   std::lock_guard lock(mutex);
-  auto& turn = turns[device];
+  auto& turn = turns[{&driver, device}];
   if (turn == nullptr) turn.reset(new GraphTurn(driver));
   return *turn;
 }

@@ -13,7 +13,7 @@ namespace sinter::runtime {
 /// workspaces that LibTorch's libraries keep for the stream they were recorded on.
 class GraphTurn {
  public:
-  /// That of a device; its primary context is current. Lives as long as the process.
+  /// That of a device of a driver; its primary context is current. Lives as long as the process.
   [[nodiscard]] static GraphTurn& of(const Driver& driver, int device);
 
   /// Held from `enter` to `leave`.

@@ -193,7 +193,7 @@ Summary run_all(const Settings& settings) {
 
 int list_bugs() {
   for (const auto& bug : sinter::kPlantedBugs) {
-    const char* const seen[] = {"anywhere", "cuda-text", "gpu", "cpu"};
+    const char* const seen[] = {"anywhere", "cuda-text", "graphs", "gpu", "cpu"};
     std::cout << bug.name << " " << seen[static_cast<int>(bug.seen)] << "\n";
   }
   return 0;

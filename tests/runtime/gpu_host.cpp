@@ -35,7 +35,7 @@ class GpuRecording final : public runtime::Host::Recording {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(const Driver& driver) : driver_(driver) {
+DeviceMemory::DeviceMemory(const Driver& driver, Freed freed) : driver_(driver), freed_(freed) {
   driver_.check(driver_.mem_alloc(&start_, slab_bytes), "cuMemAlloc");
 }
 
@@ -54,11 +54,24 @@ std::shared_ptr<void> DeviceMemory::allocate(int64_t bytes) {
   }
   return {reinterpret_cast<void*>(block), [this, key](void* memory) {
             std::lock_guard free_lock(mutex_);
+            if (freed_ != nullptr) freed_(memory, std::get<2>(key));
             free_[key].push_back(address(memory));
           }};
 }
 
-GpuHost::GpuHost(const Driver& driver) : Host(std::make_shared<DeviceMemory>(driver)), driver_(driver) {
+void DeviceMemory::release(uint64_t pool) {
+  if (freed_ == nullptr) return;
+  std::lock_guard lock(mutex_);
+  for (const auto& [key, blocks] : free_) {
+    if (std::get<0>(key) != pool) continue;
+    for (const CUdeviceptr block : blocks) freed_(reinterpret_cast<void*>(block), std::get<2>(key));
+  }
+}
+
+GpuHost::GpuHost(const Driver& driver, Freed freed) : GpuHost(driver, std::make_shared<DeviceMemory>(driver, freed)) {}
+
+GpuHost::GpuHost(const Driver& driver, const std::shared_ptr<DeviceMemory>& memory)
+    : Host(memory), driver_(driver), memory_(memory) {
   side_ = make_stream();
   use(make_stream());
 }
@@ -83,6 +96,7 @@ std::unique_ptr<Host::Recording> GpuHost::record(ir::Device, bool use_pool) {
 void GpuHost::release_pool(ir::Device, uint64_t pool) {
   std::lock_guard lock(pools_mutex_);
   if (open_pools.erase(pool) != 1) throw std::logic_error("a pool was released twice");
+  memory_->release(pool);
 }
 
 CUstream GpuHost::make_stream() {

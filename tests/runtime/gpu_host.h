@@ -13,16 +13,22 @@
 /// The fake host over device memory: streams, a caching allocator with private pools, copies.
 namespace sinter::runtime::fake {
 
+/// Told of memory that nobody holds any more.
+using Freed = void (*)(void* memory, size_t bytes);
+
 /// Blocks cut from one allocation, kept by size and handed out again, last freed first, within the pool (0 is
 /// everybody's) and to the stream they were made for.
 class DeviceMemory final : public Memory {
  public:
-  explicit DeviceMemory(const Driver& driver);
+  explicit DeviceMemory(const Driver& driver, Freed freed = nullptr);
   ~DeviceMemory() override;
   [[nodiscard]] std::shared_ptr<void> allocate(int64_t bytes) override;
+  /// What was allocated in a pool is free: `freed` is told once more.
+  void release(uint64_t pool);
 
  private:
   const Driver& driver_;
+  Freed freed_;
   std::mutex mutex_;
   CUdeviceptr start_ = 0;
   size_t used_ = 0;
@@ -31,7 +37,7 @@ class DeviceMemory final : public Memory {
 
 class GpuHost final : public Host {
  public:
-  explicit GpuHost(const Driver& driver);
+  explicit GpuHost(const Driver& driver, Freed freed = nullptr);
   ~GpuHost() override;
 
   std::set<uint64_t> open_pools;  ///< recorded into and not released
@@ -49,7 +55,10 @@ class GpuHost final : public Host {
   void copy(Frame& frame, const ExternCall& call);
 
  private:
+  GpuHost(const Driver& driver, const std::shared_ptr<DeviceMemory>& memory);
+
   const Driver& driver_;
+  std::shared_ptr<DeviceMemory> memory_;
   std::mutex pools_mutex_;
   std::vector<CUstream> streams_;
   CUstream side_ = nullptr;

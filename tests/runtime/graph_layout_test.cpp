@@ -51,6 +51,27 @@ TEST_F(Layout, copies_an_input_that_a_call_reads_through_a_view) {
   EXPECT_EQ(layout.copied_outputs, Buffers{y});
 }
 
+TEST_F(Layout, takes_an_input_in_place_that_stays) {
+  const BufferId w = b.add(BufferKind::input, 8, 1);
+  const BufferId y = b.add(BufferKind::result, 8);
+  b.step(RunCall{b.add_call("aten::mm", {x, w}, {y})});
+  b.launch(kernel, {at(w), at(y)});
+  b.plan.outputs = {y};
+  const GraphLayout layout = lay_out_graph(b.plan, {}, Buffers{w});
+  EXPECT_EQ(layout.copied_inputs, Buffers{x});
+  EXPECT_TRUE(layout.moving_inputs.empty());
+}
+
+TEST_F(Layout, refuses_to_copy_what_has_gaps_and_is_written) {
+  ir::Type type = ir::contiguous(ir::DType::f32, {8}, b.plan.device);
+  type.strides = {2};
+  const BufferId cache = b.add_typed(BufferKind::input, type, 1);
+  b.step(RunCall{b.add_call("aten::zero_", {cache}, {})});
+  b.plan.written = {cache};
+  EXPECT_EQ(lay_out_graph(b.plan).refusal, "a library call writes input 1, which has gaps");
+  EXPECT_EQ(lay_out_graph(b.plan, {}, Buffers{cache}).refusal, "") << "where it stays it need not be copied";
+}
+
 TEST_F(Layout, refuses_a_call_that_may_do_more_than_launch_kernels) {
   const BufferId y = b.add(BufferKind::result, 8);
   const uint32_t call = b.add_call("mine::count", {x}, {y});

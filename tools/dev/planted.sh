@@ -1,7 +1,7 @@
-# Planted bugs: what of the fuzzer, the hostile suite and the emulator finds each.
+# Planted bugs: what of the fuzzer, the hostile suite, the emulator and the simulated device finds each.
 
-planted_on_cpu=(sinter_fuzz sinter_hostile_tests emulator_op_tests emulator_layout_tests)
-planted_on_gpu=(sinter_fuzz sinter_hostile_gpu_tests)
+planted_on_cpu=(sinter_fuzz sinter_hostile_tests emulator_op_tests emulator_layout_tests runtime_tests)
+planted_on_gpu=(sinter_fuzz sinter_hostile_gpu_tests runtime_tests)
 
 dev_planted() { # [PROGRAMS [BUG...]]
   dev_setup
