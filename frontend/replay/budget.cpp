@@ -2,39 +2,67 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace sinter::frontend {
 namespace {
 
 constexpr int64_t kFirstCalls = 3;      ///< recorded, compiled, and compiled where the program took another branch
 constexpr int64_t kCallsInSearch = 8;   ///< may be recorded until something comes twice
-constexpr double kFirstSeconds = 0.05;  ///< that the first calls may spend in any case,
-constexpr double kFirstShare = 10;      ///< or this much of what they have run
+constexpr double kFirstSeconds = 0.05;  ///< that the first calls may spend in any case
+constexpr double kHorizon = 1000;       ///< calls that a function is expected to make
+
+double read(const std::atomic<double>& number) { return number.load(std::memory_order_relaxed); }
 
 }  // namespace
 
-void Budget::note_call(double seconds) {
-  calls_.fetch_add(1, std::memory_order_relaxed);
-  ran_.fetch_add(seconds, std::memory_order_relaxed);
+bool Budget::is_first() const { return calls_.load(std::memory_order_relaxed) < kFirstCalls; }
+
+double Budget::limit() const {
+  const auto calls = static_cast<double>(std::max<int64_t>(calls_.load(std::memory_order_relaxed), 1));
+  return share_ * read(ran_) * std::max(1.0, kHorizon / calls);
 }
 
-void Budget::note_recording(double seconds) { spent_.fetch_add(seconds, std::memory_order_relaxed); }
+void Budget::note_call(double seconds) {
+  const double own = seconds - in_this_call_.exchange(0, std::memory_order_relaxed);
+  ran_.fetch_add(std::max(own, 0.0), std::memory_order_relaxed);
+  calls_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Budget::note(double seconds) {
+  (is_first() ? first_ : spent_).fetch_add(seconds, std::memory_order_relaxed);
+  in_this_call_.fetch_add(seconds, std::memory_order_relaxed);
+}
+
+void Budget::note_recording(double seconds) { note(seconds); }
 
 void Budget::note_compilation(double seconds) {
-  spent_.fetch_add(seconds, std::memory_order_relaxed);
-  compiled_.store(true, std::memory_order_relaxed);
+  note(seconds);
+  compiled_.fetch_add(seconds, std::memory_order_relaxed);
+  compilations_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool Budget::allows() const {
-  const int64_t calls = calls_.load(std::memory_order_relaxed);
-  const double spent = spent_.load(std::memory_order_relaxed), ran = ran_.load(std::memory_order_relaxed);
-  if (!compiled_.load(std::memory_order_relaxed)) return calls < kCallsInSearch || spent <= share_ * ran;
-  const bool among_first = calls < kFirstCalls && (spent <= kFirstSeconds || spent <= kFirstShare * ran);
-  return among_first || spent <= share_ * ran;
+bool Budget::allows_recording() const {
+  if (compilations_.load(std::memory_order_relaxed) == 0 && calls_.load(std::memory_order_relaxed) < kCallsInSearch) {
+    return true;
+  }
+  return is_first() || read(spent_) <= limit();
+}
+
+bool Budget::allows_compilation() const {
+  const int64_t compilations = compilations_.load(std::memory_order_relaxed);
+  if (compilations == 0) return true;
+  if (is_first()) return read(first_) <= std::max(kFirstSeconds, limit());
+  return read(spent_) + read(compiled_) / static_cast<double>(compilations) <= limit();
 }
 
 std::string Budget::text() const {
-  return fmt::format("recording and compiling took {:.3g} of {:.3g} s; the budget is {:.3g} %",
-                     spent_.load(std::memory_order_relaxed), ran_.load(std::memory_order_relaxed), 100 * share_);
+  const double first = read(first_), spent = read(spent_);
+  return fmt::format(
+      "recording and compiling took {:.3g} s beside {:.3g} s of calls, {:.3g} s of it for the first entry; the budget "
+      "of "
+      "the rest is {:.3g} %",
+      first + spent, read(ran_), first, 100 * share_);
 }
 
 }  // namespace sinter::frontend

@@ -204,7 +204,7 @@ bool CheckedFunction::note(const Session::Account& account) {
   Counters::add(replayed ? counters_.replayed : account.recorded > 0 ? counters_.recorded : counters_.eager);
   if (nothing_new) {
     in_vain_.store(0, std::memory_order_relaxed);
-  } else if (!budget_.allows()) {
+  } else if (!budget_.allows_recording()) {
     const int64_t in_vain = in_vain_.fetch_add(1, std::memory_order_relaxed);
     resting_.store(int64_t{1} << std::min(in_vain, longest_rest), std::memory_order_relaxed);
   }

@@ -109,7 +109,7 @@ std::shared_ptr<CompiledPath> PathStore::compiled(const Matched& segment, News& 
 }
 
 std::shared_ptr<CompiledPath> PathStore::compile(const Matched& segment, News& news) {
-  if (!budget_.allows()) return nullptr;
+  if (!budget_.allows_compilation()) return nullptr;
   const runtime::Stopwatch stopwatch;
   auto path = build(segment, news);
   budget_.note_compilation(stopwatch.seconds());

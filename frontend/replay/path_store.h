@@ -26,7 +26,7 @@ class PathStore final : public PathLibrary {
   const OpTraits& traits(const c10::OperatorHandle& op) override;
   std::shared_ptr<PathTree> tree(const Modes& settings) override;
   std::shared_ptr<CompiledPath> compiled(const Matched& segment, News& news) override;
-  [[nodiscard]] bool may_record() const override { return budget_.allows(); }
+  [[nodiscard]] bool may_record() const override { return budget_.allows_recording(); }
   void note_recording(double seconds) override { budget_.note_recording(seconds); }
   void note_end(PathTree& tree, PathNode& end, std::span<const TraceMemoryId> escaped,
                 std::string_view reason) override;

@@ -55,35 +55,58 @@ TEST(Trial, calls_that_do_not_count_do_not_keep_it_comparing) {
   EXPECT_LT(eager, 200);
 }
 
-TEST(Budget, the_first_calls_are_free) {
-  Budget budget(0.1);
-  for (int call = 0; call < 8; ++call) {
-    EXPECT_TRUE(budget.allows()) << call;
-    budget.note_recording(1);
-    budget.note_call(1e-3);
-  }
-  EXPECT_FALSE(budget.allows());  // nothing came twice
+/// A call that takes so long besides what it records and compiles.
+void call(Budget& budget, double seconds, double recording = 0, double compilation = 0) {
+  if (recording > 0) budget.note_recording(recording);
+  if (compilation > 0) budget.note_compilation(compilation);
+  budget.note_call(seconds + recording + compilation);
 }
 
-TEST(Budget, later_ones_pay_with_what_has_run) {
+TEST(Budget, a_program_that_never_does_the_same_is_recorded_a_few_times) {
   Budget budget(0.1);
-  for (int call = 0; call < 3; ++call) {
-    EXPECT_TRUE(budget.allows()) << call;
-    budget.note_compilation(1);
-    budget.note_call(1);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(budget.allows_recording()) << i;
+    call(budget, 1e-3, 1);
   }
-  EXPECT_FALSE(budget.allows());
-  for (int call = 0; call < 27; ++call) budget.note_call(1);
-  EXPECT_TRUE(budget.allows());
-  budget.note_compilation(1);
-  EXPECT_FALSE(budget.allows());
+  EXPECT_FALSE(budget.allows_recording());
+}
+
+TEST(Budget, what_the_first_calls_need_is_not_counted) {
+  Budget budget(0.1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(budget.allows_compilation()) << i;
+    call(budget, 0.02, 0.1, 1.5);
+  }
+  EXPECT_TRUE(budget.allows_recording());
+  EXPECT_TRUE(budget.allows_compilation()) << "2 s may be spent beside 1,000 calls of 20 ms";
+}
+
+TEST(Budget, later_segments_pay_with_what_has_run_or_a_thousand_calls_would) {
+  Budget budget(0.1);
+  for (int i = 0; i < 3; ++i) call(budget, 0.01);
+  budget.note_compilation(0.6);
+  EXPECT_FALSE(budget.allows_compilation()) << "another one would make it 1.2 s, and 1,000 calls take 10";
+  for (int i = 0; i < 997; ++i) call(budget, 0.01);
+  EXPECT_FALSE(budget.allows_compilation());
+  for (int i = 0; i < 201; ++i) call(budget, 0.01);
+  EXPECT_TRUE(budget.allows_compilation());
+}
+
+TEST(Budget, short_calls_compile_once_and_no_more) {
+  Budget budget(0.1);
+  call(budget, 5e-6, 1e-5);
+  EXPECT_TRUE(budget.allows_compilation());
+  call(budget, 5e-6, 0, 0.06);
+  EXPECT_FALSE(budget.allows_compilation());
+  for (int i = 0; i < 1000; ++i) call(budget, 5e-6);
+  EXPECT_FALSE(budget.allows_compilation());
 }
 
 TEST(Budget, a_first_call_of_many_small_segments_compiles_a_few) {
   Budget budget(0.1);
-  budget.note_call(1e-3);
+  call(budget, 1e-4);
   int compiled = 0;
-  while (budget.allows()) {
+  while (budget.allows_compilation()) {
     budget.note_compilation(5e-3);
     ++compiled;
   }
