@@ -21,7 +21,7 @@ struct Row {
 /// Four calls on fresh data.
 template <class Callable>
 Report called(Callable callable, const std::vector<int64_t>& sizes = {4, 4}) {
-  auto fast = compile(std::move(callable));
+  auto fast = compile(std::move(callable), trusted());
   for (int call = 0; call < 4; ++call) (void)fast(at::randn(sizes));
   return fast.report();
 }
@@ -33,7 +33,7 @@ Report in_grad_mode(bool grad) {
 
 Report counting(bool as_argument) {
   if (!as_argument) return called([steps = 0](const at::Tensor& x) mutable { return x * ++steps; });
-  auto fast = compile([](const at::Tensor& x, const at::Tensor& steps) { return x * steps; });
+  auto fast = compile([](const at::Tensor& x, const at::Tensor& steps) { return x * steps; }, trusted());
   for (int call = 0; call < 4; ++call) (void)fast(at::randn({4}), at::full({}, call));
   return fast.report();
 }
@@ -44,11 +44,11 @@ Report foreign(bool wrapped) {
   };
   const auto x = at::randn({4});
   if (wrapped) {
-    auto fast = compile([](const at::Tensor& t, const Settings& s) { return t * s.factor; });
+    auto fast = compile([](const at::Tensor& t, const Settings& s) { return t * s.factor; }, trusted());
     for (int call = 0; call < 4; ++call) (void)fast(x, Settings{2});
     return fast.report();
   }
-  auto fast = compile([](const at::Tensor& t, double factor) { return t * factor; });
+  auto fast = compile([](const at::Tensor& t, double factor) { return t * factor; }, trusted());
   for (int call = 0; call < 4; ++call) (void)fast(x, 2.0);
   return fast.report();
 }
@@ -60,7 +60,7 @@ Report branching(bool compared_on_the_device) {
     const bool positive = compared_on_the_device ? (sum > 0).item<bool>() : sum.item<float>() > 0;
     return positive ? x + 1 : x - 1;
   };
-  auto fast = compile(program, {.max_paths = 2});
+  auto fast = compile(program, trusted({.max_paths = 2}));
   for (int call = 0; call < 8; ++call) (void)fast(at::full({4}, call % 2 == 0 ? call + 1 : -call));
   return fast.report();
 }
@@ -68,8 +68,12 @@ Report branching(bool compared_on_the_device) {
 const Row rows[] = {
     {BreakCode::needs_gradient, "NoGradGuard", [] { return in_grad_mode(true); }, [] { return in_grad_mode(false); }},
     {BreakCode::input_mutation, "make a view instead",
-     [] { return called([](const at::Tensor& x) { return x.t_() * 2; }, {3, 4}); },
-     [] { return called([](const at::Tensor& x) { return x.t() * 2; }, {3, 4}); }},
+     [] {
+       return called([](const at::Tensor& x) { return x.t_() * 2; }, {3, 4});
+     },
+     [] {
+       return called([](const at::Tensor& x) { return x.t() * 2; }, {3, 4});
+     }},
     {BreakCode::state_mutation, "keep it outside",
      [] {
        return called([kept = at::Tensor()](const at::Tensor& x) mutable {

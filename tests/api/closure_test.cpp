@@ -12,7 +12,7 @@ class Closures : public Api {
   /// Switches `dropout` to eval after three calls: without verifications, only a guard sees it.
   template <class Callable>
   void see_eval(torch::nn::Dropout& dropout, const Callable& callable) {
-    auto fast = compile(callable, {.verify = Verify::off});
+    auto fast = compile(callable, trusted({.verify = Verify::off}));
     const auto x = at::ones({64});
     for (int call = 0; call < 3; ++call) fast(x);
     dropout->eval();
@@ -45,14 +45,14 @@ TEST_F(Closures, out_of_sight_are_named_in_the_report) {
     int number = 1;
     torch::nn::Linear layer{4, 4};
   } agent;
-  auto fast = compile([&](const at::Tensor& x) { return agent.layer->forward(x) * agent.number; });
+  auto fast = compile([&](const at::Tensor& x) { return agent.layer->forward(x) * agent.number; }, trusted());
   fast(at::randn({2, 4}));
   const auto notes = fast.report().entries.at(0).notes;
   ASSERT_EQ(notes.size(), 1);
   EXPECT_TRUE(notes[0].starts_with("2 state tensors that may be parameters of modules not in sight")) << notes[0];
 
   auto told = compile([&](const at::Tensor& x) { return agent.layer->forward(x) * agent.number; },
-                      {.modules = {{"layer", agent.layer.ptr()}}});
+                      trusted({.modules = {{"layer", agent.layer.ptr()}}}));
   told(at::randn({2, 4}));
   EXPECT_TRUE(told.report().entries.at(0).notes.empty());
 }
@@ -60,7 +60,7 @@ TEST_F(Closures, out_of_sight_are_named_in_the_report) {
 TEST_F(Closures, with_several_modules_are_guarded_by_each) {
   torch::nn::Linear layer(4, 4);
   torch::nn::Dropout dropout(0.5);
-  auto fast = compile([&](const at::Tensor& x) { return dropout->forward(layer->forward(x)); });
+  auto fast = compile([&](const at::Tensor& x) { return dropout->forward(layer->forward(x)); }, trusted());
   const auto x = at::randn({2, 4});
   layer->eval();
   dropout->eval();

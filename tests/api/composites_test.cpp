@@ -94,7 +94,7 @@ class Composites : public Api, public ::testing::WithParamInterface<Row> {};
 /// Without verification, which would find most of it later.
 TEST_P(Composites, give_what_their_data_says) {
   const auto& row = GetParam();
-  auto fast = compile(row.program, {.verify = Verify::off});
+  auto fast = compile(row.program, trusted({.verify = Verify::off}));
   for (int round = 0; round < 5; ++round) {
     for (const Tensors& data : row.data) {
       Tensors copies;
@@ -120,7 +120,7 @@ TEST(CatchComposites, names_operators_that_exist) {
 class Packing : public Api {};
 
 TEST_F(Packing, weights_in_a_way_of_its_own_is_a_break) {
-  auto fast = compile([](const Tensor& x) { return at::_saturate_weight_to_fp16(x * 1e6); });
+  auto fast = compile([](const Tensor& x) { return at::_saturate_weight_to_fp16(x * 1e6); }, trusted());
   const Tensor x = at::ones({2, 2});
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(x), at::full({2, 2}, 65504.0)));
   EXPECT_EQ(only_break(fast.report()).code, BreakCode::unsupported_op);

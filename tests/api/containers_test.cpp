@@ -14,8 +14,8 @@ void call_five_times(F& fast, Check check) {
 }
 
 TEST_F(Containers, a_tuple_of_mixed_results_keeps_its_type) {
-  auto fast =
-      compile([](const Tensor& x) { return std::make_tuple(x + 1, x.size(0), 0.5, std::string("name"), true); });
+  auto fast = compile([](const Tensor& x) { return std::make_tuple(x + 1, x.size(0), 0.5, std::string("name"), true); },
+                      trusted());
   call_five_times(fast, [](auto& f) {
     const std::tuple<Tensor, int64_t, double, std::string, bool> result = f(at::ones({3}));
     EXPECT_TRUE(same(std::get<0>(result), at::ones({3}) + 1));
@@ -27,11 +27,13 @@ TEST_F(Containers, a_tuple_of_mixed_results_keeps_its_type) {
 }
 
 TEST_F(Containers, vectors_go_in_and_out) {
-  auto fast = compile([](const std::vector<Tensor>& xs) {
-    std::vector<Tensor> ys;
-    for (const auto& x : xs) ys.push_back(x * 2);
-    return ys;
-  });
+  auto fast = compile(
+      [](const std::vector<Tensor>& xs) {
+        std::vector<Tensor> ys;
+        for (const auto& x : xs) ys.push_back(x * 2);
+        return ys;
+      },
+      trusted());
   const std::vector<Tensor> two{at::ones({2}), at::ones({3})};
   call_five_times(fast, [&two](auto& f) {
     const auto ys = f(two);
@@ -43,9 +45,11 @@ TEST_F(Containers, vectors_go_in_and_out) {
 }
 
 TEST_F(Containers, maps_go_in_and_out_whatever_their_order) {
-  auto fast = compile([](const std::unordered_map<std::string, Tensor>& in) {
-    return std::map<std::string, Tensor>{{"sum", in.at("a") + in.at("b")}, {"difference", in.at("a") - in.at("b")}};
-  });
+  auto fast = compile(
+      [](const std::unordered_map<std::string, Tensor>& in) {
+        return std::map<std::string, Tensor>{{"sum", in.at("a") + in.at("b")}, {"difference", in.at("a") - in.at("b")}};
+      },
+      trusted());
   call_five_times(fast, [](auto& f) {
     const auto out = f(std::unordered_map<std::string, Tensor>{{"b", at::ones({2})}, {"a", at::ones({2}) * 3}});
     EXPECT_TRUE(same(out.at("sum"), at::ones({2}) * 4));
@@ -54,10 +58,12 @@ TEST_F(Containers, maps_go_in_and_out_whatever_their_order) {
 }
 
 TEST_F(Containers, optionals_go_in_and_out) {
-  auto fast = compile([](const Tensor& x, const std::optional<Tensor>& bias) -> std::optional<Tensor> {
-    if (!bias) return std::nullopt;
-    return x + *bias;
-  });
+  auto fast = compile(
+      [](const Tensor& x, const std::optional<Tensor>& bias) -> std::optional<Tensor> {
+        if (!bias) return std::nullopt;
+        return x + *bias;
+      },
+      trusted());
   const auto x = at::ones({2});
   for (int call = 0; call < 3; ++call) {
     EXPECT_FALSE(fast(x, std::nullopt).has_value());
@@ -69,7 +75,11 @@ TEST_F(Containers, optionals_go_in_and_out) {
 
 TEST_F(Containers, nested_containers_and_arrays_and_pairs) {
   using Nested = std::vector<std::pair<std::string, std::array<Tensor, 2>>>;
-  auto fast = compile([](const Nested& in) { return Nested{{in[0].first, {in[0].second[1] * 2, in[0].second[0]}}}; });
+  auto fast = compile(
+      [](const Nested& in) {
+        return Nested{{in[0].first, {in[0].second[1] * 2, in[0].second[0]}}};
+      },
+      trusted());
   const Nested in{{"first", {at::ones({2}), at::ones({3})}}};
   call_five_times(fast, [&in](auto& f) {
     const Nested out = f(in);
@@ -81,7 +91,8 @@ TEST_F(Containers, nested_containers_and_arrays_and_pairs) {
 
 TEST_F(Containers, undefined_tensors_go_in_and_out) {
   auto fast = compile(
-      [](const Tensor& x, const Tensor& bias) { return std::make_pair(bias.defined() ? x + bias : x * 2, Tensor()); });
+      [](const Tensor& x, const Tensor& bias) { return std::make_pair(bias.defined() ? x + bias : x * 2, Tensor()); },
+      trusted());
   const auto x = at::ones({2});
   for (int call = 0; call < 3; ++call) {
     const auto [y, none] = fast(x, Tensor());
@@ -93,13 +104,13 @@ TEST_F(Containers, undefined_tensors_go_in_and_out) {
 }
 
 TEST_F(Containers, functions_member_functions_and_move_only_lambdas_compile) {
-  auto plain = compile(&erf_gelu);
+  auto plain = compile(&erf_gelu, trusted());
   const auto x = at::randn({4});
   EXPECT_TRUE(same(plain(x), erf_gelu(x)));
   auto factor = std::make_unique<double>(2);
-  auto moved = compile([factor = std::move(factor)](const Tensor& t) { return t * *factor; });
+  auto moved = compile([factor = std::move(factor)](const Tensor& t) { return t * *factor; }, trusted());
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(moved(x), x * 2));
-  auto pointer = compile(std::make_shared<ConvBnReluImpl>());
+  auto pointer = compile(std::make_shared<ConvBnReluImpl>(), trusted());
   EXPECT_EQ(pointer(at::randn({1, 3, 4, 4})).size(1), 8);
 }
 

@@ -97,7 +97,7 @@ template <class Model, class Inputs>
 Report serve(Model& model, Options options, const std::vector<int64_t>& sizes, Inputs&& input, at::Device device) {
   model->eval();
   model->to(device);
-  auto fast = compile(model, std::move(options));
+  auto fast = compile(model, trusted(std::move(options)));
   for (const int64_t size : sizes) {
     const at::Tensor x = input(size).to(device);
     // Libraries choose their kernels by size and address: eager itself rounds differently from run to run.
@@ -117,8 +117,12 @@ void expect_served(const Report& report, int64_t calls) {
 
 void a_thousand_batch_sizes(at::Device device, Mode mode) {
   Mlp model;
-  const auto report =
-      serve(model, {.mode = mode}, shuffled(2, 1001), [](int64_t b) { return at::randn({b, 24}); }, device);
+  const auto report = serve(
+      model, {.mode = mode}, shuffled(2, 1001),
+      [](int64_t b) {
+        return at::randn({b, 24});
+      },
+      device);
   expect_served(report, 1000);
   EXPECT_EQ(dynamic_entry(report).signature, "f32[s0,24]");
   EXPECT_EQ(dynamic_entry(report).dynamic, std::vector<std::string>{"s0: size[0] of input 0"});
@@ -131,7 +135,12 @@ TEST_F(DynamicShapes, a_thousand_batch_sizes_take_at_most_three_compilations) {
 
 void a_thousand_lengths(at::Device device) {
   Attention model;
-  const auto report = serve(model, {}, shuffled(2, 1001), [](int64_t s) { return at::randn({2, s, 16}); }, device);
+  const auto report = serve(
+      model, {}, shuffled(2, 1001),
+      [](int64_t s) {
+        return at::randn({2, s, 16});
+      },
+      device);
   expect_served(report, 1000);
   EXPECT_EQ(dynamic_entry(report).signature, "f32[2,s0,16]");
 }
@@ -140,8 +149,12 @@ TEST_F(DynamicShapes, lengths_of_a_sequence_take_at_most_three_compilations) { a
 
 void spatial_sizes(at::Device device) {
   Pyramid model;
-  const auto report =
-      serve(model, {}, shuffled(16, 95), [](int64_t s) { return at::randn({2, 3, s, s + s % 5}); }, device);
+  const auto report = serve(
+      model, {}, shuffled(16, 95),
+      [](int64_t s) {
+        return at::randn({2, 3, s, s + s % 5});
+      },
+      device);
   EXPECT_LE(compilations(report), 3) << report;
   EXPECT_GE(replays(report), 40) << report;
   EXPECT_EQ(dynamic_entry(report).signature, "f32[2,3,s0,s1]");
@@ -153,15 +166,19 @@ TEST_F(DynamicShapes, heights_and_widths_of_images_follow_the_rounding_of_stride
 
 TEST_F(DynamicShapes, a_frozen_weight_is_computed_once_for_all_sizes) {
   Pyramid model;
-  const auto report =
-      serve(model, {.freeze = true}, shuffled(2, 60), [](int64_t b) { return at::randn({b, 3, 16, 16}); }, at::kCPU);
+  const auto report = serve(
+      model, {.freeze = true}, shuffled(2, 60),
+      [](int64_t b) {
+        return at::randn({b, 3, 16, 16});
+      },
+      at::kCPU);
   EXPECT_LE(compilations(report), 3) << report;
   EXPECT_GE(replays(report), 40) << report;
 }
 
 TEST_F(DynamicShapes, sizes_0_and_1_are_compiled_for_themselves) {
   Mlp model;
-  auto fast = compile(model);
+  auto fast = compile(model, trusted());
   for (int round = 0; round < 3; ++round) {
     for (const int64_t batch : {1, 0, 7, 20, 33, 1, 64, 0, 5}) {
       const auto x = at::randn({batch, 24});
@@ -173,7 +190,7 @@ TEST_F(DynamicShapes, sizes_0_and_1_are_compiled_for_themselves) {
 
 TEST_F(DynamicShapes, a_program_that_branches_on_a_size_is_never_replayed_wrongly) {
   const auto program = [](const at::Tensor& x) { return x.size(0) % 2 == 0 ? x * 2 : at::relu(x) + 1; };
-  auto fast = compile(program);
+  auto fast = compile(program, trusted());
   for (const int64_t size : shuffled(2, 60)) {
     const auto x = at::randn({size, 8});
     ASSERT_TRUE(same(fast(x), program(x))) << size << fast.report();
@@ -183,7 +200,7 @@ TEST_F(DynamicShapes, a_program_that_branches_on_a_size_is_never_replayed_wrongl
 
 TEST_F(DynamicShapes, a_number_that_follows_from_no_size_is_named_and_specialised) {
   const auto program = [](const at::Tensor& x) { return x * (1.0 / std::sqrt(static_cast<double>(x.size(0)))); };
-  auto fast = compile(program);
+  auto fast = compile(program, trusted());
   for (const int64_t size : {4, 9, 16, 25}) {
     const auto x = at::randn({size, 8});
     ASSERT_TRUE(same(fast(x), program(x)));
@@ -194,7 +211,7 @@ TEST_F(DynamicShapes, a_number_that_follows_from_no_size_is_named_and_specialise
 }
 
 TEST_F(DynamicShapes, two_arguments_share_the_sizes_that_are_equal_in_every_call) {
-  auto fast = compile([](const at::Tensor& x, const at::Tensor& y) { return erf_gelu(x) + at::sigmoid(y); });
+  auto fast = compile([](const at::Tensor& x, const at::Tensor& y) { return erf_gelu(x) + at::sigmoid(y); }, trusted());
   for (const int64_t size : {4, 6, 9, 12, 15, 17, 64, 100, 101, 102, 103}) {
     const auto x = at::randn({size, 5});
     const auto y = at::randn({size, 5});
@@ -208,7 +225,7 @@ TEST_F(DynamicShapes, two_arguments_share_the_sizes_that_are_equal_in_every_call
 }
 
 TEST_F(DynamicShapes, strides_are_part_of_the_range) {
-  auto fast = compile(erf_gelu);
+  auto fast = compile(erf_gelu, trusted());
   for (const int64_t size : {4, 6, 9, 12, 15, 17, 23, 30}) {
     const auto x = at::randn({size, size + 3});
     ASSERT_TRUE(same(fast(x), erf_gelu(x)));
@@ -219,7 +236,7 @@ TEST_F(DynamicShapes, strides_are_part_of_the_range) {
 }
 
 TEST_F(DynamicShapes, results_that_are_views_of_an_argument_stay_views) {
-  auto fast = compile([](const at::Tensor& x) { return std::tuple(x.slice(0, 1).t(), x + 1); });
+  auto fast = compile([](const at::Tensor& x) { return std::tuple(x.slice(0, 1).t(), x + 1); }, trusted());
   for (const int64_t size : shuffled(4, 60)) {
     const auto x = at::randn({size, 3});
     const auto [view, sum] = fast(x);
@@ -231,7 +248,7 @@ TEST_F(DynamicShapes, results_that_are_views_of_an_argument_stay_views) {
 }
 
 TEST_F(DynamicShapes, writes_to_an_argument_are_made_for_every_size) {
-  auto fast = compile([](at::Tensor x) { return x.add_(1).slice(0, 0, 2).mul_(3); });
+  auto fast = compile([](at::Tensor x) { return x.add_(1).slice(0, 0, 2).mul_(3); }, trusted());
   for (const int64_t size : {4, 6, 9, 12, 15, 17, 18, 5, 8, 13, 4, 6, 9}) {
     auto x = at::randn({size, 3});
     auto want = x.clone();
@@ -243,7 +260,7 @@ TEST_F(DynamicShapes, writes_to_an_argument_are_made_for_every_size) {
 
 TEST_F(DynamicShapes, a_parameter_that_is_replaced_is_seen_by_every_size) {
   Mlp model;
-  auto fast = compile(model);
+  auto fast = compile(model, trusted());
   for (const int64_t batch : shuffled(2, 40)) fast(at::randn({batch, 24}));
   model->out->weight = at::randn({10, 48});
   for (const int64_t batch : shuffled(2, 40)) {
@@ -253,13 +270,13 @@ TEST_F(DynamicShapes, a_parameter_that_is_replaced_is_seen_by_every_size) {
 }
 
 TEST_F(DynamicShapes, without_the_option_every_shape_is_compiled_for_itself) {
-  auto fast = compile(erf_gelu, {.dynamic = false});
+  auto fast = compile(erf_gelu, trusted({.dynamic = false}));
   for (const int64_t size : {4, 6, 9, 12}) fast(at::randn({size, 5}));
   EXPECT_EQ(compilations(fast.report()), 4);
 }
 
 TEST_F(DynamicShapes, with_the_option_the_second_shape_builds_no_kernels) {
-  auto fast = compile([](const at::Tensor& x) { return erf_gelu(x) * 1.375; }, {.dynamic = true});
+  auto fast = compile([](const at::Tensor& x) { return erf_gelu(x) * 1.375; }, trusted({.dynamic = true}));
   fast(at::randn({40, 50}));
   fast(at::randn({60, 50}));
   const auto report = fast.report();
@@ -268,7 +285,7 @@ TEST_F(DynamicShapes, with_the_option_the_second_shape_builds_no_kernels) {
 }
 
 TEST_F(DynamicShapes, a_promised_range_is_replayed_from_the_third_shape_on) {
-  auto fast = compile(erf_gelu);
+  auto fast = compile(erf_gelu, trusted());
   auto first = at::randn({40, 50});
   mark_dynamic(first, 0, 2, 512);
   fast(first);
@@ -301,8 +318,12 @@ Report sizes_that_come_again(at::Device device) {
   for (int round = 0; round < 8; ++round) {
     for (const int64_t size : shuffled(2, 13)) sizes.push_back(size);
   }
-  const auto report =
-      serve(model, {.mode = Mode::ReduceOverhead}, sizes, [](int64_t b) { return at::randn({b, 24}); }, device);
+  const auto report = serve(
+      model, {.mode = Mode::ReduceOverhead}, sizes,
+      [](int64_t b) {
+        return at::randn({b, 24});
+      },
+      device);
   EXPECT_LE(compilations(report), 3) << report;
   EXPECT_GE(replays(report), 72) << "three of four: the others are recorded or verified\n" << report;
   return report;

@@ -39,13 +39,13 @@ class Events : public Api {
 };
 
 TEST_F(Events, a_first_compilation_and_replays_tell_nothing) {
-  auto fast = compile(erf_gelu, keeping());
+  auto fast = compile(erf_gelu, trusted(keeping()));
   for (int call = 0; call < 9; ++call) fast(at::ones({8}));
   EXPECT_TRUE(events_.empty());
 }
 
 TEST_F(Events, a_recompilation_names_the_guard_that_failed) {
-  auto fast = compile(erf_gelu, keeping());
+  auto fast = compile(erf_gelu, trusted(keeping()));
   fast(at::ones({8, 3}));
   fast(at::ones({8, 3}, at::kDouble));
   fast(at::ones({8, 3}, at::kDouble));
@@ -61,7 +61,8 @@ TEST_F(Events, a_recompilation_names_the_guard_that_failed) {
 }
 
 TEST_F(Events, another_number_read_by_the_host_is_a_recompilation_that_names_the_read) {
-  auto fast = compile([](const at::Tensor& x) { return (x.sum() > 0).item<bool>() ? x + 1 : x - 1; }, keeping());
+  auto fast =
+      compile([](const at::Tensor& x) { return (x.sum() > 0).item<bool>() ? x + 1 : x - 1; }, trusted(keeping()));
   fast(at::ones({4}));
   EXPECT_TRUE(events_.empty());
   for (int call = 0; call < 3; ++call) fast(-at::ones({4}));
@@ -72,7 +73,7 @@ TEST_F(Events, another_number_read_by_the_host_is_a_recompilation_that_names_the
 TEST_F(Events, a_limit_of_paths_is_one_break) {
   auto options = keeping();
   options.max_paths = 2;
-  auto fast = compile([](const at::Tensor& x) { return x.sum().item<float>() > 4 ? x + 1 : x - 1; }, options);
+  auto fast = compile([](const at::Tensor& x) { return x.sum().item<float>() > 4 ? x + 1 : x - 1; }, trusted(options));
   for (int call = 0; call < 12; ++call) fast(at::full({5}, call % 4));
   ASSERT_FALSE(events_.empty());
   EXPECT_EQ(std::get<GraphBreak>(events_.back().what).code, BreakCode::host_read);
@@ -82,7 +83,7 @@ TEST_F(Events, a_limit_of_paths_is_one_break) {
 }
 
 TEST_F(Events, a_break_tells_once_what_the_report_tells) {
-  auto fast = compile(broken, keeping());
+  auto fast = compile(broken, trusted(keeping()));
   for (int call = 0; call < 5; ++call) fast(at::ones({8}));
   ASSERT_EQ(events_.size(), 1);
   const auto& told = std::get<GraphBreak>(events_[0].what);
@@ -94,14 +95,14 @@ TEST_F(Events, a_break_tells_once_what_the_report_tells) {
 }
 
 TEST_F(Events, a_break_that_fullgraph_throws_is_told_too) {
-  auto fast = compile(broken, keeping({.fullgraph = true}));
+  auto fast = compile(broken, trusted(keeping({.fullgraph = true})));
   EXPECT_THROW(fast(at::ones({8})), UserError);
   EXPECT_EQ(events_.size(), 1);
 }
 
 TEST_F(Events, a_program_that_does_not_repeat_itself_is_told_when_it_is_found) {
   int steps = 0;
-  auto fast = compile([&](const at::Tensor& x) { return x * ++steps; }, keeping());
+  auto fast = compile([&](const at::Tensor& x) { return x * ++steps; }, trusted(keeping()));
   for (int call = 0; call < 6; ++call) fast(at::ones({8}));
   ASSERT_EQ(events_.size(), 1);
   EXPECT_EQ(std::get<GraphBreak>(events_[0].what).code, BreakCode::unstable);
@@ -109,14 +110,14 @@ TEST_F(Events, a_program_that_does_not_repeat_itself_is_told_when_it_is_found) {
 
 TEST_F(Events, an_argument_of_an_unknown_type_is_told_once) {
   struct Settings {};
-  auto fast = compile([](const at::Tensor& x, const Settings&) { return x + 1; }, keeping());
+  auto fast = compile([](const at::Tensor& x, const Settings&) { return x + 1; }, trusted(keeping()));
   for (int call = 0; call < 3; ++call) fast(at::ones({8}), Settings{});
   ASSERT_EQ(events_.size(), 1);
   EXPECT_EQ(std::get<GraphBreak>(events_[0].what).code, BreakCode::unsupported_input);
 }
 
 TEST_F(Events, the_limit_of_entries_is_told_once) {
-  auto fast = compile([](const at::Tensor& x, int64_t n) { return x + n; }, keeping());
+  auto fast = compile([](const at::Tensor& x, int64_t n) { return x + n; }, trusted(keeping()));
   for (int64_t n = 0; n < 20; ++n) fast(at::ones({8}), n);
   EXPECT_EQ(recompilations(), 15);
   ASSERT_EQ(events_.size(), 16);
@@ -128,13 +129,13 @@ TEST_F(Events, the_callback_runs_on_the_calls_thread_after_its_work_and_is_not_r
   std::vector<std::thread::id> threads;
   int watched = 0;
   at::Tensor kept;
-  Options options;
+  Options options = trusted();
   options.on_event = [&](const Event&) {
     threads.push_back(std::this_thread::get_id());
     watched += detail::watches_host() ? 1 : 0;
     kept = at::ones({8}) * 3;  // an operator that a recording would see, and a tensor that outlives it
   };
-  auto fast = compile(erf_gelu, options);
+  auto fast = compile(erf_gelu, trusted(options));
   for (const auto dtype : {at::kFloat, at::kDouble, at::kHalf}) {
     for (int call = 0; call < 4; ++call) {
       const auto x = at::randn({8}).to(dtype);
@@ -151,7 +152,7 @@ TEST_F(Events, a_callback_that_calls_the_function_again_is_answered) {
   int depth = 0;
   int deepest = 0;
   const std::vector<at::ScalarType> dtypes = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16};
-  Options options;
+  Options options = trusted();
   options.on_event = [&](const Event&) {
     ++depth;
     deepest = std::max(deepest, depth);
@@ -174,7 +175,7 @@ TEST_F(Events, a_callback_that_calls_the_function_again_is_answered) {
 TEST_F(Events, a_callback_may_look_and_reset) {
   std::optional<Compiled<at::Tensor (*)(const at::Tensor&)>> fast;
   std::vector<size_t> entries;
-  Options options;
+  Options options = trusted();
   options.on_event = [&](const Event&) {
     entries.push_back(fast->report().entries.size());
     EXPECT_EQ(fast->stats().entries, 2);
@@ -193,7 +194,7 @@ TEST_F(Events, a_callback_may_look_and_reset) {
 
 TEST_F(Events, a_callback_may_destroy_the_function_that_calls_it) {
   std::optional<Compiled<at::Tensor (*)(const at::Tensor&)>> fast;
-  Options options;
+  Options options = trusted();
   options.on_event = [&](const Event&) { fast.reset(); };
   fast.emplace(&erf_gelu, options);
   const auto x = at::randn({8});
@@ -204,13 +205,13 @@ TEST_F(Events, a_callback_may_destroy_the_function_that_calls_it) {
 
 TEST_F(Events, an_exception_of_the_callback_does_not_reach_the_caller_and_is_noted_once) {
   int told = 0;
-  Options options;
+  Options options = trusted();
   options.on_event = [&](const Event&) {
     if (++told % 2 == 0) throw 7;  // NOLINT: anything may be thrown
     throw std::runtime_error("no log");
   };
   options.strict = true;
-  auto fast = compile(erf_gelu, options);
+  auto fast = compile(erf_gelu, trusted(options));
   for (const auto dtype : {at::kFloat, at::kDouble, at::kHalf}) {
     const auto x = at::randn({8}).to(dtype);
     EXPECT_TRUE(same(fast(x), erf_gelu(x)));
@@ -221,16 +222,16 @@ TEST_F(Events, an_exception_of_the_callback_does_not_reach_the_caller_and_is_not
 }
 
 TEST_F(Events, an_exception_of_the_callback_does_not_hide_the_calls_own) {
-  Options options{.fullgraph = true};
+  Options options = trusted({.fullgraph = true});
   options.on_event = [](const Event&) { throw std::runtime_error("no log"); };
-  auto fast = compile(broken, options);
+  auto fast = compile(broken, trusted(options));
   EXPECT_THROW(fast(at::ones({8})), UserError);
   EXPECT_EQ(fast.report().notes, std::vector<std::string>{"on_event threw: no log"});
 }
 
 TEST_F(Events, a_call_inside_of_another_functions_recording_tells_nothing) {
-  auto inner = compile(broken, keeping());
-  auto outer = compile([inner](const at::Tensor& x) { return inner(x) + 1; });
+  auto inner = compile(broken, trusted(keeping()));
+  auto outer = compile([inner](const at::Tensor& x) { return inner(x) + 1; }, trusted());
   for (int call = 0; call < 3; ++call) outer(at::ones({8}));
   EXPECT_FALSE(outer.report().entries.at(0).compiled);
   EXPECT_EQ(events_.size(), 1) << "the second call of the outer one is eager, and calls the inner one";
@@ -239,12 +240,12 @@ TEST_F(Events, a_call_inside_of_another_functions_recording_tells_nothing) {
 TEST_F(Events, threads_are_each_told_of_their_own_calls) {
   std::mutex mutex;
   std::vector<std::pair<std::thread::id, std::string>> told;
-  Options options;
+  Options options = trusted();
   options.on_event = [&](const Event& event) {
     const std::lock_guard lock(mutex);
     told.emplace_back(std::this_thread::get_id(), event.text());
   };
-  auto fast = compile([](const at::Tensor& x, int64_t n) { return x + n; }, options);
+  auto fast = compile([](const at::Tensor& x, int64_t n) { return x + n; }, trusted(options));
   std::vector<std::thread> threads;
   for (int64_t index = 0; index < 4; ++index) {
     threads.emplace_back([&, index] {

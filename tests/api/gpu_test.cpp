@@ -40,7 +40,7 @@ class Gpu : public Api {
 TEST_F(Gpu, a_gelu_lambda_gives_eagers_results_in_every_mode_and_dtype) {
   for (const auto mode : {Mode::Default, Mode::ReduceOverhead}) {
     for (const auto dtype : {at::kFloat, at::kHalf, at::kBFloat16}) {
-      auto fast = compile(erf_gelu, {.mode = mode});
+      auto fast = compile(erf_gelu, trusted({.mode = mode}));
       for (int call = 0; call < 6; ++call) {
         const auto x = at::randn({1000}, at::TensorOptions(at::kCUDA)).to(dtype);
         ASSERT_TRUE(same(fast(x), erf_gelu(x))) << "call " << call << "\n" << fast.report();
@@ -55,7 +55,7 @@ TEST_F(Gpu, a_convolution_block_gives_eagers_results_in_every_mode) {
   model->eval();
   model->to(at::kCUDA);
   for (const auto mode : {Mode::Default, Mode::ReduceOverhead}) {
-    auto fast = compile(model, {.mode = mode});
+    auto fast = compile(model, trusted({.mode = mode}));
     for (int call = 0; call < 6; ++call) {
       const auto x = at::randn({2, 3, 16, 16}, at::TensorOptions(at::kCUDA));
       const auto error = (fast(x) - model->forward(x)).abs().max().item<double>();
@@ -66,7 +66,7 @@ TEST_F(Gpu, a_convolution_block_gives_eagers_results_in_every_mode) {
 }
 
 TEST_F(Gpu, one_compiled_object_serves_the_cpu_and_then_the_gpu) {
-  auto fast = compile(erf_gelu);
+  auto fast = compile(erf_gelu, trusted());
   const auto x = at::randn({100});
   for (int call = 0; call < 3; ++call) {
     ASSERT_TRUE(same(fast(x), erf_gelu(x)));
@@ -79,7 +79,7 @@ TEST_F(Gpu, one_compiled_object_serves_the_cpu_and_then_the_gpu) {
 }
 
 TEST_F(Gpu, a_replayed_graph_never_writes_a_result_again) {
-  auto fast = compile(erf_gelu, {.mode = Mode::ReduceOverhead});
+  auto fast = compile(erf_gelu, trusted({.mode = Mode::ReduceOverhead}));
   std::vector<at::Tensor> kept;
   const auto x = at::randn({4096}, at::TensorOptions(at::kCUDA));
   for (int call = 0; call < 10; ++call) kept.push_back(fast(x + call));
@@ -113,7 +113,7 @@ TEST_F(Gpu, random_operators_replay_with_eagers_numbers) {
     // The closure binds a generator: one function for each.
     std::optional<Compiled<std::function<std::vector<at::Tensor>(const at::Tensor&)>>> fast;
     const auto results = run([&](const at::Tensor& x, const at::Generator& own) {
-      if (!fast) fast.emplace([own](const at::Tensor& y) { return random_program(y, own); }, Options{.mode = mode});
+      if (!fast) fast.emplace([own](const at::Tensor& y) { return random_program(y, own); }, trusted({.mode = mode}));
       return (*fast)(x);
     });
     ASSERT_EQ(results.size(), wanted.size());
@@ -125,7 +125,7 @@ TEST_F(Gpu, random_operators_replay_with_eagers_numbers) {
 }
 
 TEST_F(Gpu, calls_run_on_the_callers_stream) {
-  auto fast = compile(erf_gelu, {.verify = Verify::off});
+  auto fast = compile(erf_gelu, trusted({.verify = Verify::off}));
   const auto x = at::randn({1 << 20}, at::TensorOptions(at::kCUDA));
   fast(x);
   fast(x.clone());
@@ -142,10 +142,12 @@ TEST_F(Gpu, calls_run_on_the_callers_stream) {
 TEST_F(Gpu, a_stream_that_the_callable_leaves_current_is_a_break) {
   const auto before = c10::cuda::getCurrentCUDAStream();
   const auto other = c10::cuda::getStreamFromPool();
-  auto fast = compile([&](const at::Tensor& x) {
-    c10::cuda::setCurrentCUDAStream(other);
-    return x * 2;
-  });
+  auto fast = compile(
+      [&](const at::Tensor& x) {
+        c10::cuda::setCurrentCUDAStream(other);
+        return x * 2;
+      },
+      trusted());
   for (int call = 0; call < 4; ++call) {
     c10::cuda::setCurrentCUDAStream(before);
     fast(at::ones({8}, at::TensorOptions(at::kCUDA)));
@@ -162,7 +164,7 @@ TEST_F(Gpu, operators_are_recorded_where_they_are_declared_pure) {
     const auto op = c10::Dispatcher::singleton()
                         .findSchemaOrThrow(pure ? "sinter_gpu_test::twice" : "sinter_gpu_test::counted", "")
                         .typed<at::Tensor(const at::Tensor&)>();
-    auto fast = compile([&](const at::Tensor& y) { return op.call(y) + 1; }, {.mode = Mode::ReduceOverhead});
+    auto fast = compile([&](const at::Tensor& y) { return op.call(y) + 1; }, trusted({.mode = Mode::ReduceOverhead}));
     counted = 0;
     for (int call = 0; call < 6; ++call) ASSERT_TRUE(same(fast(x * call), x * call * 2 + 1));
     const auto entry = fast.report().entries.at(0);
@@ -178,7 +180,7 @@ TEST_F(Gpu, a_library_call_that_cannot_be_recorded_runs_as_before) {
   const auto general = [](const at::Tensor& x) { return at::real(at::linalg_eigvals(x + x.t())).sum() * 2; };
   for (const bool is_symmetric : {true, false}) {
     const auto program = [&](const at::Tensor& x) { return is_symmetric ? symmetric(x) : general(x); };
-    auto fast = compile(program, {.mode = Mode::ReduceOverhead});
+    auto fast = compile(program, trusted({.mode = Mode::ReduceOverhead}));
     for (int call = 0; call < 6; ++call) {
       const auto x = at::randn({8, 8}, at::TensorOptions(at::kCUDA));
       ASSERT_TRUE(at::allclose(fast(x), program(x), 1e-3, 1e-3)) << "call " << call << "\n" << fast.report();
@@ -191,7 +193,7 @@ TEST_F(Gpu, threads_may_share_a_recorded_graph) {
   ConvBnRelu model;
   model->eval();
   model->to(at::kCUDA);
-  auto fast = compile(model, {.mode = Mode::ReduceOverhead});
+  auto fast = compile(model, trusted({.mode = Mode::ReduceOverhead}));
   for (int call = 0; call < 3; ++call) fast(at::randn({2, 3, 16, 16}, at::TensorOptions(at::kCUDA)));
   ASSERT_EQ(fast.report().entries.at(0).graphs, 1) << fast.report();
   std::vector<std::thread> threads;
@@ -217,7 +219,7 @@ TEST_F(Gpu, more_than_two_to_the_31_elements_in_every_layout_and_mode) {
   const auto f = [](const at::Tensor& x) { return (x * 3 + x).contiguous(); };
   for (const auto mode : {Mode::Default, Mode::ReduceOverhead}) {
     for (const auto& x : {flat, wide.t(), wide.slice(1, 1), wide.slice(1, 0, 1).expand({3, flat.numel() / 3})}) {
-      auto fast = compile(f, {.mode = mode, .verify = Verify::off});
+      auto fast = compile(f, trusted({.mode = mode, .verify = Verify::off}));
       const auto eager = fast(x);
       for (int call = 0; call < 3; ++call) ASSERT_TRUE(at::equal(fast(x), eager)) << x.sizes() << x.strides();
       EXPECT_EQ(fast.report().entries.at(0).replays, 3);

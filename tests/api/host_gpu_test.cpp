@@ -40,7 +40,7 @@ TEST_P(HostGpu, effects_see_the_tensors_of_their_call_in_order) {
         host([&](const Tensor& t) { log.push_back(t[0].item<float>()); }, z);
         return z + 1;
       },
-      options());
+      trusted(options()));
   for (int call = 0; call < 20; ++call) {
     const Tensor x = full(8, call - 4);
     const Tensor y = x * 3 + 1;
@@ -56,8 +56,8 @@ TEST_P(HostGpu, effects_see_the_tensors_of_their_call_in_order) {
 
 TEST_P(HostGpu, numbers_of_the_host_are_operands) {
   int steps = 0;
-  auto fast =
-      compile([&](const Tensor& x) { return x * host([&] { return at::Scalar(0.5 * ++steps); }) - 1; }, options());
+  auto fast = compile([&](const Tensor& x) { return x * host([&] { return at::Scalar(0.5 * ++steps); }) - 1; },
+                      trusted(options()));
   for (int call = 1; call <= 20; ++call) {
     ASSERT_TRUE(same(fast(full(8, 3)), full(8, 3) * (0.5 * call) - 1)) << call << fast.report();
   }
@@ -75,7 +75,7 @@ TEST_P(HostGpu, an_exception_comes_after_the_writes_before_it) {
         x);
     return x.mul_(2) + 1;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   Tensor compiled = full(8, 0), eager = full(8, 0);
   for (int call = 0; call < 21; ++call) {
     compiled.fill_(call % 7);
@@ -98,7 +98,7 @@ TEST_P(HostGpu, an_effect_runs_on_the_callers_stream) {
         host([&](const Tensor& t) { total += t.item<double>(); }, (x * 2).sum());
         return x + 1;
       },
-      options());
+      trusted(options()));
   const auto side = c10::cuda::getStreamFromPool();
   const c10::cuda::CUDAStreamGuard guard(side);
   for (int call = 0; call < 8; ++call) fast(full(1 << 20, 1));
@@ -107,7 +107,7 @@ TEST_P(HostGpu, an_effect_runs_on_the_callers_stream) {
 
 TEST_P(HostGpu, a_copy_to_the_host_is_returned) {
   const auto program = [](const Tensor& x) { return std::vector<Tensor>{(x * 2).cpu(), (x + 1).to(at::kDouble), x}; };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 9; ++call) {
     const Tensor x = full(8, call);
     const auto found = fast(x);
@@ -119,7 +119,7 @@ TEST_P(HostGpu, a_copy_to_the_host_is_returned) {
 }
 
 TEST_P(HostGpu, copies_to_the_host_are_kept_by_their_callers) {
-  auto fast = compile([](const Tensor& x) { return (x * 2 + 1).to(at::kCPU, at::kDouble); }, options());
+  auto fast = compile([](const Tensor& x) { return (x * 2 + 1).to(at::kCPU, at::kDouble); }, trusted(options()));
   std::vector<Tensor> kept;
   for (int call = 0; call < 12; ++call) kept.push_back(fast(full(8, call)));
   for (int call = 0; call < 12; ++call) {
@@ -134,7 +134,7 @@ TEST_P(HostGpu, a_copy_to_the_host_is_computed_with_and_goes_back) {
     const Tensor back = host_sum.to(x.device());
     return large ? x + back : x - back;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 16; ++call) {
     const Tensor x = full(8, call % 4 + 1);
     ASSERT_TRUE(same(fast(x), program(x))) << call << fast.report();
@@ -148,7 +148,7 @@ TEST_P(HostGpu, a_copy_that_is_written_is_the_calls_own) {
     copy.mul_(3);
     return copy.view({2, -1});
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 9; ++call) ASSERT_TRUE(same(fast(full(8, call)), program(full(8, call)))) << call;
   EXPECT_TRUE(unbroken(fast.report()));
 }
@@ -158,7 +158,7 @@ TEST_P(HostGpu, a_copy_that_only_the_program_itself_looks_at_is_a_break) {
     const Tensor copy = x.cpu().to(at::kDouble);
     return x * copy.const_data_ptr<double>()[0];
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 4; ++call) ASSERT_TRUE(same(fast(full(8, call)), program(full(8, call)))) << call;
   EXPECT_EQ(only_break(fast.report()).code, BreakCode::host_read) << fast.report();
 }

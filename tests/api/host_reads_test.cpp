@@ -38,7 +38,7 @@ bool has_positive_sum(const Tensor& x) { return (x.sum() > 0).item<bool>(); }
 
 TEST_P(HostReads, a_branch_on_a_bool_has_two_courses) {
   const auto program = [](const Tensor& x) { return has_positive_sum(x) ? x * 2 + 1 : x * 3 - 1; };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 12; ++call) {
     const Tensor x = full(5, call % 3 == 0 ? -1.0 : 2.0 + call);
     ASSERT_TRUE(same(fast(x), program(x))) << "call " << call << "\n" << fast.report();
@@ -55,7 +55,7 @@ TEST_P(HostReads, a_number_chooses_its_course_by_value) {
     const auto largest = x.max().item<float>();
     return largest > 1.5 ? x + 1 : largest > 0.5 ? x - 1 : x * 2;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 12; ++call) {
     const Tensor x = full(5, call % 3);
     ASSERT_TRUE(same(fast(x), program(x))) << "call " << call;
@@ -69,7 +69,7 @@ TEST_P(HostReads, a_loop_runs_until_a_condition_on_the_device) {
     while ((x.abs().max() > 0.1).item<bool>()) x = x * 0.5;
     return x + 1;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 20; ++call) {
     const Tensor x = full(5, 1 << (call % 4));
     ASSERT_TRUE(same(fast(x), program(x))) << "call " << call << "\n" << fast.report();
@@ -86,7 +86,7 @@ TEST_P(HostReads, branches_lie_inside_branches) {
     const Tensor z = x * y;
     return has_positive_sum(y) ? z * 2 : has_positive_sum(z) ? z * 3 : z * 4;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 40; ++call) {
     const Tensor x = random({7});
     const Tensor y = random({7});
@@ -103,7 +103,7 @@ TEST_P(HostReads, what_an_earlier_segment_made_is_returned_too) {
     return has_positive_sum(y) ? std::vector<Tensor>{y, part, x, x.slice(0, 1), part + 1}
                                : std::vector<Tensor>{part, part};
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 9; ++call) {
     const Tensor x = full(5, call % 2 == 0 ? -1.0 : 2.0);
     const auto found = fast(x);
@@ -125,7 +125,7 @@ TEST_P(HostReads, a_write_before_a_read_is_seen_by_it_and_done_once) {
     if (has_positive_sum(x)) x.mul_(2);
     return seen + x;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   Tensor eager = full(4, -6);
   Tensor compiled = eager.clone();
   for (int call = 0; call < 14; ++call) {
@@ -148,7 +148,7 @@ TEST_P(HostReads, a_call_that_leaves_its_course_has_written_nothing) {
     if (has_positive_sum(flag)) x.sub_(3);
     return x * 1.5;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   Tensor eager = full(4, 1);
   Tensor compiled = eager.clone();
   for (const double flag : {1, 1, 1, -1, 1, -1, -1, 1}) {
@@ -165,7 +165,7 @@ TEST_P(HostReads, random_numbers_before_a_read_are_drawn_once) {
     const Tensor y = x + noise;
     return has_positive_sum(x) ? y * 2 + at::rand_like(x) : y * 3;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   const std::vector<double> values{1, 1, 1, -1, 1, -1, -1, 1, -1};
   std::vector<Tensor> expected;
   at::manual_seed(5);
@@ -184,7 +184,7 @@ TEST_P(HostReads, more_values_than_courses_run_as_eager_runs_and_say_so) {
   const auto program = [](const Tensor& x) { return x.sum().item<float>() > 4 ? x + 1 : x - 1; };
   Options few = options();
   few.max_paths = 2;
-  auto fast = compile(program, few);
+  auto fast = compile(program, trusted(few));
   for (int call = 0; call < 12; ++call) {
     const Tensor x = full(5, call % 4);
     ASSERT_TRUE(same(fast(x), program(x))) << "call " << call;
@@ -200,7 +200,7 @@ TEST_P(HostReads, more_values_than_courses_run_as_eager_runs_and_say_so) {
 
 TEST_P(HostReads, fullgraph_refuses_values_beyond_the_last_course) {
   auto fast = compile([](const Tensor& x) { return x.sum().item<float>() > 4 ? x + 1 : x - 1; },
-                      {.mode = GetParam().mode, .max_paths = 1, .fullgraph = true});
+                      trusted({.mode = GetParam().mode, .max_paths = 1, .fullgraph = true}));
   EXPECT_NO_THROW(fast(full(5, 1)));
   EXPECT_THROW(fast(full(5, 2)), UserError);
 }
@@ -210,7 +210,7 @@ TEST_P(HostReads, sizes_that_depend_on_data_choose_the_course) {
     const Tensor chosen = x.masked_select(x > 0) * 2;
     return std::vector<Tensor>{chosen + 1, x.nonzero(), x.index({x > 1}).sum()};
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 12; ++call) {
     Tensor x = full(6, 2);
     x[call % 3] = -1;
@@ -237,8 +237,8 @@ TEST_P(CpuHostReads, exceptions_after_a_read_leave_behind_what_eager_leaves) {
     if (has_positive_sum(x)) return x.index_select(0, index) * 2;
     return x - 1;
   };
-  const Options options{.mode = GetParam().mode};
-  auto fast = compile(program, options);
+  const Options options = trusted({.mode = GetParam().mode});
+  auto fast = compile(program, trusted(options));
   Tensor eager = full(4, 1);
   Tensor compiled = eager.clone();
   const Tensor good = at::tensor({0, 2});
@@ -265,7 +265,7 @@ TEST_P(HostReads, state_read_and_written_by_every_call) {
   };
   const Counter eager{full(3, -2)};
   const Counter held{full(3, -2)};
-  auto fast = compile([&held](const Tensor& x) { return held(x); }, options());
+  auto fast = compile([&held](const Tensor& x) { return held(x); }, trusted(options()));
   for (int call = 0; call < 12; ++call) {
     const Tensor x = full(3, call % 4 == 3 ? -2.0 : 0.75);
     ASSERT_TRUE(same(fast(x), eager(x))) << "call " << call << "\n" << fast.report();
@@ -277,7 +277,7 @@ TEST_P(HostReads, state_read_and_written_by_every_call) {
 TEST_P(HostReads, a_course_whose_state_was_replaced_is_recorded_anew) {
   std::vector<Tensor> weights{full(3, 1), full(3, 2)};
   const auto program = [&weights](const Tensor& x) { return has_positive_sum(x) ? x * weights[0] : x * weights[1]; };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 24; ++call) {
     if (call == 8) weights[1] = full(3, 5);
     if (call == 16) weights[0] = full(3, 7);
@@ -289,15 +289,15 @@ TEST_P(HostReads, a_course_whose_state_was_replaced_is_recorded_anew) {
 
 TEST_P(HostReads, a_program_that_forgets_what_it_read_is_found) {
   int calls = 0;
-  auto fast =
-      compile([&calls](const Tensor& x) { return has_positive_sum(x) ? x + ++calls : x; }, {.mode = GetParam().mode});
+  auto fast = compile([&calls](const Tensor& x) { return has_positive_sum(x) ? x + ++calls : x; },
+                      trusted({.mode = GetParam().mode}));
   for (int call = 0; call < 4; ++call) EXPECT_TRUE(same(fast(full(2, 1)), full(2, 2 + call)));
   EXPECT_EQ(only_break(fast.report()).code, BreakCode::unstable);
 }
 
 TEST_P(HostReads, threads_follow_courses_at_once) {
   const auto program = [](const Tensor& x) { return has_positive_sum(x) ? x * 2 : x * 3; };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
@@ -315,7 +315,7 @@ TEST_P(HostReads, threads_follow_courses_at_once) {
 
 TEST_P(HostReads, equal_is_a_read_of_a_bool) {
   const auto program = [](const Tensor& x, const Tensor& y) { return at::equal(x, y) ? x * 2 : x + y; };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 10; ++call) {
     const Tensor x = full(3, call);
     const Tensor y = full(3, call % 2 == 0 ? call : -1);
@@ -328,7 +328,7 @@ TEST_P(HostReads, a_transformer_layer_replays) {
   torch::nn::TransformerEncoderLayer layer(torch::nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(16));
   layer->eval();
   layer->to(GetParam().device);
-  auto fast = compile(layer, options());
+  auto fast = compile(layer, trusted(options()));
   for (int call = 0; call < 6; ++call) {
     const Tensor x = random({5, 3, 8});
     ASSERT_TRUE(same(fast(x), layer->forward(x))) << "call " << call << "\n" << fast.report();
@@ -348,7 +348,7 @@ TEST_P(HostReads, cond_and_while_loop_do_what_they_say) {
         x.sum() > 0, [](const Tensor& a, const Tensor& b) { return a + b; },
         [](const Tensor& a, const Tensor& b) { return a - b; }, sum, last);
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (int call = 0; call < 16; ++call) {
     const Tensor x = full(4, call % 2 == 0 ? 4.0 : -3.0);
     ASSERT_TRUE(same(fast(x), program(x))) << "call " << call << "\n" << fast.report();
@@ -363,7 +363,7 @@ TEST_P(HostReads, a_number_that_is_only_handed_on_is_an_operand) {
     const auto largest = x.max().item<double>();
     return std::make_pair(x / largest, largest);
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (const double value : {1.0, 2.0, 1.5, 1.25, 1.75, 1.125, 2.0, 1.0}) {
     const auto [expected, expected_largest] = program(full(5, value));
     const auto [found, largest] = fast(full(5, value));
@@ -379,7 +379,7 @@ TEST_P(HostReads, a_number_far_from_those_that_were_seen_is_recorded) {
     const auto largest = x.max().item<double>();
     return largest > 3 && largest < 4 ? x * largest + 100 : x * largest;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   for (const double value : {1.0, 2.0, 1.5, 9.0, 3.5, 3.75, -1.0, 1.75, 100.0, 3.5, 3.5}) {
     ASSERT_TRUE(same(fast(full(5, value)), program(full(5, value)))) << value << fast.report();
   }
@@ -387,7 +387,7 @@ TEST_P(HostReads, a_number_far_from_those_that_were_seen_is_recorded) {
 }
 
 TEST_P(HostReads, the_report_lists_what_each_course_reads) {
-  auto fast = compile([](const Tensor& x) { return has_positive_sum(x) ? x + 1 : x - 1; }, options());
+  auto fast = compile([](const Tensor& x) { return has_positive_sum(x) ? x + 1 : x - 1; }, trusted(options()));
   for (int call = 0; call < 4; ++call) fast(full(3, call % 2 == 0 ? 1.0 : -1.0));
   const Report report = fast.report();
   ASSERT_EQ(report.entries[0].paths.size(), 2U);

@@ -31,7 +31,7 @@ TEST_F(Host, an_effect_runs_once_on_every_call) {
         host([&] { ++steps; });
         return x * 2 + 1;
       },
-      {.strict = true});
+      trusted({.strict = true}));
   for (int call = 1; call <= 20; ++call) {
     ASSERT_TRUE(same(fast(full(3, call)), full(3, call) * 2 + 1)) << call;
     ASSERT_EQ(steps, call) << fast.report();
@@ -50,7 +50,7 @@ TEST_F(Host, an_effect_sees_the_tensors_of_its_call) {
         host([&](const Tensor& a, const Tensor& b) { seen.push_back(a.item<float>() + b[0].item<float>()); }, loss, y);
         return y + loss;
       },
-      {.strict = true});
+      trusted({.strict = true}));
   for (int call = 0; call < 20; ++call) {
     const Tensor x = full(4, call);
     const Tensor loss = (x * 3 - 1).sum();
@@ -65,7 +65,7 @@ TEST_F(Host, an_effect_sees_the_tensors_of_its_call) {
 /// states agree, nothing breaks, and most calls replay.
 template <class Program, class State>
 void agrees(const Program& program, State& live, const std::function<Tensor(int)>& input) {
-  auto fast = compile(program, {.strict = true});
+  auto fast = compile(program, trusted({.strict = true}));
   State compiled{}, eager{};
   for (int call = 0; call < 40; ++call) {
     const Tensor x = input(call);
@@ -115,7 +115,7 @@ TEST_F(Host, a_scalar_that_is_another_one_on_every_call_needs_no_recording) {
         const at::Scalar rate = host([&] { return at::Scalar(std::pow(0.5, ++steps)); });
         return x * rate - 1;
       },
-      {.strict = true});
+      trusted({.strict = true}));
   for (int call = 1; call <= 30; ++call) {
     ASSERT_TRUE(same(fast(full(3, 1 << 20)), full(3, 1 << 20) * std::pow(0.5, call) - 1)) << call << fast.report();
     ASSERT_EQ(steps, call);
@@ -135,7 +135,7 @@ TEST_F(Host, scalars_may_rest_change_their_sign_and_be_no_number) {
         const at::Scalar second = host([&] { return at::Scalar(schedule[(2 * step++) % schedule.size()]); });
         return x * first + second;
       },
-      {.strict = true});
+      trusted({.strict = true}));
   for (size_t call = 0; call < schedule.size(); ++call) {
     const Tensor expected = full(3, 2) * schedule[call] + schedule[(2 * call) % schedule.size()];
     ASSERT_TRUE(same(fast(full(3, 2)), expected)) << call << fast.report();
@@ -150,7 +150,7 @@ TEST_F(Host, a_float_chooses_where_no_recording_showed_otherwise) {
     const double factor = host([&] { return rate; });
     return factor < 0.7 ? x - factor : x * factor;
   };
-  auto fast = compile(program, {.strict = true});
+  auto fast = compile(program, trusted({.strict = true}));
   for (int call = 0; call < 30; ++call) {
     rate = 1 - 0.03 * (call % 15);
     ASSERT_TRUE(same(fast(full(3, 2)), program(full(3, 2)))) << call << fast.report();
@@ -162,7 +162,7 @@ TEST_F(Host, random_numbers_of_the_host_go_on_where_they_stood) {
   std::mt19937 random(3), expected(3);
   auto fast = compile(
       [&](const Tensor& x) { return x + host([&] { return at::Scalar(static_cast<double>(random() % 1000)); }); },
-      {.strict = true});
+      trusted({.strict = true}));
   for (int call = 0; call < 20; ++call) {
     ASSERT_TRUE(same(fast(full(3, 2)), full(3, 2) + static_cast<double>(expected() % 1000))) << call;
   }
@@ -171,12 +171,14 @@ TEST_F(Host, random_numbers_of_the_host_go_on_where_they_stood) {
 
 TEST_F(Host, what_ran_before_a_call_left_the_tree_does_not_run_again) {
   int before = 0, between = 0;
-  auto fast = compile([&](const Tensor& x) {
-    host([&] { ++before; });
-    const auto number = x.max().item<float>();
-    host([&](const Tensor& t) { between += t.numel() > 0 ? 1 : 2; }, x);
-    return at::pow(x, number);
-  });
+  auto fast = compile(
+      [&](const Tensor& x) {
+        host([&] { ++before; });
+        const auto number = x.max().item<float>();
+        host([&](const Tensor& t) { between += t.numel() > 0 ? 1 : 2; }, x);
+        return at::pow(x, number);
+      },
+      trusted());
   for (int call = 1; call <= 24; ++call) {  // more numbers than courses: the last calls run as eager runs them
     ASSERT_TRUE(same(fast(full(3, call)), at::pow(full(3, call), call))) << call;
     ASSERT_EQ(before, call);
@@ -197,7 +199,7 @@ TEST_F(Host, an_exception_comes_after_the_writes_that_stood_before_it) {
     x.mul_(2);
     return x + 1;
   };
-  auto fast = compile(program, {.strict = true});
+  auto fast = compile(program, trusted({.strict = true}));
   Tensor compiled = full(3, 0), eager = full(3, 0);
   for (int call = 0; call < 24; ++call) {
     compiled.fill_(call % 7);
@@ -229,7 +231,7 @@ TEST_F(Host, a_callable_that_catches_what_the_host_throws_does_what_eager_does) 
     }
     return x + 1;
   };
-  auto fast = compile(program);
+  auto fast = compile(program, trusted());
   for (int call = 1; call <= 12; ++call) {
     ASSERT_TRUE(same(fast(full(3, 2)), call % 3 == 0 ? full(3, 2) * call : full(3, 2) + 1)) << call;
     ASSERT_EQ(steps, call);
@@ -240,16 +242,18 @@ TEST_F(Host, a_callable_that_catches_what_the_host_throws_does_what_eager_does) 
 
 TEST_F(Host, a_recording_in_which_the_host_threw_is_a_break) {
   int steps = 0;
-  auto fast = compile([&](const Tensor& x) {
-    try {
-      host([&] {
-        if (++steps % 3 == 1) throw steps;
-      });
-    } catch (int step) {
-      return x * step;
-    }
-    return x + 1;
-  });
+  auto fast = compile(
+      [&](const Tensor& x) {
+        try {
+          host([&] {
+            if (++steps % 3 == 1) throw steps;
+          });
+        } catch (int step) {
+          return x * step;
+        }
+        return x + 1;
+      },
+      trusted());
   for (int call = 1; call <= 6; ++call) {
     ASSERT_TRUE(same(fast(full(3, 2)), call % 3 == 1 ? full(3, 2) * call : full(3, 2) + 1)) << call;
     ASSERT_EQ(steps, call);
@@ -259,16 +263,18 @@ TEST_F(Host, a_recording_in_which_the_host_threw_is_a_break) {
 
 TEST_F(Host, compiled_functions_in_each_other_run_it_once) {
   int inner_steps = 0, outer_steps = 0;
-  auto inner = compile([&](const Tensor& x) {
-    host([&] { ++inner_steps; });
-    return (x.sum() > 2).item<bool>() ? x + 1 : x - 1;
-  });
+  auto inner = compile(
+      [&](const Tensor& x) {
+        host([&] { ++inner_steps; });
+        return (x.sum() > 2).item<bool>() ? x + 1 : x - 1;
+      },
+      trusted());
   const auto program = [&](const Tensor& x) {
     host([&] { ++outer_steps; });
     const Tensor y = inner(x);
     return at::pow(y, y.max().item<float>());
   };
-  auto fast = compile(program, {.max_paths = 3});
+  auto fast = compile(program, trusted({.max_paths = 3}));
   for (int call = 1; call <= 20; ++call) {
     inner_steps = outer_steps = 0;
     const Tensor x = full(3, call % 6 - 2);
@@ -282,13 +288,15 @@ TEST_F(Host, compiled_functions_in_each_other_run_it_once) {
 
 TEST_F(Host, a_host_function_keeps_grad_mode_as_it_is_where_it_stands) {
   int with = 0, without = 0;
-  auto fast = compile([&](const Tensor& x) {
-    const at::AutoGradMode on(true);
-    host([&] { ++(at::GradMode::is_enabled() ? with : without); });
-    const c10::NoGradGuard off;
-    host([&] { ++(at::GradMode::is_enabled() ? with : without); });
-    return x + 1;
-  });
+  auto fast = compile(
+      [&](const Tensor& x) {
+        const at::AutoGradMode on(true);
+        host([&] { ++(at::GradMode::is_enabled() ? with : without); });
+        const c10::NoGradGuard off;
+        host([&] { ++(at::GradMode::is_enabled() ? with : without); });
+        return x + 1;
+      },
+      trusted());
   for (int call = 1; call <= 10; ++call) {
     fast(full(2, 1));
     ASSERT_EQ(with, call);
@@ -300,11 +308,13 @@ TEST_F(Host, a_host_function_keeps_grad_mode_as_it_is_where_it_stands) {
 TEST_F(Host, values_that_are_captured_are_part_of_the_program) {
   int64_t hidden = 1;
   std::vector<int64_t> log;
-  auto fast = compile([&](const Tensor& x) {
-    const int64_t value = hidden;
-    host([&log, value] { log.push_back(value); });
-    return x + 1;
-  });
+  auto fast = compile(
+      [&](const Tensor& x) {
+        const int64_t value = hidden;
+        host([&log, value] { log.push_back(value); });
+        return x + 1;
+      },
+      trusted());
   fast(full(2, 1));
   hidden = 2;
   fast(full(2, 1));
@@ -315,11 +325,13 @@ TEST_F(Host, values_that_are_captured_are_part_of_the_program) {
 
 TEST_F(Host, a_local_variable_captured_by_reference_is_a_break) {
   double total = 0;
-  auto fast = compile([&](const Tensor& x) {
-    const double local = x.size(0);
-    host([&] { total += local; });
-    return x + 1;
-  });
+  auto fast = compile(
+      [&](const Tensor& x) {
+        const double local = x.size(0);
+        host([&] { total += local; });
+        return x + 1;
+      },
+      trusted());
   for (int call = 1; call <= 4; ++call) fast(full(2, 1));
   EXPECT_EQ(total, 8);
   EXPECT_NE(only_break(fast.report()).reason.find("local variable"), std::string::npos) << fast.report();
@@ -327,10 +339,12 @@ TEST_F(Host, a_local_variable_captured_by_reference_is_a_break) {
 
 TEST_F(Host, a_container_captured_by_value_is_a_break) {
   std::string log;
-  auto fast = compile([&](const Tensor& x) {
-    host([&log, name = std::string("name")] { log += name; });
-    return x + 1;
-  });
+  auto fast = compile(
+      [&](const Tensor& x) {
+        host([&log, name = std::string("name")] { log += name; });
+        return x + 1;
+      },
+      trusted());
   for (int call = 1; call <= 4; ++call) fast(full(2, 1));
   EXPECT_EQ(log, "namenamenamename");
   EXPECT_NE(only_break(fast.report()).reason.find("plain values"), std::string::npos) << fast.report();
@@ -338,10 +352,12 @@ TEST_F(Host, a_container_captured_by_value_is_a_break) {
 
 TEST_F(Host, a_tensor_of_the_call_that_is_not_passed_is_a_break) {
   double total = 0;
-  auto fast = compile([&](const Tensor& x) {
-    host([&] { total += x.sum().item<double>(); });
-    return x + 1;
-  });
+  auto fast = compile(
+      [&](const Tensor& x) {
+        host([&] { total += x.sum().item<double>(); });
+        return x + 1;
+      },
+      trusted());
   for (int call = 1; call <= 4; ++call) {
     const Tensor x = full(2, call);
     fast(x);
@@ -357,7 +373,7 @@ TEST_F(Host, state_that_a_host_function_writes_and_the_program_reads_is_a_break)
     host([](const Tensor& t, const Tensor& a) { const_cast<Tensor&>(a).mul_(0.5).add_(t); }, x, average);
     return before + average;
   };
-  auto fast = compile([&](const Tensor& x) { return program(mean, x); });
+  auto fast = compile([&](const Tensor& x) { return program(mean, x); }, trusted());
   Tensor expected = full(2, 0);
   for (int call = 1; call <= 4; ++call) {
     ASSERT_TRUE(same(fast(full(2, call)), program(expected, full(2, call)))) << call;
@@ -367,11 +383,13 @@ TEST_F(Host, state_that_a_host_function_writes_and_the_program_reads_is_a_break)
 }
 
 TEST_F(Host, a_tensor_of_the_call_that_a_host_function_writes_is_a_break) {
-  auto fast = compile([](const Tensor& x) {
-    const Tensor y = x * 2;
-    host([](const Tensor& t) { const_cast<Tensor&>(t).add_(1); }, y);
-    return y * 3;
-  });
+  auto fast = compile(
+      [](const Tensor& x) {
+        const Tensor y = x * 2;
+        host([](const Tensor& t) { const_cast<Tensor&>(t).add_(1); }, y);
+        return y * 3;
+      },
+      trusted());
   for (int call = 1; call <= 4; ++call) ASSERT_TRUE(same(fast(full(2, call)), (full(2, call) * 2 + 1) * 3)) << call;
   EXPECT_NE(only_break(fast.report()).reason.find("writes a tensor"), std::string::npos) << fast.report();
 }
@@ -390,7 +408,7 @@ TEST_F(Host, tensors_of_its_own_may_be_written_and_clones_kept) {
             y);
         return y + 1;
       },
-      {.strict = true});
+      trusted({.strict = true}));
   for (int call = 1; call <= 10; ++call) {
     fast(full(2, call));
     ASSERT_TRUE(same(sum, full(2, call * (call + 1)))) << call;
@@ -402,14 +420,16 @@ TEST_F(Host, tensors_of_its_own_may_be_written_and_clones_kept) {
 
 TEST_F(Host, another_function_at_the_same_place_is_found_by_a_verification) {
   int first = 0, second = 0, calls = 0;
-  auto fast = compile([&](const Tensor& x) {
-    if (calls == 0) {
-      host([&] { ++first; });
-    } else {
-      host([&] { ++second; });
-    }
-    return x + 1;
-  });
+  auto fast = compile(
+      [&](const Tensor& x) {
+        if (calls == 0) {
+          host([&] { ++first; });
+        } else {
+          host([&] { ++second; });
+        }
+        return x + 1;
+      },
+      trusted());
   fast(full(2, 1));
   calls = 1;
   for (int call = 2; call <= 6; ++call) fast(full(2, 1));
@@ -425,7 +445,7 @@ TEST_F(Host, printing_happens_when_it_is_recorded_and_in_a_host_function_on_ever
         host([&](const Tensor& t) { called << t << '\n'; }, y);
         return y + 1;
       },
-      {.strict = true});
+      trusted({.strict = true}));
   std::ostringstream expected;
   for (int call = 1; call <= 8; ++call) {
     fast(full(2, call));
@@ -439,7 +459,7 @@ TEST_F(Host, printing_happens_when_it_is_recorded_and_in_a_host_function_on_ever
 TEST_F(Host, fullgraph_takes_host_functions) {
   int steps = 0;
   auto fast = compile([&](const Tensor& x) { return host([&] { return ++steps % 2 == 0; }) ? x + 1 : x - 1; },
-                      {.fullgraph = true, .strict = true});
+                      trusted({.fullgraph = true, .strict = true}));
   for (int call = 1; call <= 8; ++call) {
     ASSERT_TRUE(same(fast(full(2, 1)), call % 2 == 0 ? full(2, 2) : full(2, 0))) << call;
   }
@@ -447,12 +467,14 @@ TEST_F(Host, fullgraph_takes_host_functions) {
 
 TEST_F(Host, effects_of_two_threads_run_once_a_call) {
   std::atomic<int64_t> steps = 0, total = 0;
-  auto fast = compile([&](const Tensor& x) {
-    host([&] { ++steps; });
-    const bool even = (x.sum() > 10).item<bool>();
-    host([&](const Tensor& t) { total += t[0].item<int64_t>(); }, x);
-    return even ? x + 1 : x - 1;
-  });
+  auto fast = compile(
+      [&](const Tensor& x) {
+        host([&] { ++steps; });
+        const bool even = (x.sum() > 10).item<bool>();
+        host([&](const Tensor& t) { total += t[0].item<int64_t>(); }, x);
+        return even ? x + 1 : x - 1;
+      },
+      trusted());
   const auto work = [&](int64_t thread) {
     const c10::NoGradGuard no_grad;
     for (int64_t call = 0; call < 100; ++call) {

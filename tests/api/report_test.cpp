@@ -8,7 +8,7 @@ namespace {
 using Reports = Api;
 
 TEST_F(Reports, the_text_names_function_mode_kernels_and_phases) {
-  auto fast = compile(erf_gelu, {.name = "gelu"});
+  auto fast = compile(erf_gelu, trusted({.name = "gelu"}));
   fast(at::ones({8}));
   fast(at::ones({8}));
   std::ostringstream out;
@@ -19,7 +19,7 @@ TEST_F(Reports, the_text_names_function_mode_kernels_and_phases) {
 }
 
 TEST_F(Reports, the_json_holds_every_entry) {
-  auto fast = compile(erf_gelu, {.name = "gelu"});
+  auto fast = compile(erf_gelu, trusted({.name = "gelu"}));
   fast(at::ones({8}));
   fast(at::ones({9}));
   const auto json = fast.report().json();
@@ -30,7 +30,7 @@ TEST_F(Reports, the_json_holds_every_entry) {
 }
 
 TEST_F(Reports, compile_times_add_up_by_phase_and_function) {
-  auto fast = compile(erf_gelu, {.name = "timed gelu"});
+  auto fast = compile(erf_gelu, trusted({.name = "timed gelu"}));
   fast(at::ones({8}));
   fast(at::ones({9}));
   fast(at::ones({9}));

@@ -20,7 +20,7 @@ struct Resetter {
 
 TEST_F(Reset, the_next_call_is_recorded_anew) {
   int runs = 0;
-  auto fast = compile([&](const at::Tensor& x) { return ++runs, erf_gelu(x); }, {.verify = Verify::off});
+  auto fast = compile([&](const at::Tensor& x) { return ++runs, erf_gelu(x); }, trusted({.verify = Verify::off}));
   const auto x = at::randn({8});
   for (int call = 0; call < 3; ++call) fast(x);
   EXPECT_EQ(runs, 1);
@@ -34,14 +34,14 @@ TEST_F(Reset, the_next_call_is_recorded_anew) {
 }
 
 TEST_F(Reset, a_function_that_was_never_called_or_is_empty_again_may_be_reset) {
-  auto fast = compile(erf_gelu);
+  auto fast = compile(erf_gelu, trusted());
   fast.reset();
   fast.reset();
   EXPECT_TRUE(same(fast(at::ones({4})), erf_gelu(at::ones({4}))));
 }
 
 TEST_F(Reset, copies_are_reset_together) {
-  auto fast = compile(erf_gelu);
+  auto fast = compile(erf_gelu, trusted());
   auto copy = fast;
   fast(at::ones({4}));
   copy.reset();
@@ -51,7 +51,7 @@ TEST_F(Reset, copies_are_reset_together) {
 TEST_F(Reset, breaks_and_notes_are_forgotten_so_that_a_program_that_now_repeats_itself_compiles) {
   double factor = 2;
   bool changes = true;
-  auto fast = compile([&](const at::Tensor& x) { return x * (changes ? ++factor : factor); });
+  auto fast = compile([&](const at::Tensor& x) { return x * (changes ? ++factor : factor); }, trusted());
   for (int call = 0; call < 3; ++call) fast(at::ones({4}));
   EXPECT_EQ(only_break(fast.report()).code, BreakCode::unstable);
   changes = false;
@@ -62,7 +62,7 @@ TEST_F(Reset, breaks_and_notes_are_forgotten_so_that_a_program_that_now_repeats_
 }
 
 TEST_F(Reset, the_limit_of_entries_begins_anew) {
-  auto fast = compile([](const at::Tensor& x, int64_t n) { return x + n; }, {.verify = Verify::off});
+  auto fast = compile([](const at::Tensor& x, int64_t n) { return x + n; }, trusted({.verify = Verify::off}));
   for (int64_t n = 0; n < 20; ++n) fast(at::ones({4}), n);
   EXPECT_FALSE(fast.report().notes.empty());
   fast.reset();
@@ -73,7 +73,7 @@ TEST_F(Reset, the_limit_of_entries_begins_anew) {
 
 TEST_F(Reset, what_was_learnt_of_sizes_is_forgotten) {
   int runs = 0;
-  auto fast = compile([&](const at::Tensor& x) { return ++runs, erf_gelu(x); }, {.verify = Verify::off});
+  auto fast = compile([&](const at::Tensor& x) { return ++runs, erf_gelu(x); }, trusted({.verify = Verify::off}));
   for (const int64_t size : {64, 72, 80, 88}) fast(at::ones({size}));
   EXPECT_EQ(runs, 2);
   fast.reset();
@@ -84,7 +84,8 @@ TEST_F(Reset, what_was_learnt_of_sizes_is_forgotten) {
 
 TEST_F(Reset, state_that_only_a_plan_held_is_let_go) {
   auto weight = std::make_shared<at::Tensor>(at::randn({4}));
-  auto fast = compile([weight](const at::Tensor& x) { return x * *weight; }, {.verify = Verify::off, .freeze = true});
+  auto fast =
+      compile([weight](const at::Tensor& x) { return x * *weight; }, trusted({.verify = Verify::off, .freeze = true}));
   for (int call = 0; call < 3; ++call) fast(at::ones({4}));
   fast.reset();
   *weight = at::full({4}, 3.0);  // frozen until the reset
@@ -99,7 +100,7 @@ TEST_F(Reset, the_callable_may_reset_while_it_is_recorded_verified_or_runs_as_it
     if (++runs % 2 == 0) resetter.reset();
     return erf_gelu(x);
   };
-  auto fast = compile(program, {.verify = 1});
+  auto fast = compile(program, trusted({.verify = 1}));
   resetter.reset = [&] { fast.reset(); };
   for (int call = 0; call < 12; ++call) {
     const auto x = at::randn({8});
@@ -113,10 +114,12 @@ TEST_F(Reset, the_callable_may_reset_while_it_is_recorded_verified_or_runs_as_it
 TEST_F(Reset, a_recording_that_was_under_way_is_not_used_afterwards) {
   Resetter resetter;
   int runs = 0;
-  auto fast = compile([&](const at::Tensor& x) {
-    if (++runs == 1) resetter.reset();
-    return erf_gelu(x);
-  });
+  auto fast = compile(
+      [&](const at::Tensor& x) {
+        if (++runs == 1) resetter.reset();
+        return erf_gelu(x);
+      },
+      trusted());
   resetter.reset = [&] { fast.reset(); };
   fast(at::ones({8}));
   EXPECT_EQ(fast.stats(), Stats{});
@@ -134,7 +137,7 @@ TEST_F(Reset, a_host_function_may_reset_in_the_middle_of_a_replay) {
         host([&](const at::Tensor&) { ++effects, resetter.reset(); }, y);
         return std::pair<at::Tensor, std::string>(y.relu() * 2, "a text that is read after the plan is gone");
       },
-      {.verify = Verify::off});
+      trusted({.verify = Verify::off}));
   const auto expected = [](const at::Tensor& x) { return at::relu(x * 3 + 1) * 2; };
   for (int round = 0; round < 3; ++round) {
     resetter.reset = [] {};
@@ -155,7 +158,8 @@ TEST_F(Reset, from_another_thread_while_calls_run_every_result_is_right) {
   ConvBnRelu model;
   model->eval();
   auto fast = compile(
-      [model](const at::Tensor& x) mutable { return std::pair<at::Tensor, std::string>(model->forward(x), "result"); });
+      [model](const at::Tensor& x) mutable { return std::pair<at::Tensor, std::string>(model->forward(x), "result"); },
+      trusted());
   std::atomic<bool> done = false;
   std::atomic<int> wrong = 0;
   std::vector<std::thread> callers;
@@ -197,7 +201,7 @@ TEST_P(ResetOn, results_of_calls_before_it_stay_and_work_that_is_under_way_ends)
   torch::nn::Linear layer(64, 64);
   layer->to(GetParam().device);
   auto fast = compile([&](const at::Tensor& x) { return erf_gelu(layer->forward(x)) + x; },
-                      {.mode = GetParam().mode, .verify = Verify::off});
+                      trusted({.mode = GetParam().mode, .verify = Verify::off}));
   std::vector<at::Tensor> inputs, results;
   for (int round = 0; round < 5; ++round) {
     for (int call = 0; call < 4; ++call) {
@@ -220,7 +224,7 @@ TEST_P(ResetOn, random_numbers_go_on_where_they_were) {
   std::vector<at::Tensor> expected;
   for (int call = 0; call < 8; ++call) expected.push_back(program(x));
   at::manual_seed(7);
-  auto fast = compile(program, {.mode = GetParam().mode, .verify = Verify::off});
+  auto fast = compile(program, trusted({.mode = GetParam().mode, .verify = Verify::off}));
   for (size_t call = 0; call < 8; ++call) {
     if (call == 4) fast.reset();
     EXPECT_TRUE(at::equal(fast(x), expected[call])) << "call " << call;

@@ -20,14 +20,24 @@ struct Change {
 };
 
 constexpr Change kChanges[] = {
-    {"resized", "state closure.0: size[0]", [](Tensor& weight, auto&) { weight.resize_({3, 4}); }},
+    {"resized", "state closure.0: size[0]",
+     [](Tensor& weight, auto&) {
+       weight.resize_({3, 4});
+     }},
     {"resized_beyond_its_memory", "state closure.0: memory",
-     [](Tensor& weight, auto&) { weight.resize_({400, 4}).fill_(3); }},
-    {"resized_to_nothing", "state closure.0: size[1]", [](Tensor& weight, auto&) { weight.resize_({4, 0}); }},
+     [](Tensor& weight, auto&) {
+       weight.resize_({400, 4}).fill_(3);
+     }},
+    {"resized_to_nothing", "state closure.0: size[1]",
+     [](Tensor& weight, auto&) {
+       weight.resize_({4, 0});
+     }},
     {"transposed", "state closure.0: stride[0]", [](Tensor& weight, auto&) { weight.t_(); }},
     {"unsqueezed", "state closure.0: sizes", [](Tensor& weight, auto&) { weight.unsqueeze_(0); }},
     {"moved_within_its_storage", "state closure.0: memory",
-     [](Tensor& weight, auto&) { weight.as_strided_({4, 4}, {4, 1}, 16); }},
+     [](Tensor& weight, auto&) {
+       weight.as_strided_({4, 4}, {4, 1}, 16);
+     }},
     {"given_other_data", "state closure.0: memory",
      [](Tensor& weight, auto&) { weight.set_data(at::randn_like(weight)); }},
     {"given_another_storage", "state closure.0: memory",
@@ -75,7 +85,7 @@ TEST_P(StateGuards, notice_and_the_next_call_is_right) {
   const auto& [device, change] = GetParam();
   auto weight = at::randn({8, 4}, device).as_strided_({4, 4}, {4, 1}, 0);
   std::vector<Tensor> others{weight};
-  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, {.verify = Verify::off});
+  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, trusted({.verify = Verify::off}));
   const auto x = at::randn({1}, device);
   for (int call = 0; call < 3; ++call) ASSERT_TRUE(same(fast(x), x * weight));
   ASSERT_GT(replays(fast.report()), 0);
@@ -107,7 +117,7 @@ class MoreStateGuards : public Api {};
 
 TEST_F(MoreStateGuards, requiring_gradients_is_noticed_in_grad_mode) {
   auto weight = at::randn({4});
-  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, {.verify = Verify::off});
+  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, trusted({.verify = Verify::off}));
   const auto x = at::randn({4});
   const at::AutoGradMode grad(true);
   for (int call = 0; call < 3; ++call) ASSERT_FALSE(fast(x).requires_grad());
@@ -123,7 +133,7 @@ TEST_F(MoreStateGuards, requiring_gradients_is_noticed_in_grad_mode) {
 
 TEST_F(MoreStateGuards, requiring_gradients_does_not_matter_without_grad_mode) {
   auto weight = at::randn({4});
-  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, {.verify = Verify::off});
+  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, trusted({.verify = Verify::off}));
   const auto x = at::randn({4});
   for (int call = 0; call < 3; ++call) fast(x);
   weight.requires_grad_();
@@ -135,7 +145,7 @@ TEST_F(MoreStateGuards, tensors_of_every_rank_are_watched) {
   for (int64_t rank = 1; rank <= 7; ++rank) {
     auto sizes = std::vector<int64_t>(static_cast<size_t>(rank), 2);
     auto weight = at::randn(sizes);
-    auto fast = compile([&weight](const Tensor& x) { return x * weight; }, {.verify = Verify::off});
+    auto fast = compile([&weight](const Tensor& x) { return x * weight; }, trusted({.verify = Verify::off}));
     const auto x = at::randn({1});
     for (int call = 0; call < 3; ++call) ASSERT_TRUE(same(fast(x), x * weight));
     EXPECT_GT(replays(fast.report()), 0);
@@ -151,7 +161,7 @@ TEST_F(MoreStateGuards, tensors_of_every_rank_are_watched) {
 TEST_F(MoreStateGuards, a_scalar_and_an_empty_tensor_are_watched) {
   for (const auto& sizes : {std::vector<int64_t>{}, std::vector<int64_t>{0}}) {
     auto weight = at::randn(sizes);
-    auto fast = compile([&weight](const Tensor& x) { return x * weight; }, {.verify = Verify::off});
+    auto fast = compile([&weight](const Tensor& x) { return x * weight; }, trusted({.verify = Verify::off}));
     const auto x = at::randn({1});
     for (int call = 0; call < 3; ++call) ASSERT_TRUE(same(fast(x), x * weight));
     weight.resize_({3}).fill_(2);
@@ -162,7 +172,7 @@ TEST_F(MoreStateGuards, a_scalar_and_an_empty_tensor_are_watched) {
 
 TEST_F(MoreStateGuards, a_tensor_that_is_what_it_was_again_replays) {
   auto weight = at::randn({4, 4});
-  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, {.verify = Verify::off});
+  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, trusted({.verify = Verify::off}));
   const auto x = at::randn({1});
   for (int call = 0; call < 3; ++call) ASSERT_TRUE(same(fast(x), x * weight));
   const auto before = replays(fast.report());
@@ -176,7 +186,7 @@ TEST_F(MoreStateGuards, a_tensor_that_is_what_it_was_again_replays) {
 
 TEST_F(MoreStateGuards, a_gradient_that_nobody_asked_for_does_not_matter_in_grad_mode) {
   auto weight = at::randn({4});
-  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, {.verify = Verify::off});
+  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, trusted({.verify = Verify::off}));
   const auto x = at::randn({4});
   const at::AutoGradMode grad(true);
   for (int call = 0; call < 3; ++call) ASSERT_FALSE(fast(x).requires_grad());
@@ -190,7 +200,7 @@ TEST_F(MoreStateGuards, a_gradient_that_nobody_asked_for_does_not_matter_in_grad
 
 TEST_F(MoreStateGuards, a_tensor_that_gets_a_history_is_noticed_in_grad_mode) {
   auto weight = at::randn({4});
-  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, {.verify = Verify::off});
+  auto fast = compile([&weight](const Tensor& x) { return x * weight; }, trusted({.verify = Verify::off}));
   const auto x = at::randn({4});
   const auto other = at::randn({4}).requires_grad_();
   const at::AutoGradMode grad(true);
@@ -211,7 +221,7 @@ TEST_F(MoreStateGuards, one_of_many_that_changes_is_named) {
     for (const auto& weight : weights) y = y + weight;
     return y;
   };
-  auto fast = compile(sum, {.verify = Verify::off});
+  auto fast = compile(sum, trusted({.verify = Verify::off}));
   const auto x = at::randn({3, 4});
   for (int call = 0; call < 3; ++call) ASSERT_TRUE(same(fast(x), sum(x)));
   for (const size_t changed : {size_t{0}, size_t{17}, size_t{39}}) {

@@ -7,7 +7,7 @@ using State = Api;
 
 TEST_F(State, an_in_place_update_of_a_weight_is_seen_by_the_next_call) {
   torch::nn::Linear layer(4, 4);
-  auto fast = compile(layer);
+  auto fast = compile(layer, trusted());
   const auto x = at::randn({2, 4});
   for (int call = 0; call < 6; ++call) {
     layer->weight.mul_(1.5);
@@ -19,7 +19,7 @@ TEST_F(State, an_in_place_update_of_a_weight_is_seen_by_the_next_call) {
 
 TEST_F(State, writing_through_data_is_seen_too) {
   torch::nn::Linear layer(4, 4);
-  auto fast = compile(layer, {.verify = Verify::off});
+  auto fast = compile(layer, trusted({.verify = Verify::off}));
   const auto x = at::randn({2, 4});
   fast(x);
   layer->weight.data().fill_(2);
@@ -28,7 +28,7 @@ TEST_F(State, writing_through_data_is_seen_too) {
 
 TEST_F(State, a_replaced_weight_is_noticed_by_its_lost_reference) {
   torch::nn::Linear layer(4, 4);
-  auto fast = compile(layer, {.verify = Verify::off});
+  auto fast = compile(layer, trusted({.verify = Verify::off}));
   const auto x = at::randn({2, 4});
   fast(x);
   fast(x);
@@ -42,7 +42,7 @@ TEST_F(State, a_replaced_weight_is_noticed_by_its_lost_reference) {
 
 TEST_F(State, set_data_is_noticed_by_the_address) {
   torch::nn::Linear layer(4, 4);
-  auto fast = compile(layer, {.verify = Verify::off});
+  auto fast = compile(layer, trusted({.verify = Verify::off}));
   const auto x = at::randn({2, 4});
   fast(x);
   layer->weight.set_data(at::randn({4, 4}));
@@ -52,7 +52,7 @@ TEST_F(State, set_data_is_noticed_by_the_address) {
 
 TEST_F(State, moving_a_module_to_another_dtype_compiles_again) {
   torch::nn::Linear layer(4, 4);
-  auto fast = compile(layer, {.verify = Verify::off});
+  auto fast = compile(layer, trusted({.verify = Verify::off}));
   const auto x = at::randn({2, 4});
   fast(x);
   layer->to(at::kDouble);
@@ -63,7 +63,7 @@ TEST_F(State, moving_a_module_to_another_dtype_compiles_again) {
 TEST_F(State, state_carries_its_modules_name) {
   ConvBnRelu model;
   model->eval();
-  auto fast = compile(model);
+  auto fast = compile(model, trusted());
   fast(at::randn({1, 3, 8, 8}));
   const auto report = fast.report();
   const auto& guards = report.entries[0].guards;
@@ -87,7 +87,7 @@ TORCH_MODULE(FlatWeights);
 
 TEST_F(State, weights_seen_through_the_storage_that_they_share_are_followed) {
   FlatWeights layer;
-  auto fast = compile(layer);
+  auto fast = compile(layer, trusted());
   const auto x = at::rand({10});
   for (int call = 0; call < 6; ++call) {
     ASSERT_TRUE(same(fast(x), layer(x))) << call;
@@ -100,7 +100,7 @@ TEST_F(State, weights_seen_through_the_storage_that_they_share_are_followed) {
 
 TEST_F(State, nothing_is_kept_alive_between_calls) {
   torch::nn::Linear layer(4, 4);
-  auto fast = compile([layer](const at::Tensor& x) mutable { return layer->forward(x); });
+  auto fast = compile([layer](const at::Tensor& x) mutable { return layer->forward(x); }, trusted());
   auto x = at::randn({2, 4});
   at::Tensor y;
   for (int call = 0; call < 4; ++call) y = fast(x);
@@ -111,7 +111,7 @@ TEST_F(State, nothing_is_kept_alive_between_calls) {
 
 TEST_F(State, a_closed_over_tensor_that_dies_is_no_crash) {
   auto weight = std::make_shared<at::Tensor>(at::randn({4}));
-  auto fast = compile([weight](const at::Tensor& x) { return x * *weight; });
+  auto fast = compile([weight](const at::Tensor& x) { return x * *weight; }, trusted());
   const auto x = at::ones({4});
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(x), *weight));
   *weight = at::randn({4});
@@ -122,9 +122,9 @@ TEST_F(State, a_closed_over_tensor_that_dies_is_no_crash) {
 TEST_F(State, a_tensor_that_is_argument_and_closed_over_at_once_is_told_from_another_argument) {
   auto weight = at::randn({4});
   const auto other = at::randn({4});
-  auto by_value = compile([weight](const at::Tensor& x) { return x * weight; });
-  auto by_reference = compile([&weight](const at::Tensor& x) { return x - weight; });
-  auto by_view = compile([&weight](const at::Tensor& x) { return x + weight; });
+  auto by_value = compile([weight](const at::Tensor& x) { return x * weight; }, trusted());
+  auto by_reference = compile([&weight](const at::Tensor& x) { return x - weight; }, trusted());
+  auto by_view = compile([&weight](const at::Tensor& x) { return x + weight; }, trusted());
   for (int round = 0; round < 3; ++round) {
     for (int call = 0; call < 3; ++call) {
       EXPECT_TRUE(same(by_value(weight), weight * weight));
@@ -143,7 +143,7 @@ TEST_F(State, a_tensor_that_is_argument_and_closed_over_at_once_is_told_from_ano
 
 TEST_F(State, an_argument_that_turns_out_to_be_closed_over_later_is_right_too) {
   const auto weight = at::randn({4});
-  auto fast = compile([weight](const at::Tensor& x) { return x * weight; });
+  auto fast = compile([weight](const at::Tensor& x) { return x * weight; }, trusted());
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(at::ones({4})), weight));
   for (int call = 0; call < 9; ++call) EXPECT_TRUE(same(fast(weight), weight * weight));
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(at::ones({4})), weight));
@@ -153,7 +153,7 @@ TEST_F(State, an_argument_that_turns_out_to_be_closed_over_later_is_right_too) {
 TEST_F(State, a_frozen_function_gives_the_same_results) {
   ConvBnRelu model;
   model->eval();
-  auto fast = compile(model, {.freeze = true});
+  auto fast = compile(model, trusted({.freeze = true}));
   for (int call = 0; call < 4; ++call) {
     const auto x = at::randn({2, 3, 8, 8});
     ASSERT_TRUE(same(fast(x), model->forward(x))) << fast.report();

@@ -13,10 +13,12 @@ class StatsOf : public Api {
   static int64_t sum(const Stats& stats) { return stats.replayed + stats.recorded + stats.eager + stats.threw; }
 };
 
-TEST_F(StatsOf, a_function_that_was_not_called_has_counted_nothing) { EXPECT_EQ(compile(erf_gelu).stats(), Stats{}); }
+TEST_F(StatsOf, a_function_that_was_not_called_has_counted_nothing) {
+  EXPECT_EQ(compile(erf_gelu, trusted()).stats(), Stats{});
+}
 
 TEST_F(StatsOf, every_call_counts_once_by_how_it_was_answered) {
-  auto fast = compile(erf_gelu);
+  auto fast = compile(erf_gelu, trusted());
   for (int call = 0; call < 9; ++call) fast(at::ones({8}));
   const auto stats = fast.stats();
   EXPECT_EQ(stats.calls, 9);
@@ -30,7 +32,7 @@ TEST_F(StatsOf, every_call_counts_once_by_how_it_was_answered) {
 }
 
 TEST_F(StatsOf, replays_agree_with_the_report) {
-  auto fast = compile(erf_gelu, {.dynamic = false});
+  auto fast = compile(erf_gelu, trusted({.dynamic = false}));
   for (int call = 0; call < 40; ++call) fast(at::ones({4 + call % 3}));
   EXPECT_EQ(fast.stats().replayed, replays(fast.report()));
   EXPECT_EQ(fast.stats().entries, 3);
@@ -38,7 +40,7 @@ TEST_F(StatsOf, replays_agree_with_the_report) {
 }
 
 TEST_F(StatsOf, replays_compile_nothing) {
-  auto fast = compile(erf_gelu, {.verify = Verify::off});
+  auto fast = compile(erf_gelu, trusted({.verify = Verify::off}));
   fast(at::ones({8}));
   const auto before = fast.stats().compile_seconds;
   for (int call = 0; call < 100; ++call) fast(at::ones({8}));
@@ -46,7 +48,7 @@ TEST_F(StatsOf, replays_compile_nothing) {
 }
 
 TEST_F(StatsOf, shapes_that_got_a_plan_without_a_recording_are_counted) {
-  auto fast = compile(erf_gelu, {.verify = Verify::off, .dynamic = true});
+  auto fast = compile(erf_gelu, trusted({.verify = Verify::off, .dynamic = true}));
   for (const int64_t size : {64, 72, 80, 88}) fast(at::ones({size}));
   const auto stats = fast.stats();
   EXPECT_EQ(stats.recorded, 2);
@@ -56,7 +58,7 @@ TEST_F(StatsOf, shapes_that_got_a_plan_without_a_recording_are_counted) {
 }
 
 TEST_F(StatsOf, calls_of_a_program_that_breaks_are_eager_and_the_break_counts_once) {
-  auto fast = compile([](const at::Tensor& x) { return x.clone().unfold(0, 2, 1).mul_(0.5); });
+  auto fast = compile([](const at::Tensor& x) { return x.clone().unfold(0, 2, 1).mul_(0.5); }, trusted());
   for (int call = 0; call < 5; ++call) fast(at::ones({8}));
   const auto stats = fast.stats();
   EXPECT_EQ(stats.recorded, 1);
@@ -68,17 +70,19 @@ TEST_F(StatsOf, arguments_that_cannot_be_described_count_as_one_break_a_type) {
   struct Settings {
     double factor = 2;
   };
-  auto fast = compile([](const at::Tensor& x, const Settings& settings) { return x * settings.factor; });
+  auto fast = compile([](const at::Tensor& x, const Settings& settings) { return x * settings.factor; }, trusted());
   for (int call = 0; call < 3; ++call) fast(at::ones({8}), Settings{});
   EXPECT_EQ(fast.stats().eager, 3);
   EXPECT_EQ(fast.stats().breaks, 1);
 }
 
 TEST_F(StatsOf, calls_that_throw_are_counted_wherever_they_threw) {
-  auto fast = compile([](const at::Tensor& x, const at::Tensor& index) {
-    if (x.size(0) == 0) throw std::runtime_error("empty");
-    return x.index_select(0, index);
-  });
+  auto fast = compile(
+      [](const at::Tensor& x, const at::Tensor& index) {
+        if (x.size(0) == 0) throw std::runtime_error("empty");
+        return x.index_select(0, index);
+      },
+      trusted());
   const auto good = at::zeros({2}, at::kLong);
   EXPECT_THROW(fast(at::ones({0}), good), std::runtime_error);         // recorded
   for (int call = 0; call < 3; ++call) fast(at::ones({8}), good);      // two recorded, one replayed
@@ -89,7 +93,8 @@ TEST_F(StatsOf, calls_that_throw_are_counted_wherever_they_threw) {
   EXPECT_EQ(stats.threw, 3);
   EXPECT_EQ(sum(stats), 6);
 
-  auto refused = compile([](const at::Tensor& x) { return x.clone().unfold(0, 2, 1).mul_(0.5); }, {.fullgraph = true});
+  auto refused =
+      compile([](const at::Tensor& x) { return x.clone().unfold(0, 2, 1).mul_(0.5); }, trusted({.fullgraph = true}));
   EXPECT_THROW(refused(at::ones({8})), UserError);
   EXPECT_THROW(refused(at::ones({8})), UserError);
   EXPECT_EQ(refused.stats().threw, 2);
@@ -97,15 +102,15 @@ TEST_F(StatsOf, calls_that_throw_are_counted_wherever_they_threw) {
 }
 
 TEST_F(StatsOf, calls_inside_of_a_recording_count_as_eager) {
-  auto inner = compile(erf_gelu);
-  auto outer = compile([inner](const at::Tensor& x) { return inner(x) + 1; }, {.verify = Verify::off});
+  auto inner = compile(erf_gelu, trusted());
+  auto outer = compile([inner](const at::Tensor& x) { return inner(x) + 1; }, trusted({.verify = Verify::off}));
   for (int call = 0; call < 5; ++call) outer(at::ones({8}));
   EXPECT_EQ(inner.stats().eager, 1);
   EXPECT_EQ(inner.stats().calls, 1);
 }
 
 TEST_F(StatsOf, no_call_is_lost_or_counted_twice_while_threads_call_and_read) {
-  auto fast = compile(erf_gelu);
+  auto fast = compile(erf_gelu, trusted());
   constexpr int threads = 4;
   constexpr int calls = 200;
   std::atomic<bool> done = false;

@@ -66,7 +66,7 @@ struct OwnStream {
 TEST_F(GpuStreams, a_recording_runs_on_no_stream_that_a_program_can_get) {
   const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("sinter_streams_test::seen", "").typed<Tensor(const Tensor&)>();
-  auto fast = compile([&](const Tensor& x) { return op.call(x) + 1; }, {.mode = Mode::ReduceOverhead});
+  auto fast = compile([&](const Tensor& x) { return op.call(x) + 1; }, trusted({.mode = Mode::ReduceOverhead}));
   streams_seen().clear();
   for (int call = 0; call < 4; ++call) ASSERT_TRUE(same(fast(full({8}, call)), full({8}, 2 * call + 1)));
   ASSERT_EQ(fast.report().entries.at(0).graphs, 1) << fast.report();
@@ -85,7 +85,7 @@ TEST_F(GpuStreams, a_recording_runs_on_no_stream_that_a_program_can_get) {
 TEST_F(GpuStreams, the_workspace_of_a_recorded_product_is_nobody_elses) {
   const Tensor a = at::randn({64, 1 << 16}, at::TensorOptions(at::kCUDA));
   const Tensor b = at::randn({1 << 16, 64}, at::TensorOptions(at::kCUDA));
-  auto fast = compile([&](const Tensor& x) { return at::matmul(x, b) * 2; }, {.mode = Mode::ReduceOverhead});
+  auto fast = compile([&](const Tensor& x) { return at::matmul(x, b) * 2; }, trusted({.mode = Mode::ReduceOverhead}));
   for (int call = 0; call < 4; ++call) fast(a);
   ASSERT_EQ(fast.report().entries.at(0).graphs, 1) << fast.report();
   c10::cuda::device_synchronize();
@@ -106,7 +106,7 @@ TEST_F(GpuStreams, products_beside_a_replay_keep_their_numbers) {
   const Tensor a = at::randn({64, 1 << 16}, at::TensorOptions(at::kCUDA));
   const Tensor b = at::randn({1 << 16, 64}, at::TensorOptions(at::kCUDA));
   const auto program = [&](const Tensor& x) { return at::matmul(x, b) * 2; };
-  auto fast = compile(program, {.mode = Mode::ReduceOverhead});
+  auto fast = compile(program, trusted({.mode = Mode::ReduceOverhead}));
   for (int call = 0; call < 4; ++call) fast(a);
   const Tensor expected = at::matmul(a, b);
   const Tensor compiled = program(a);
@@ -133,7 +133,7 @@ TEST_F(GpuStreams, a_function_may_go_while_another_stream_runs_it) {
     {
       const Tensor weight = full({size}, 3);
       auto fast = compile([&](const Tensor& x) { return x * (weight * 2 + 1).tanh(); },
-                          {.mode = mode, .verify = Verify::off, .freeze = true});
+                          trusted({.mode = mode, .verify = Verify::off, .freeze = true}));
       for (int call = 0; call < 3; ++call) fast(full({size}, 1));
       ASSERT_EQ(replays(fast.report()), 2) << fast.report();
       const Tensor x = full({size}, 2);
@@ -157,8 +157,8 @@ TEST_F(GpuStreams, a_function_may_go_after_the_stream_that_runs_it) {
   Tensor result;
   {
     const Tensor weight = full({size}, 3);
-    auto fast =
-        compile([&](const Tensor& y) { return y * (weight * 2 + 1).tanh(); }, {.verify = Verify::off, .freeze = true});
+    auto fast = compile([&](const Tensor& y) { return y * (weight * 2 + 1).tanh(); },
+                        trusted({.verify = Verify::off, .freeze = true}));
     for (int call = 0; call < 3; ++call) fast(full({size}, 1));
     ASSERT_EQ(replays(fast.report()), 2) << fast.report();
     c10::cuda::device_synchronize();
@@ -178,7 +178,7 @@ TEST_F(GpuStreams, a_function_may_go_after_the_stream_that_runs_it) {
 TEST_F(GpuStreams, threads_on_their_own_default_streams_share_a_graph) {
   const Tensor weight = at::randn({256, 256}, at::TensorOptions(at::kCUDA));
   const auto program = [&](const Tensor& x) { return at::matmul(at::matmul(x, weight).relu(), weight) + x; };
-  auto fast = compile(program, {.mode = Mode::ReduceOverhead, .verify = Verify::off});
+  auto fast = compile(program, trusted({.mode = Mode::ReduceOverhead, .verify = Verify::off}));
   for (int call = 0; call < 3; ++call) fast(full({256, 256}, 1));
   ASSERT_EQ(fast.report().entries.at(0).graphs, 1) << fast.report();
   constexpr int count = 4;
@@ -206,7 +206,7 @@ TEST_F(GpuStreams, threads_on_their_own_default_streams_share_a_graph) {
 TEST_F(GpuStreams, a_stream_made_anew_waits_for_the_one_before_it) {
   const Tensor weight = at::randn({512, 512}, at::TensorOptions(at::kCUDA));
   const auto program = [&](const Tensor& x) { return at::matmul(x, weight).relu() + 1; };
-  auto fast = compile(program, {.mode = Mode::ReduceOverhead});
+  auto fast = compile(program, trusted({.mode = Mode::ReduceOverhead}));
   for (int call = 0; call < 3; ++call) fast(full({512, 512}, 1));
   const Tensor x = full({512, 512}, 2);
   const Tensor y = full({512, 512}, -3);

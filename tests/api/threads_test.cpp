@@ -24,7 +24,7 @@ void on_four_threads(Body body) {
 TEST_F(Threads, calls_from_several_threads_are_right_from_the_first_call_on) {
   ConvBnRelu model;
   model->eval();
-  auto fast = compile(model);
+  auto fast = compile(model, trusted());
   std::atomic<int> wrong = 0;
   on_four_threads([&](int index) {
     for (int call = 0; call < 25; ++call) {
@@ -40,7 +40,7 @@ TEST_F(Threads, calls_from_several_threads_are_right_from_the_first_call_on) {
 }
 
 TEST_F(Threads, copies_share_their_entries) {
-  auto fast = compile(erf_gelu);
+  auto fast = compile(erf_gelu, trusted());
   auto copy = fast;
   fast(at::ones({4}));
   copy(at::ones({4}));
@@ -49,8 +49,8 @@ TEST_F(Threads, copies_share_their_entries) {
 }
 
 TEST_F(Threads, a_compiled_function_inside_a_compiled_function_is_captured_with_it) {
-  auto inner = compile(erf_gelu);
-  auto outer = compile([inner](const at::Tensor& x) { return inner(x) + 1; });
+  auto inner = compile(erf_gelu, trusted());
+  auto outer = compile([inner](const at::Tensor& x) { return inner(x) + 1; }, trusted());
   const auto x = at::randn({8});
   for (int call = 0; call < 4; ++call) EXPECT_TRUE(same(outer(x), erf_gelu(x) + 1));
   EXPECT_TRUE(inner.report().entries.empty());

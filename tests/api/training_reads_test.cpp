@@ -78,7 +78,7 @@ struct Twins {
   /// Steps both side by side and compares them after every step.
   Report train(Options options, const Step& step, const Data& data, int calls = 20) {
     options.optimizers = {mine.optimizer.get()};
-    auto fast = compile([&](const Tensor& x, const Tensor& y) { return step(mine, x, y); }, options);
+    auto fast = compile([&](const Tensor& x, const Tensor& y) { return step(mine, x, y); }, trusted(options));
     for (int call = 0; call < calls; ++call) {
       const auto [x, y] = data(call);
       at::manual_seed(call);
@@ -116,8 +116,9 @@ TEST_P(TrainingReads, gradients_are_clipped_by_their_norm) {
     for (const double max_norm : {0.1, 1e3}) {
       SCOPED_TRACE(max_norm);
       Twins twins(mlp, GetParam().device, optimizer);
-      const Report report =
-          twins.train(options(), clipped(max_norm), [&](int) { return std::pair(randn({8, 6}), randn({8, 2})); });
+      const Report report = twins.train(options(), clipped(max_norm), [&](int) {
+        return std::pair(randn({8, 6}), randn({8, 2}));
+      });
       EXPECT_GE(replays(report), 5) << report;
       EXPECT_TRUE(report.entries.back().compiled) << report;
     }
@@ -132,7 +133,8 @@ TEST_P(TrainingReads, an_error_for_a_norm_that_is_not_finite_is_thrown) {
 
   Options settings = options();
   settings.optimizers = {twins.mine.optimizer.get()};
-  auto fast = compile([&](const Tensor& x, const Tensor& y) { return clipped(0.1, true)(twins.mine, x, y); }, settings);
+  auto fast = compile([&](const Tensor& x, const Tensor& y) { return clipped(0.1, true)(twins.mine, x, y); },
+                      trusted(settings));
   const Tensor y = randn({8, 2});
   for (int call = 0; call < 4; ++call) {
     fast(randn({8, 6}), y);
@@ -203,7 +205,11 @@ TEST_P(TrainingReads, a_step_is_skipped_where_the_loss_is_not_finite) {
     for (const Step& step : {by_bool, by_number}) {
       Twins twins(mlp, GetParam().device, optimizer);
       const Report report = twins.train(
-          options(), step, [&](int call) { return sometimes_infinite(call, randn({8, 6}), randn({8, 2})); }, 40);
+          options(), step,
+          [&](int call) {
+            return sometimes_infinite(call, randn({8, 6}), randn({8, 2}));
+          },
+          40);
       EXPECT_GE(replays(report), 8) << report;
       EXPECT_EQ(most_paths(report), 2U) << report;
     }
@@ -233,8 +239,9 @@ torch::nn::Sequential with_dropout(at::Device device) {
 
 TEST_P(TrainingReads, dropout_draws_the_numbers_of_eager) {
   Twins twins(with_dropout, GetParam().device, adamw);
-  const Report report =
-      twins.train(options(), clipped(0.1), [&](int) { return std::pair(randn({8, 6}), randn({8, 2})); });
+  const Report report = twins.train(options(), clipped(0.1), [&](int) {
+    return std::pair(randn({8, 6}), randn({8, 2}));
+  });
   EXPECT_GE(replays(report), 5) << report;
 }
 
@@ -272,7 +279,7 @@ void step_by_hand(Scaler& scaler, Loop& loop) {
 using Stepping = void (*)(Scaler&, Loop&);
 
 TEST_P(TrainingReads, a_scaler_skips_the_steps_whose_gradients_overflow) {
-  for (const Stepping stepping : {Stepping([](Scaler& s, Loop& l) { s.step(l); }), Stepping(step_by_hand)}) {
+  for (const Stepping stepping : {Stepping([](Scaler&s, Loop&l) { s.step(l); }), Stepping(step_by_hand)}) {
     Twins twins(mlp, GetParam().device, momentum);
     twins.absolute = 1e-4;
     Scaler mine(GetParam().device, 1e38), theirs(GetParam().device, 1e38);
@@ -357,7 +364,7 @@ TEST_P(TrainingReads, uses_of_a_weight_under_autocast_share_its_cast) {
   };
   Options settings = options();
   settings.numerics = Numerics::eager;
-  auto fast = compile(program, settings);
+  auto fast = compile(program, trusted(settings));
   const Tensor x = at::ones({1, 1}, weight.options().requires_grad(false));
   for (int call = 0; call < 6; ++call) {
     fast(x);
@@ -374,7 +381,7 @@ TEST_P(TrainingReads, gradients_under_autocast_from_outside_stay_eager) {
         loss.backward();
         return loss.detach();
       },
-      options());
+      trusted(options()));
   for (int call = 0; call < 3; ++call) {
     const Autocast autocast(GetParam().device);
     fast(randn({8, 6}), randn({8, 2}));

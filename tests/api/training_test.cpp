@@ -121,7 +121,7 @@ class Twins {
   /// `data` gives the input and the target of a step.
   Report train(Options options, const std::function<std::pair<Tensor, Tensor>()>& data) {
     options.optimizers = {mine.optimizer.get()};
-    auto fast = compile([this](const Tensor& x, const Tensor& y) { return mine(x, y); }, options);
+    auto fast = compile([this](const Tensor& x, const Tensor& y) { return mine(x, y); }, trusted(options));
     for (int call = 0; call < 20; ++call) {
       const auto [x, y] = data();
       at::manual_seed(call);
@@ -194,7 +194,7 @@ TEST_P(Training, another_option_than_the_learning_rate_is_a_guard) {
   twins.train(options(), [&] { return std::pair(randn({8, 6}), randn({8, 2})); });
   Options settings = options();
   settings.optimizers = {twins.mine.optimizer.get()};
-  auto fast = compile([&](const Tensor& x, const Tensor& y) { return twins.mine(x, y); }, settings);
+  auto fast = compile([&](const Tensor& x, const Tensor& y) { return twins.mine(x, y); }, trusted(settings));
   for (int call = 0; call < 12; ++call) {
     const Tensor x = randn({8, 6}), y = randn({8, 2});
     fast(x, y);
@@ -211,7 +211,7 @@ TEST_P(Training, another_option_than_the_learning_rate_is_a_guard) {
 TEST_P(Training, a_step_of_an_optimizer_that_is_not_named_stays_eager_and_says_so) {
   for (const OptimizerCase& row : optimizers) {
     Twins twins(GetParam().device, mlp, row.make);
-    auto fast = compile([&](const Tensor& x, const Tensor& y) { return twins.mine(x, y); }, options());
+    auto fast = compile([&](const Tensor& x, const Tensor& y) { return twins.mine(x, y); }, trusted(options()));
     for (int call = 0; call < 4; ++call) fast(randn({8, 6}), randn({8, 2}));
     const GraphBreak found = only_break(fast.report());
     EXPECT_EQ(found.code, BreakCode::unstable) << row.name;
@@ -230,7 +230,7 @@ TEST_P(Training, a_scheduler_stepped_inside_stays_eager) {
         mine.step();
         return loss;
       },
-      settings);
+      trusted(settings));
   for (int call = 0; call < 8; ++call) {
     const Tensor x = randn({8, 6}), y = randn({8, 2});
     fast(x, y);
@@ -247,7 +247,7 @@ TEST_P(Training, a_step_may_return_nothing) {
   Twins twins(GetParam().device, mlp, optimizers[4].make);
   Options settings = options();
   settings.optimizers = {twins.mine.optimizer.get()};
-  auto fast = compile([&](const Tensor& x, const Tensor& y) { (void)twins.mine(x, y); }, settings);
+  auto fast = compile([&](const Tensor& x, const Tensor& y) { (void)twins.mine(x, y); }, trusted(settings));
   for (int call = 0; call < 8; ++call) {
     const Tensor x = randn({8, 6}), y = randn({8, 2});
     fast(x, y);
@@ -275,7 +275,7 @@ TEST_P(Training, gradients_add_up_over_calls_and_are_fresh_after_zero_grad) {
   mine->to(GetParam().device);
   theirs->to(GetParam().device);
   Backward backward{theirs};
-  auto fast = compile(Backward{mine}, options());
+  auto fast = compile(Backward{mine}, trusted(options()));
   for (int call = 0; call < 24; ++call) {
     const Tensor x = randn({3, 4});
     const Tensor kept = mine->weight.grad();
@@ -292,7 +292,7 @@ TEST_P(Training, gradients_add_up_over_calls_and_are_fresh_after_zero_grad) {
 TEST_P(Training, a_gradient_that_somebody_holds_is_added_to_all_the_same) {
   torch::nn::Linear layer(4, 2);
   layer->to(GetParam().device);
-  auto fast = compile(Backward{layer}, options());
+  auto fast = compile(Backward{layer}, trusted(options()));
   const Tensor x = randn({3, 4});
   fast(x);
   const Tensor once = layer->weight.grad().clone();
@@ -313,7 +313,7 @@ TEST_P(Training, every_call_leaves_gradients_of_its_own) {
         layer->forward(x).pow(2).sum().backward();
         return x;
       },
-      options());
+      trusted(options()));
   std::vector<Tensor> kept, copies;
   for (int call = 0; call < 6; ++call) {
     fast(randn({3, 4}));
@@ -335,7 +335,7 @@ TEST_P(Training, a_gradient_that_the_program_drops_is_dropped) {
         layer->zero_grad();
         return norm;
       },
-      options());
+      trusted(options()));
   for (int call = 0; call < 10; ++call) {
     const Tensor x = randn({3, 4});
     const Tensor before =
@@ -357,7 +357,7 @@ TEST_P(Training, an_argument_gets_its_gradient) {
         sum.backward();
         return sum.detach();
       },
-      options());
+      trusted(options()));
   for (int call = 0; call < 6; ++call) {
     const Tensor x = randn({5}).requires_grad_();
     fast(x);
@@ -375,7 +375,7 @@ TEST_P(Training, a_gradient_that_keeps_its_own_history_stays_eager) {
         (weight * weight * x).sum().backward({}, /*retain_graph=*/true, /*create_graph=*/true);
         return x;
       },
-      options());
+      trusted(options()));
   for (int call = 0; call < 4; ++call) {
     weight.mutable_grad().reset();
     fast(randn({4}));
@@ -395,7 +395,7 @@ TEST_P(Training, a_gradient_kept_in_a_captured_variable_stays_eager) {
         kept = layer->weight.grad();
         return x;
       },
-      options());
+      trusted(options()));
   for (int call = 0; call < 5; ++call) {
     fast(randn({3, 4}));
     EXPECT_TRUE(kept.is_same(layer->weight.grad())) << call;
@@ -410,7 +410,7 @@ TEST_P(Training, a_backward_that_goes_on_outside_stays_eager) {
         (x * x).sum().backward();
         return x.detach();
       },
-      options());
+      trusted(options()));
   for (int call = 0; call < 4; ++call) {
     weight.mutable_grad().reset();
     fast(weight * 2);

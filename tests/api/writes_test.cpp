@@ -36,7 +36,7 @@ void agrees(const Where& where, const std::function<Program(World&)>& make) {
   World eager_world(where.device);
   World compiled_world(where.device);
   const Program eager = make(eager_world);
-  auto fast = compile(make(compiled_world), {.mode = where.mode, .strict = true});
+  auto fast = compile(make(compiled_world), trusted({.mode = where.mode, .strict = true}));
   for (int call = 0; call < 7; ++call) {
     const at::Tensor expected = eager(eager_world.x, eager_world.y);
     const at::Tensor found = fast(compiled_world.x, compiled_world.y);
@@ -144,7 +144,7 @@ TEST_P(Writes, running_statistics_of_batch_norm_in_training) {
   torch::nn::BatchNorm1d model(6);
   eager->to(GetParam().device);
   model->to(GetParam().device);
-  auto fast = compile(model, {.mode = GetParam().mode, .strict = true});
+  auto fast = compile(model, trusted({.mode = GetParam().mode, .strict = true}));
   for (int call = 0; call < 6; ++call) {
     const auto x = to_device(at::randn({5, 6}));
     ASSERT_TRUE(same(fast(x), eager->forward(x))) << "call " << call;
@@ -157,7 +157,7 @@ TEST_P(Writes, running_statistics_of_batch_norm_in_training) {
 }
 
 TEST_P(Writes, a_replay_raises_the_version_as_eager_does) {
-  auto fast = compile([](const at::Tensor& x) { return at::Tensor(x).add_(1); }, options());
+  auto fast = compile([](const at::Tensor& x) { return at::Tensor(x).add_(1); }, trusted(options()));
   auto x = full(3, 0);
   fast(x);
   const auto before = x._version();
@@ -172,7 +172,7 @@ TEST_P(Writes, an_argument_that_lies_in_state_gets_an_entry_of_its_own) {
         state.add_(1);
         return at::mul(x, 2);
       },
-      options());
+      trusted(options()));
   const auto apart = full(4, 1);
   fast(apart);
   EXPECT_TRUE(same(fast(apart), full(4, 2.0)));
@@ -187,7 +187,7 @@ TEST_P(Writes, arguments_that_overlap_run_eagerly) {
         x.add_(1);
         return at::mul(y, 2);
       },
-      {.mode = GetParam().mode});
+      trusted({.mode = GetParam().mode}));
   const auto memory = full(6, 0);
   for (int call = 1; call < 5; ++call) {
     EXPECT_TRUE(same(fast(memory.narrow(0, 0, 4), memory.narrow(0, 2, 4)).narrow(0, 0, 2), full(2, 2.0 * call)));
@@ -206,7 +206,7 @@ TEST_P(CpuWrites, an_operator_that_throws_leaves_what_eager_leaves) {
     x.add_(10);
     return picked;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   const auto x = full(3, 0);
   const auto index = at::zeros({1}, at::kLong);
   fast(x, index);
@@ -223,7 +223,7 @@ TEST_P(CpuWrites, an_operator_that_writes_and_throws_leaves_what_was_written_bef
     sum.index_add_(0, index, at::ones({1}));
     return x * 2;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   const auto index = at::zeros({1}, at::kLong);
   for (int call = 0; call < 3; ++call) fast(full(2, 5), index);
   index.fill_(7);
@@ -238,7 +238,7 @@ TEST_P(CpuWrites, an_operator_that_throws_after_a_host_read_does_so_whoever_need
     (void)at::index_select(x, 0, index);
     return x * 2;
   };
-  auto fast = compile(program, options());
+  auto fast = compile(program, trusted(options()));
   const auto index = at::zeros({1}, at::kLong);
   for (int call = 0; call < 4; ++call) fast(full(2, 5), index);
   ASSERT_GT(replays(fast.report()), 0);

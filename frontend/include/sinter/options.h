@@ -48,8 +48,8 @@ inline constexpr Verify Verify::off{-2};
 
 /// Whether replays run the callable's host code.
 enum class Replay : uint8_t {
-  trusted,  ///< they do not: guards say whether what was recorded still holds, and verifications look at the rest
   checked,  ///< they do: every operator is compared with what was recorded, and what differs runs and is recorded
+  trusted,  ///< they do not: guards say whether what was recorded still holds, and verifications look at the rest
 };
 
 /// Options of sinter::compile, for designated initialisers: `{.mode = sinter::Mode::ReduceOverhead}`.
@@ -58,8 +58,9 @@ struct Options {
   Numerics numerics = Numerics::fast;
   Verify verify = Verify::automatic;
 
-  /// Replay::checked is new: docs/checked-replay.md says what it does not do yet.
-  Replay replay = Replay::trusted;
+  /// Replay::trusted leaves the host code of the callable out: for callers that count microseconds, and vouch that the
+  /// program depends on its arguments, the contents of its state and LibTorch's modes alone. docs/checked-replay.md.
+  Replay replay = Replay::checked;
 
   /// Compute what depends on state alone (a folded weight) once per entry instead of in every call. Promises that
   /// nothing writes to parameters and buffers after the first call.
@@ -84,9 +85,10 @@ struct Options {
   /// outlive the compiled object.
   std::vector<torch::optim::Optimizer*> optimizers = {};
 
-  /// With Replay::checked: the share of the time of all calls that recording and compiling may take, once something was
-  /// compiled. Beyond it, calls that do what was not recorded run as eager runs them. On the CPU, compiled calls are
-  /// also compared with eager ones now and then, and a function that gains nothing is left to eager. Infinity: neither.
+  /// With Replay::checked: the share of the time of its calls, or of what 1,000 of them would take, that recording and
+  /// compiling may take beside the first entry. Beyond it, calls that do what was not recorded run as eager runs them.
+  /// On the CPU, compiled calls are also compared with eager ones now and then, and a function that gains nothing is
+  /// left to eager. Infinity: neither.
   double compile_budget = 0.1;
 
   /// A call that cannot be compiled whole throws UserError naming the break, instead of running as eager runs it.
