@@ -21,7 +21,7 @@ bool is_plain(const at::Tensor& tensor) {
     return false;
   }
   if (t.has_symbolic_sizes_strides() || t.is_python_dispatch()) return false;
-  return tensor.device().is_cpu() || tensor.device().is_cuda();
+  return !has_tangent(t) && (tensor.device().is_cpu() || tensor.device().is_cuda());
 }
 
 int64_t alignment_of(const at::Tensor& tensor) {
@@ -128,7 +128,7 @@ bool Guards::input_holds(size_t index, const detail::Flat& arguments) const {
 }
 
 bool Guards::differentiates_alike(const Input& input, const c10::TensorImpl& tensor) const {
-  if (tensor.requires_grad() != input.requires_grad) return false;
+  if (tensor.requires_grad() != input.requires_grad || has_tangent(tensor)) return false;
   return !input.requires_grad || !differentiates() || (Hooks::of(tensor).count() > 0) == input.has_hooks;
 }
 
@@ -186,6 +186,8 @@ void Guards::input_misses(size_t index, const detail::Flat& arguments, std::vect
   input.layout.misses(subject, impl(&tensor), out);
   if (tensor.requires_grad() != input.requires_grad) {
     out.push_back({subject + ": requires_grad", yes_no(input.requires_grad), yes_no(tensor.requires_grad())});
+  } else if (has_tangent(impl(&tensor))) {
+    out.push_back({subject + ": tangent", yes_no(false), yes_no(true)});
   } else if (!differentiates_alike(input, impl(&tensor))) {
     out.push_back({subject + ": hooks on its gradient", yes_no(input.has_hooks), yes_no(!input.has_hooks)});
   }

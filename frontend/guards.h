@@ -22,7 +22,7 @@
 namespace sinter::frontend {
 
 /// True for tensors guards can describe: strided, dense storage of their own, no view of a conjugate or a negative,
-/// no wrapper of another tensor.
+/// no wrapper of another tensor, without a tangent.
 [[nodiscard]] bool is_plain(const at::Tensor& tensor);
 
 /// Largest power of two that divides the address of the first element, up to what LibTorch's allocators promise to

@@ -1,5 +1,7 @@
 #include "frontend/hooks.h"
 
+#include <torch/csrc/autograd/forward_grad.h>
+
 #include <algorithm>
 
 namespace sinter::frontend {
@@ -19,6 +21,11 @@ bool Hooks::operator==(const Hooks& other) const {
   if (count_ == 0 && other.count_ == 0) return true;
   const bool one_list = !list_.owner_before(other.list_) && !other.list_.owner_before(list_);
   return one_list && length_ == other.length_ && count_ == other.count_;
+}
+
+bool has_tangent(const c10::TensorImpl& tensor) {
+  const auto* autograd = static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
+  return autograd != nullptr && autograd->fw_grad_ != nullptr && !autograd->fw_grad_->empty();
 }
 
 }  // namespace sinter::frontend

@@ -25,4 +25,7 @@ class Hooks {
   size_t count_ = 0;
 };
 
+/// True where forward-mode differentiation has put a tangent beside the data.
+[[nodiscard]] bool has_tangent(const c10::TensorImpl& tensor);
+
 }  // namespace sinter::frontend

@@ -108,10 +108,14 @@ std::vector<at::Tensor> Recorder::with_assigned_gradients(std::span<const at::Te
   return outputs;
 }
 
-/// A gradient that is only detached, as zero_grad() does before it drops it, was not used.
+/// A gradient that is only detached, as zero_grad() does before it drops it, was not used. One that something looks at
+/// without an operator, as clip_grad_norm_() does through data(), was.
 void Recorder::forget_unused_gradients() {
   if (!recording_) return;
   std::vector<uint32_t> uses = ir::use_counts(trace_.graph);
+  for (const Leaf& look : leaves_) {
+    if (look.base && uses[look.value.index] > 0) ++uses[look.base->base.index];
+  }
   std::unordered_set<uint32_t> unused;
   const auto is_found = [this](const Leaf& leaf) {
     return !leaf.is_content && finder_of(leaf.tensor._unsafe_get_target()) != nullptr;

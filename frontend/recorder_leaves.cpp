@@ -5,6 +5,7 @@
 
 #include "compiler/ir/memory.h"
 #include "frontend/convert.h"
+#include "frontend/hooks.h"
 #include "frontend/libtorch_version.h"
 #include "frontend/recorder.h"
 #include "frontend/tensor_memory.h"
@@ -42,6 +43,7 @@ std::optional<std::string> unsupported_kind(const at::Tensor& tensor) {
 std::optional<std::string> unsupported_leaf(const at::Tensor& tensor) {
   auto kind = unsupported_kind(tensor);
   if (!kind && (tensor.is_conj() || tensor.is_neg())) return "a conjugated or negated view";
+  if (!kind && has_tangent(*tensor.unsafeGetTensorImpl())) return "a tensor with a tangent (forward-mode derivative)";
   return kind;
 }
 

@@ -62,6 +62,14 @@ inline constexpr LlvmText comparison{
     joined<"{r} = fcmp ", Float, " {t} {0}, {1}">, joined<"{r} = icmp ", Signed, " {t} {0}, {1}">,
     joined<"{r} = icmp ", Unsigned, " {t} {0}, {1}">, joined<"{r} = icmp ", Unsigned, " {t} {0}, {1}">};
 
+/// An extreme of floats: {0} where it is `Beyond` {1}, else {1}, and `Nan` where {1} is NaN. An unordered predicate so
+/// keeps a NaN of {0}, an ordered one drops it. LLVM's own intrinsics stay away: beside one, LLVM 19 takes any other
+/// intrinsic of the same operands (fma, copysign) for an extreme, and ends the process.
+template <Literal Beyond, Literal Nan>
+inline constexpr std::string_view float_extreme =
+    joined<"{r}.beyond = fcmp ", Beyond, " {t} {0}, {1}\n{r}.extreme = select {mask} {r}.beyond, {t} {0}, {t} {1}\n",
+           "{r}.nan = fcmp uno {t} {1}, {1}\n{r} = select {mask} {r}.nan, {t} ", Nan, ", {t} {r}.extreme">;
+
 consteval OpRow native(std::string_view name, AtenNames aten, uint8_t arity, TypeRule rule, Reference reference,
                        CudaText cuda, LlvmText llvm, Domain domain) {
   if (name.empty() || arity == 0 || cuda.text.empty()) throw "incomplete row";

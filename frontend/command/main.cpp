@@ -26,7 +26,8 @@ void add_target(CLI::App& app, TargetOptions& target, bool model_required) {
   app.add_option("--device", target.device, "cpu, cuda or cuda:1 (a GPU if there is one)");
   app.add_option("--dtype", target.dtype, "convert the model and its float inputs: f32, f16, bf16, f64");
   app.add_option("--numerics", target.numerics, "fast or eager: where half values are rounded");
-  app.add_option("--replay", target.replay, "trusted or checked: whether replays run the host code")
+  app.add_option("--replay", target.replay,
+                 "checked or trusted: whether replays run the host code; automatic: trusted for files")
       ->check(CLI::IsMember({"trusted", "checked"}));
   app.add_option("--batch", target.batch, "replace dim 0 of every input")->check(CLI::NonNegativeNumber);
   app.add_option("--seed", target.seed, "of weights and inputs");

@@ -115,6 +115,17 @@ Target make_target(const TargetOptions& options) {
   return is_file(options.model) ? make_file_target(options) : make_built_in_target(options);
 }
 
+namespace {
+
+Replay parse_replay(const std::string& text, bool is_file) {
+  if (text == "automatic") return is_file ? Replay::trusted : Replay::checked;
+  if (text == "checked") return Replay::checked;
+  if (text == "trusted") return Replay::trusted;
+  throw UserError(fmt::format("replay '{}' is unknown. Known: automatic, checked, trusted", text));
+}
+
+}  // namespace
+
 Options compile_options(const TargetOptions& options, const Target& target) {
   if (options.numerics != "fast" && options.numerics != "eager") {
     throw UserError(fmt::format("numerics '{}' is unknown. Known: fast, eager", options.numerics));
@@ -122,7 +133,7 @@ Options compile_options(const TargetOptions& options, const Target& target) {
   Options result;
   result.mode = parse_mode(options.mode);
   result.numerics = options.numerics == "eager" ? Numerics::eager : Numerics::fast;
-  result.replay = options.replay == "checked" ? Replay::checked : Replay::trusted;
+  result.replay = parse_replay(options.replay, target.owns_tensors);
   result.freeze = options.freeze || target.owns_tensors;
   result.strict = options.strict;
   result.fullgraph = options.fullgraph;

@@ -364,5 +364,23 @@ TEST_F(Checked, what_is_new_all_the_time_is_left_to_eager) {
   EXPECT_GE(fast.stats().eager, shapes - 8) << fast.report();
 }
 
+TEST_F(Checked, ten_thousand_branches_are_right_and_few_are_recorded) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const Tensor& x, int64_t branch) {
+    Tensor y = x;
+    for (int bit = 0; bit < 14; ++bit) y = (branch >> bit & 1) != 0 ? y * 0.5 : y.neg();
+    return y;
+  };
+  auto options = checked();
+  options.compile_budget = Options{}.compile_budget;
+  auto fast = compile(program, options);
+  constexpr int64_t branches = 10'000;
+  const Tensor x = at::randn({3});
+  for (int64_t branch = 0; branch < branches; ++branch) {
+    ASSERT_TRUE(same(fast(x, branch), program(x, branch))) << branch;
+  }
+  EXPECT_LT(fast.stats().recorded, branches / 10) << fast.stats().eager;
+}
+
 }  // namespace
 }  // namespace sinter::test

@@ -115,6 +115,29 @@ void a_write_to_an_undeclared_view(Session& s) {
   }
 }
 
+/// The view counts from the beginning of the storage, wherever the input lies in it.
+void an_absolute_view_of_inputs_at_other_offsets(Session& s) {
+  const Tensor base = s.randn({40});
+  auto f = s.compile([](const Tensor& x) { return x.as_strided({3}, {1}, 0) * 2 + x.slice(0, 0, 3); });
+  for (int call = 0; call < 16; ++call) f(base.slice(0, call % 7, call % 7 + 10));
+}
+
+void an_offset_in_the_arithmetic(Session& s) {
+  const Tensor base = s.randn({40});
+  auto f = s.compile([](const Tensor& x) { return x * static_cast<double>(x.storage_offset()); });
+  for (int call = 0; call < 16; ++call) f(base.slice(0, call % 7, call % 7 + 10));
+}
+
+void slices_at_other_offsets_written(Session& s) {
+  const Tensor base = s.randn({40});
+  s.watch("base", &base);
+  auto f = s.compile([](const Tensor& x) {
+    x.slice(0, 2, 4).mul_(0.5);
+    return x.as_strided({2}, {1}, x.storage_offset() + 1);
+  });
+  for (int call = 0; call < 16; ++call) f(base.slice(0, 4 * (call % 7), 4 * (call % 7) + 10));
+}
+
 const Program programs[] = {
     {"the_input_itself", the_input_itself, replays()},
     {"views_of_an_input", views_of_an_input, replays(2)},
@@ -129,6 +152,10 @@ const Program programs[] = {
     {"a_contiguous_call_that_may_copy_or_not", a_contiguous_call_that_may_copy_or_not, replays(3)},
     {"a_write_to_an_undeclared_view", a_write_to_an_undeclared_view, runs_eagerly({BreakCode::unsupported_op})},
     {"constants_as_results", constants_as_results, replays()},
+    {"an_absolute_view_of_inputs_at_other_offsets", an_absolute_view_of_inputs_at_other_offsets,
+     does_what_eager_does()},
+    {"an_offset_in_the_arithmetic", an_offset_in_the_arithmetic, does_what_eager_does()},
+    {"slices_at_other_offsets_written", slices_at_other_offsets_written, does_what_eager_does()},
 };
 
 }  // namespace

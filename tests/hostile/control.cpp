@@ -155,6 +155,21 @@ void a_function_that_is_copied_and_destroyed(Session& s) {
   s.show("kept", kept);
 }
 
+/// The function is compiled for another shape by a thread while the number that it closes over is already another one.
+void a_captured_number_changed_while_another_thread_compiles(Session& s) {
+  double factor = 1;
+  auto f = s.compile([&factor](const Tensor& x) { return x * factor + at::tanh(x); });
+  for (int64_t call = 0; call < 20; ++call) {
+    if (call % 4 == 1) factor += 0.5;
+    std::thread other([&] {
+      const c10::NoGradGuard no_grad;
+      (void)f.quietly(at::ones({64 + call}, s.options()));
+    });
+    f(s.randn({5}));
+    other.join();
+  }
+}
+
 const Program programs[] = {
     {"an_exception_of_the_callable", an_exception_of_the_callable, replays(1, 6)},
     {"an_error_of_an_operator", an_error_of_an_operator, replays(1, 6)},
@@ -173,6 +188,8 @@ const Program programs[] = {
     {"undefined_tensors_in_and_out", undefined_tensors_in_and_out, replays(2)},
     {"no_result_and_no_effect", no_result_and_no_effect, replays()},
     {"a_function_that_is_copied_and_destroyed", a_function_that_is_copied_and_destroyed, replays(3)},
+    {"a_captured_number_changed_while_another_thread_compiles", a_captured_number_changed_while_another_thread_compiles,
+     under_checked_replay_alone()},
 };
 
 }  // namespace

@@ -44,7 +44,7 @@ std::vector<EagerReason> eager_reasons() {
        {"grad_mode_left_changed_by_the_callable", "the_seed_set_inside", "a_generator_of_its_own_seeded_inside"}},
       {"an argument or result that cannot be described",
        {"a_foreign_argument", "sparse_inputs", "meta_inputs", "a_view_of_a_negative_or_conjugate",
-        "nested_inputs_among_dense_ones", "zeros_without_memory_as_inputs"}},
+        "nested_inputs_among_dense_ones", "zeros_without_memory_as_inputs", "a_zero_without_memory_among_others"}},
       {"tensors the graph cannot hold",
        {"sparse_inside", "quantized_inside", "a_nested_tensor_inside", "a_meta_tensor_inside", "a_conjugate_as_result",
         "a_custom_op_without_a_kernel"}},
@@ -54,7 +54,8 @@ std::vector<EagerReason> eager_reasons() {
 std::vector<EagerReason> checked_eager_reasons() {
   return {
       {"does something new on every call",
-       {"a_captured_vector_that_grows", "a_captured_vector_of_factors", "a_number_of_the_host_that_is_raised_to"}},
+       {"a_captured_vector_that_grows", "a_captured_vector_of_factors", "a_number_of_the_host_that_is_raised_to",
+        "operators_chosen_at_random"}},
       {"all it does may refuse its data on the CPU, and runs at once",
        {"deterministic_algorithms", "division_of_integers", "division_by_an_integer_zero", "embedding",
         "embedding_with_a_norm_limit", "embedding_bag", "state_replaced_behind_calls_that_threw"}},

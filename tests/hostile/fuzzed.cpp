@@ -291,7 +291,27 @@ void the_sign_of_a_clamped_zero(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({17}));
 }
 
+/// Beside an intrinsic for an extreme, LLVM 19 takes any other one of the same operands for an extreme, and ends the
+/// process.
+void a_maximum_of_a_copied_sign(Session& s) {
+  auto f = s.compile([](const Tensor& x, const Tensor& y) {
+    return std::vector<Tensor>{at::maximum(at::copysign(x, y), at::maximum(y, x)),
+                               at::fmin(at::copysign(x, y), at::fmin(y, x))};
+  });
+  for (int call = 0; call < 4; ++call) f(s.randn({5, 7}), s.randn({5, 7}));
+}
+
+void a_minimum_of_a_sum_with_a_product(Session& s) {
+  auto f = s.compile([](const Tensor& x, const Tensor& y, const Tensor& z) {
+    return std::vector<Tensor>{at::minimum(at::addcmul(z, x, y), at::minimum(x, y)),
+                               at::fmax(at::addcmul(z, x, y), at::fmax(x, y))};
+  });
+  for (int call = 0; call < 4; ++call) f(s.randn({5, 7}), s.randn({5, 7}), s.randn({5, 7}));
+}
+
 const Program programs[] = {
+    {"a_maximum_of_a_copied_sign", a_maximum_of_a_copied_sign, replays()},
+    {"a_minimum_of_a_sum_with_a_product", a_minimum_of_a_sum_with_a_product, replays()},
     {"the_sign_of_a_clamped_zero", the_sign_of_a_clamped_zero, replays()},
     {"state_replaced_behind_calls_that_threw", state_replaced_behind_calls_that_threw, replays(2, 2)},
     {"the_parts_of_scaled_complex_state", the_parts_of_scaled_complex_state, runs_eagerly({BreakCode::unsupported_op})},

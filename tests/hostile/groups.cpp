@@ -18,10 +18,19 @@ std::vector<Group> groups() {
           {"training", training_programs()},
           {"kinds", kind_programs()},
           {"modules", module_programs()},
+          {"live_modules", live_module_programs()},
+          {"steps", step_programs()},
+          {"misuse", misuse_programs()},
           {"fuzzed", fuzzed_programs()}};
 }
 
 std::vector<Case> cases() { return cases(groups()); }
+
+std::vector<Case> trusted_cases() {
+  std::vector<Case> all = cases();
+  std::erase_if(all, [](const Case& one) { return one.program->expect.trusted == Trusted::nothing; });
+  return all;
+}
 
 std::vector<Case> cases(std::span<const Group> groups) {
   std::vector<Case> all;

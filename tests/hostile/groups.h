@@ -22,6 +22,9 @@ namespace sinter::test::hostile {
 [[nodiscard]] std::span<const Program> training_programs();
 [[nodiscard]] std::span<const Program> kind_programs();
 [[nodiscard]] std::span<const Program> module_programs();
+[[nodiscard]] std::span<const Program> live_module_programs();
+[[nodiscard]] std::span<const Program> step_programs();
+[[nodiscard]] std::span<const Program> misuse_programs();
 [[nodiscard]] std::span<const Program> fuzzed_programs();
 
 /// Programs for a GPU alone, and for two; no part of `groups`.

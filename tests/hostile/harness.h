@@ -188,11 +188,19 @@ class Session::Subject {
   std::optional<Compiled<Callable>> compiled_;
 };
 
+/// What is asked of a program under Replay::trusted.
+enum class Trusted {
+  as_stated,  ///< it does what eager does, with these breaks, recordings and replays
+  equal,      ///< it does what eager does
+  nothing,    ///< the program is about host code, which such replays skip, or about what their guards do not see
+};
+
 /// What is to become of a program.
 struct Expectation {
-  std::vector<BreakCode> breaks;  ///< every code that appears, in the order of the enumeration
-  int entries = 1;                ///< recordings made: combinations of guards, compiled or not
-  int first_replay = 3;           ///< number of the first call that a plan answers; 0: none
+  std::vector<BreakCode> breaks = {};  ///< every code that appears, in the order of the enumeration
+  int entries = 1;                     ///< recordings made: combinations of guards, compiled or not
+  int first_replay = 3;                ///< number of the first call that a plan answers; 0: none
+  Trusted trusted = Trusted::as_stated;
 };
 
 /// All calls from the third on are answered compiled.
@@ -201,6 +209,8 @@ inline Expectation replays(int entries = 1, int first_replay = 3) { return {{}, 
 inline Expectation runs_eagerly(std::vector<BreakCode> breaks, int entries = 1) {
   return {std::move(breaks), entries, 0};
 }
+inline Expectation does_what_eager_does() { return {.trusted = Trusted::equal}; }
+inline Expectation under_checked_replay_alone() { return {.trusted = Trusted::nothing}; }
 
 /// One trap.
 struct Program {
@@ -225,6 +235,8 @@ struct Case {
 /// Every program of the suite.
 [[nodiscard]] std::vector<Group> groups();
 [[nodiscard]] std::vector<Case> cases();
+/// Those of which something is asked under Replay::trusted.
+[[nodiscard]] std::vector<Case> trusted_cases();
 [[nodiscard]] std::vector<Case> cases(std::span<const Group> groups);
 /// The name of its tests: "inputs_zero_dim_inputs".
 [[nodiscard]] std::string name_of(const Case& one);

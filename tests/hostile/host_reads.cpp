@@ -165,6 +165,37 @@ void a_loss_by_lengths_in_tensors(Session& s) {
   for (int call = 0; call < 8; ++call) f(s.randn({6, 2, 5}), inputs[call % 2].clone(), targets[call % 2].clone());
 }
 
+void a_number_rounded_on_the_host(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x / std::floor(x.max().item<double>()); });
+  for (int call = 0; call < 20; ++call) f((s.randn({50}).abs() + 0.1) * (1 + call % 4));
+}
+
+void quantising_to_a_power_of_two(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const double scale = std::exp2(std::floor(std::log2(x.abs().max().item<double>())));
+    return at::round(x / scale * 8) * scale / 8;
+  });
+  for (int call = 0; call < 20; ++call) f(s.randn({50}) * (1 + call % 4));
+}
+
+void a_tensor_made_of_numbers_of_the_host(Session& s) {
+  int calls = 0;
+  auto f = s.compile(
+      [&calls](const Tensor& x) { return x * at::tensor({static_cast<float>(++calls), 2.0F, 3.0F}).to(x.device()); });
+  for (int call = 0; call < 10; ++call) f(s.randn({2, 3}));
+}
+
+void a_table_filled_by_rows(Session& s) {
+  int calls = 0;
+  auto f = s.compile([&calls](const Tensor& x) {
+    Tensor table = at::empty({3, 3}, x.options());
+    ++calls;
+    for (int64_t row = 0; row < 3; ++row) table[row] = x[row] * (row + 1) + calls;
+    return table + x;
+  });
+  for (int call = 0; call < 10; ++call) f(s.randn({3, 3}));
+}
+
 const Program programs[] = {
     {"a_branch_on_item", a_branch_on_item, replays(1, 5)},
     {"a_number_read_and_used", a_number_read_and_used, replays()},
@@ -185,6 +216,10 @@ const Program programs[] = {
     {"packed_sequences_of_other_lengths", packed_sequences_of_other_lengths, replays(1, 7)},
     {"a_split_at_indices_of_a_tensor", a_split_at_indices_of_a_tensor, replays(1, 7)},
     {"a_loss_by_lengths_in_tensors", a_loss_by_lengths_in_tensors, replays(1, 5)},
+    {"a_number_rounded_on_the_host", a_number_rounded_on_the_host, does_what_eager_does()},
+    {"quantising_to_a_power_of_two", quantising_to_a_power_of_two, does_what_eager_does()},
+    {"a_tensor_made_of_numbers_of_the_host", a_tensor_made_of_numbers_of_the_host, under_checked_replay_alone()},
+    {"a_table_filled_by_rows", a_table_filled_by_rows, under_checked_replay_alone()},
 };
 
 }  // namespace

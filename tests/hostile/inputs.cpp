@@ -134,6 +134,12 @@ void an_argument_that_comes_to_require_gradients(Session& s) {
   for (int call = 0; call < 4; ++call) f(x);
 }
 
+void sizes_that_grow_by_one_up_to_a_cap(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return at::softmax(wave(x), 0).sum(0); });
+  for (int64_t rows = 1; rows <= 12; ++rows) f(s.randn({std::min<int64_t>(rows, 9), 3}));
+  for (int call = 0; call < 3; ++call) f(s.randn({9, 3}));
+}
+
 const Program programs[] = {
     {"an_argument_that_comes_to_require_gradients", an_argument_that_comes_to_require_gradients, replays(2)},
     {"the_same_tensor_twice", the_same_tensor_twice, replays(2)},
@@ -151,6 +157,7 @@ const Program programs[] = {
     {"an_input_that_is_also_closed_over", an_input_that_is_also_closed_over, replays(2)},
     {"an_input_that_is_a_view_of_state", an_input_that_is_a_view_of_state, runs_eagerly({BreakCode::unsupported_op})},
     {"a_fresh_input_where_the_last_one_died", a_fresh_input_where_the_last_one_died, replays()},
+    {"sizes_that_grow_by_one_up_to_a_cap", sizes_that_grow_by_one_up_to_a_cap, does_what_eager_does()},
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <torch/csrc/autograd/forward_grad.h>
 #include <torch/library.h>
 
 #include "groups.h"
@@ -172,6 +173,46 @@ void zeros_without_memory_as_inputs(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({3}));
 }
 
+void a_zero_without_memory_among_others(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x * 2 + 1; });
+  for (int call = 0; call < 8; ++call) {
+    const bool zero = call == 2 || call == 5;
+    f(zero ? at::_efficientzerotensor({3}, s.options()) : s.randn({3}));
+  }
+}
+
+std::string tangent_of(const Tensor& y, uint64_t level) {
+  const Tensor tangent = std::get<1>(at::_unpack_dual(y, static_cast<int64_t>(level)));
+  return tangent.defined() ? std::to_string(tangent.sum().item<double>()) : "none";
+}
+
+void a_dual_tensor_among_others(Session& s) {
+  const at::AutoGradMode grad(true);
+  const uint64_t level = torch::autograd::ForwardADLevel::get_next_idx();
+  auto f = s.compile([](const Tensor& x) { return at::tanh(x) * x; });
+  for (int call = 0; call < 8; ++call) {
+    Tensor x = s.randn({4});
+    if (call == 2 || call == 5) x = at::_make_dual(x, s.randn({4}), static_cast<int64_t>(level));
+    const auto y = f(x);
+    if (y) s.show("tangent", tangent_of(*y, level));
+  }
+  torch::autograd::ForwardADLevel::release_idx(level);
+}
+
+/// Guards of state do not look for tangents, which lie in another line of the cache than all they read.
+void captured_state_that_gets_a_tangent(Session& s) {
+  const at::AutoGradMode grad(true);
+  const uint64_t level = torch::autograd::ForwardADLevel::get_next_idx();
+  const Tensor weight = s.randn({4});
+  auto f = s.compile([&weight](const Tensor& x) { return at::tanh(x) * weight; });
+  for (int call = 0; call < 8; ++call) {
+    if (call == 5) weight._set_fw_grad(s.randn({4}), level, /*is_inplace_op=*/false);
+    const auto y = f(s.randn({4}));
+    if (y) s.show("tangent", tangent_of(*y, level));
+  }
+  torch::autograd::ForwardADLevel::release_idx(level);
+}
+
 const std::vector<BreakCode> op{BreakCode::unsupported_op};
 const std::vector<BreakCode> input{BreakCode::unsupported_input};
 
@@ -193,6 +234,9 @@ const Program programs[] = {
     {"nested_inputs_among_dense_ones", nested_inputs_among_dense_ones, {input, 2, 3}},
     {"zeros_without_memory_as_inputs", zeros_without_memory_as_inputs, {input, 2, 8}},
     {"a_nested_tensor_inside", a_nested_tensor_inside, runs_eagerly(op)},
+    {"a_zero_without_memory_among_others", a_zero_without_memory_among_others, {input, 2, 4}},
+    {"a_dual_tensor_among_others", a_dual_tensor_among_others, does_what_eager_does()},
+    {"captured_state_that_gets_a_tangent", captured_state_that_gets_a_tangent, under_checked_replay_alone()},
 };
 
 }  // namespace

@@ -172,6 +172,19 @@ def forward(self, x):
   for (int call = 0; call < 8; ++call) f(s.randn({8, 8}));
 }
 
+void attention_over_sixty_lengths(Session& s) {
+  auto layer = s.adopt(nn::MultiheadAttention(nn::MultiheadAttentionOptions(8, 2)));
+  layer->eval();
+  auto f = s.compile([&layer](const Tensor& x) { return std::get<0>(layer->forward(x, x, x)); });
+  for (int64_t call = 0; call < 90; ++call) f(s.randn({1 + call % 60, 2, 8}));
+}
+
+void padding_that_goes_round(Session& s) {
+  const auto options = nn::functional::PadFuncOptions({1, 2, 2, 1}).mode(torch::kCircular);
+  auto f = s.compile([&options](const Tensor& x) { return nn::functional::pad(x * 2, options) + 1; });
+  for (int call = 0; call < 6; ++call) f(s.randn({1, 2, 4, 3}));
+}
+
 const Program programs[] = {
     {"embedding", embedding, replays()},
     {"embedding_with_a_norm_limit", embedding_with_a_norm_limit, replays()},
@@ -188,6 +201,8 @@ const Program programs[] = {
     {"tied_weights", tied_weights, replays()},
     {"a_script_called_inside", a_script_called_inside, replays()},
     {"a_buffer_replaced_in_its_module", a_buffer_replaced_in_its_module, replays(2)},
+    {"attention_over_sixty_lengths", attention_over_sixty_lengths, does_what_eager_does()},
+    {"padding_that_goes_round", padding_that_goes_round, replays()},
 };
 
 }  // namespace

@@ -124,6 +124,14 @@ void a_draw_before_a_branch_that_is_new(Session& s) {
   for (int call = 0; call < 24; ++call) f(s.counting({8}) + (call % 5 == 4 ? 200 : 1));
 }
 
+void slopes_drawn_in_training(Session& s) {
+  torch::nn::RReLU layer;
+  auto f = s.compile(layer);
+  for (int call = 0; call < 6; ++call) f(s.randn({32}));
+  layer->eval();
+  for (int call = 0; call < 4; ++call) f(s.randn({32}));
+}
+
 const Program programs[] = {
     {"a_draw_before_a_branch_that_is_new", a_draw_before_a_branch_that_is_new, replays()},
     {"dropout_in_training", dropout_in_training, replays(2)},
@@ -138,6 +146,7 @@ const Program programs[] = {
     {"two_draws_that_look_alike", two_draws_that_look_alike, replays()},
     {"a_random_branch_on_the_device", a_random_branch_on_the_device, replays()},
     {"dropout_of_inputs_that_begin_anywhere", dropout_of_inputs_that_begin_anywhere, replays()},
+    {"slopes_drawn_in_training", slopes_drawn_in_training, does_what_eager_does()},
 };
 
 }  // namespace

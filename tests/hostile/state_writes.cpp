@@ -167,6 +167,17 @@ void a_temporary_reshaped_in_place(Session& s) {
   for (int call = 0; call < 5; ++call) f(s.randn({6}));
 }
 
+void a_cache_that_grows_up_to_a_cap(Session& s) {
+  Tensor cache = at::zeros({0, 4}, s.options());
+  auto f = s.compile([&cache](const Tensor& row) {
+    cache = at::cat({cache, row});
+    if (cache.size(0) > 6) cache = cache.slice(0, cache.size(0) - 6);
+    return cache.sum(0) * 2;
+  });
+  for (int call = 0; call < 24; ++call) f(s.randn({1, 4}));
+  s.show("cache", cache);
+}
+
 const std::vector<BreakCode> writes{BreakCode::state_mutation};
 
 const Program programs[] = {
@@ -189,6 +200,7 @@ const Program programs[] = {
     {"a_temporary_that_is_resized", a_temporary_that_is_resized, runs_eagerly({BreakCode::unsupported_op})},
     {"a_temporary_that_is_set", a_temporary_that_is_set, replays()},
     {"a_temporary_reshaped_in_place", a_temporary_reshaped_in_place, replays()},
+    {"a_cache_that_grows_up_to_a_cap", a_cache_that_grows_up_to_a_cap, does_what_eager_does()},
 };
 
 }  // namespace

@@ -1,4 +1,3 @@
-declare <16 x float> @llvm.maximum.v16f32(<16 x float>, <16 x float>)
 declare <16 x i16> @llvm.masked.load.v16i16.p0(ptr, i32, <16 x i1>, <16 x i16>)
 declare void @llvm.masked.store.v16i16.p0(<16 x i16>, ptr, i32, <16 x i1>)
 
@@ -48,7 +47,10 @@ main:
   ; add
   %t19 = fadd <16 x float> %t13, %t18
   ; maximum
-  %t20 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t19, <16 x float> splat (float 0x0000000000000000))
+  %t20.beyond = fcmp ugt <16 x float> %t19, splat (float 0x0000000000000000)
+  %t20.extreme = select <16 x i1> %t20.beyond, <16 x float> %t19, <16 x float> splat (float 0x0000000000000000)
+  %t20.nan = fcmp uno <16 x float> splat (float 0x0000000000000000), splat (float 0x0000000000000000)
+  %t20 = select <16 x i1> %t20.nan, <16 x float> splat (float 0x0000000000000000), <16 x float> %t20.extreme
   ; cast
   %t21 = bitcast <16 x float> %t20 to <16 x i32>
   %t22 = lshr <16 x i32> %t21, splat (i32 16)
@@ -77,7 +79,10 @@ main:
   ; add
   %t42 = fadd <16 x float> %t36, %t41
   ; maximum
-  %t43 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t42, <16 x float> splat (float 0x0000000000000000))
+  %t43.beyond = fcmp ugt <16 x float> %t42, splat (float 0x0000000000000000)
+  %t43.extreme = select <16 x i1> %t43.beyond, <16 x float> %t42, <16 x float> splat (float 0x0000000000000000)
+  %t43.nan = fcmp uno <16 x float> splat (float 0x0000000000000000), splat (float 0x0000000000000000)
+  %t43 = select <16 x i1> %t43.nan, <16 x float> splat (float 0x0000000000000000), <16 x float> %t43.extreme
   ; cast
   %t44 = bitcast <16 x float> %t43 to <16 x i32>
   %t45 = lshr <16 x i32> %t44, splat (i32 16)
@@ -106,7 +111,10 @@ main:
   ; add
   %t65 = fadd <16 x float> %t59, %t64
   ; maximum
-  %t66 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t65, <16 x float> splat (float 0x0000000000000000))
+  %t66.beyond = fcmp ugt <16 x float> %t65, splat (float 0x0000000000000000)
+  %t66.extreme = select <16 x i1> %t66.beyond, <16 x float> %t65, <16 x float> splat (float 0x0000000000000000)
+  %t66.nan = fcmp uno <16 x float> splat (float 0x0000000000000000), splat (float 0x0000000000000000)
+  %t66 = select <16 x i1> %t66.nan, <16 x float> splat (float 0x0000000000000000), <16 x float> %t66.extreme
   ; cast
   %t67 = bitcast <16 x float> %t66 to <16 x i32>
   %t68 = lshr <16 x i32> %t67, splat (i32 16)
@@ -135,7 +143,10 @@ main:
   ; add
   %t88 = fadd <16 x float> %t82, %t87
   ; maximum
-  %t89 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t88, <16 x float> splat (float 0x0000000000000000))
+  %t89.beyond = fcmp ugt <16 x float> %t88, splat (float 0x0000000000000000)
+  %t89.extreme = select <16 x i1> %t89.beyond, <16 x float> %t88, <16 x float> splat (float 0x0000000000000000)
+  %t89.nan = fcmp uno <16 x float> splat (float 0x0000000000000000), splat (float 0x0000000000000000)
+  %t89 = select <16 x i1> %t89.nan, <16 x float> splat (float 0x0000000000000000), <16 x float> %t89.extreme
   ; cast
   %t90 = bitcast <16 x float> %t89 to <16 x i32>
   %t91 = lshr <16 x i32> %t90, splat (i32 16)
@@ -178,7 +189,10 @@ tail:
   ; add
   %t117 = fadd <16 x float> %t111, %t116
   ; maximum
-  %t118 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t117, <16 x float> splat (float 0x0000000000000000))
+  %t118.beyond = fcmp ugt <16 x float> %t117, splat (float 0x0000000000000000)
+  %t118.extreme = select <16 x i1> %t118.beyond, <16 x float> %t117, <16 x float> splat (float 0x0000000000000000)
+  %t118.nan = fcmp uno <16 x float> splat (float 0x0000000000000000), splat (float 0x0000000000000000)
+  %t118 = select <16 x i1> %t118.nan, <16 x float> splat (float 0x0000000000000000), <16 x float> %t118.extreme
   ; cast
   %t119 = bitcast <16 x float> %t118 to <16 x i32>
   %t120 = lshr <16 x i32> %t119, splat (i32 16)

@@ -1,6 +1,5 @@
 declare <16 x float> @llvm.masked.gather.v16f32.v16p0(<16 x ptr>, i32, <16 x i1>, <16 x float>)
 declare <16 x float> @llvm.masked.load.v16f32.p0(ptr, i32, <16 x i1>, <16 x float>)
-declare <16 x float> @llvm.maximum.v16f32(<16 x float>, <16 x float>)
 declare void @llvm.masked.store.v16f32.p0(<16 x float>, ptr, i32, <16 x i1>)
 
 define void @fused_add_relu(ptr readonly %params, i64 %begin, i64 %end) nounwind {
@@ -35,7 +34,10 @@ main:
   ; add
   %t14 = fadd <16 x float> %t6, %t13
   ; maximum
-  %t15 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t14, <16 x float> splat (float 0x0000000000000000))
+  %t15.beyond = fcmp ugt <16 x float> %t14, splat (float 0x0000000000000000)
+  %t15.extreme = select <16 x i1> %t15.beyond, <16 x float> %t14, <16 x float> splat (float 0x0000000000000000)
+  %t15.nan = fcmp uno <16 x float> splat (float 0x0000000000000000), splat (float 0x0000000000000000)
+  %t15 = select <16 x i1> %t15.nan, <16 x float> splat (float 0x0000000000000000), <16 x float> %t15.extreme
   ; cast
   %t16 = getelementptr float, ptr %p2, i64 %i
   store <16 x float> %t15, ptr %t16, align 4
@@ -54,7 +56,10 @@ main:
   ; add
   %t27 = fadd <16 x float> %t19, %t26
   ; maximum
-  %t28 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t27, <16 x float> splat (float 0x0000000000000000))
+  %t28.beyond = fcmp ugt <16 x float> %t27, splat (float 0x0000000000000000)
+  %t28.extreme = select <16 x i1> %t28.beyond, <16 x float> %t27, <16 x float> splat (float 0x0000000000000000)
+  %t28.nan = fcmp uno <16 x float> splat (float 0x0000000000000000), splat (float 0x0000000000000000)
+  %t28 = select <16 x i1> %t28.nan, <16 x float> splat (float 0x0000000000000000), <16 x float> %t28.extreme
   ; cast
   %t29 = getelementptr float, ptr %p2, i64 %t17
   store <16 x float> %t28, ptr %t29, align 4
@@ -73,7 +78,10 @@ main:
   ; add
   %t40 = fadd <16 x float> %t32, %t39
   ; maximum
-  %t41 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t40, <16 x float> splat (float 0x0000000000000000))
+  %t41.beyond = fcmp ugt <16 x float> %t40, splat (float 0x0000000000000000)
+  %t41.extreme = select <16 x i1> %t41.beyond, <16 x float> %t40, <16 x float> splat (float 0x0000000000000000)
+  %t41.nan = fcmp uno <16 x float> splat (float 0x0000000000000000), splat (float 0x0000000000000000)
+  %t41 = select <16 x i1> %t41.nan, <16 x float> splat (float 0x0000000000000000), <16 x float> %t41.extreme
   ; cast
   %t42 = getelementptr float, ptr %p2, i64 %t30
   store <16 x float> %t41, ptr %t42, align 4
@@ -92,7 +100,10 @@ main:
   ; add
   %t53 = fadd <16 x float> %t45, %t52
   ; maximum
-  %t54 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t53, <16 x float> splat (float 0x0000000000000000))
+  %t54.beyond = fcmp ugt <16 x float> %t53, splat (float 0x0000000000000000)
+  %t54.extreme = select <16 x i1> %t54.beyond, <16 x float> %t53, <16 x float> splat (float 0x0000000000000000)
+  %t54.nan = fcmp uno <16 x float> splat (float 0x0000000000000000), splat (float 0x0000000000000000)
+  %t54 = select <16 x i1> %t54.nan, <16 x float> splat (float 0x0000000000000000), <16 x float> %t54.extreme
   ; cast
   %t55 = getelementptr float, ptr %p2, i64 %t43
   store <16 x float> %t54, ptr %t55, align 4
@@ -125,7 +136,10 @@ tail:
   ; add
   %t72 = fadd <16 x float> %t64, %t71
   ; maximum
-  %t73 = call <16 x float> @llvm.maximum.v16f32(<16 x float> %t72, <16 x float> splat (float 0x0000000000000000))
+  %t73.beyond = fcmp ugt <16 x float> %t72, splat (float 0x0000000000000000)
+  %t73.extreme = select <16 x i1> %t73.beyond, <16 x float> %t72, <16 x float> splat (float 0x0000000000000000)
+  %t73.nan = fcmp uno <16 x float> splat (float 0x0000000000000000), splat (float 0x0000000000000000)
+  %t73 = select <16 x i1> %t73.nan, <16 x float> splat (float 0x0000000000000000), <16 x float> %t73.extreme
   ; cast
   %t74 = getelementptr float, ptr %p2, i64 %j
   call void @llvm.masked.store.v16f32.p0(<16 x float> %t73, ptr %t74, i32 4, <16 x i1> %t62)
