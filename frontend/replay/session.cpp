@@ -341,7 +341,7 @@ void Session::run_matched(std::string_view reason) {
   closed_.open();
   if (at_->depth == 0) return;
   const c10::impl::ExcludeDispatchKeyGuard no_capture(kCaptureKey);
-  if (undo_) keep_what_was_matched();
+  if (undo_ && !off_) keep_what_was_matched();  // behind the end of the call nothing is refused
   const SurroundingsGuard segment(*surroundings_, settings_matter_);
   const auto memories = escaped();
   const PathLibrary::Matched matched{*at_, tree_, memories, numbers_, reason, table_, setup_.arguments};

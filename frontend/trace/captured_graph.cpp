@@ -7,8 +7,7 @@
 namespace sinter::frontend {
 
 std::string identifier(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  std::ranges::replace_if(text, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return text;
 }
 

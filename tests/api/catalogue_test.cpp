@@ -68,12 +68,8 @@ Report branching(bool compared_on_the_device) {
 const Row rows[] = {
     {BreakCode::needs_gradient, "NoGradGuard", [] { return in_grad_mode(true); }, [] { return in_grad_mode(false); }},
     {BreakCode::input_mutation, "make a view instead",
-     [] {
-       return called([](const at::Tensor& x) { return x.t_() * 2; }, {3, 4});
-     },
-     [] {
-       return called([](const at::Tensor& x) { return x.t() * 2; }, {3, 4});
-     }},
+     [] { return called([](const at::Tensor& x) { return x.t_() * 2; }, {3, 4}); },
+     [] { return called([](const at::Tensor& x) { return x.t() * 2; }, {3, 4}); }},
     {BreakCode::state_mutation, "keep it outside",
      [] {
        return called([kept = at::Tensor()](const at::Tensor& x) mutable {

@@ -75,11 +75,8 @@ TEST_F(Containers, optionals_go_in_and_out) {
 
 TEST_F(Containers, nested_containers_and_arrays_and_pairs) {
   using Nested = std::vector<std::pair<std::string, std::array<Tensor, 2>>>;
-  auto fast = compile(
-      [](const Nested& in) {
-        return Nested{{in[0].first, {in[0].second[1] * 2, in[0].second[0]}}};
-      },
-      trusted());
+  auto fast = compile([](const Nested& in) { return Nested{{in[0].first, {in[0].second[1] * 2, in[0].second[0]}}}; },
+                      trusted());
   const Nested in{{"first", {at::ones({2}), at::ones({3})}}};
   call_five_times(fast, [&in](auto& f) {
     const Nested out = f(in);

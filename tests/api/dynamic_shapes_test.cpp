@@ -117,12 +117,8 @@ void expect_served(const Report& report, int64_t calls) {
 
 void a_thousand_batch_sizes(at::Device device, Mode mode) {
   Mlp model;
-  const auto report = serve(
-      model, {.mode = mode}, shuffled(2, 1001),
-      [](int64_t b) {
-        return at::randn({b, 24});
-      },
-      device);
+  const auto report =
+      serve(model, {.mode = mode}, shuffled(2, 1001), [](int64_t b) { return at::randn({b, 24}); }, device);
   expect_served(report, 1000);
   EXPECT_EQ(dynamic_entry(report).signature, "f32[s0,24]");
   EXPECT_EQ(dynamic_entry(report).dynamic, std::vector<std::string>{"s0: size[0] of input 0"});
@@ -135,12 +131,7 @@ TEST_F(DynamicShapes, a_thousand_batch_sizes_take_at_most_three_compilations) {
 
 void a_thousand_lengths(at::Device device) {
   Attention model;
-  const auto report = serve(
-      model, {}, shuffled(2, 1001),
-      [](int64_t s) {
-        return at::randn({2, s, 16});
-      },
-      device);
+  const auto report = serve(model, {}, shuffled(2, 1001), [](int64_t s) { return at::randn({2, s, 16}); }, device);
   expect_served(report, 1000);
   EXPECT_EQ(dynamic_entry(report).signature, "f32[2,s0,16]");
 }
@@ -149,12 +140,8 @@ TEST_F(DynamicShapes, lengths_of_a_sequence_take_at_most_three_compilations) { a
 
 void spatial_sizes(at::Device device) {
   Pyramid model;
-  const auto report = serve(
-      model, {}, shuffled(16, 95),
-      [](int64_t s) {
-        return at::randn({2, 3, s, s + s % 5});
-      },
-      device);
+  const auto report =
+      serve(model, {}, shuffled(16, 95), [](int64_t s) { return at::randn({2, 3, s, s + s % 5}); }, device);
   EXPECT_LE(compilations(report), 3) << report;
   EXPECT_GE(replays(report), 40) << report;
   EXPECT_EQ(dynamic_entry(report).signature, "f32[2,3,s0,s1]");
@@ -166,12 +153,8 @@ TEST_F(DynamicShapes, heights_and_widths_of_images_follow_the_rounding_of_stride
 
 TEST_F(DynamicShapes, a_frozen_weight_is_computed_once_for_all_sizes) {
   Pyramid model;
-  const auto report = serve(
-      model, {.freeze = true}, shuffled(2, 60),
-      [](int64_t b) {
-        return at::randn({b, 3, 16, 16});
-      },
-      at::kCPU);
+  const auto report =
+      serve(model, {.freeze = true}, shuffled(2, 60), [](int64_t b) { return at::randn({b, 3, 16, 16}); }, at::kCPU);
   EXPECT_LE(compilations(report), 3) << report;
   EXPECT_GE(replays(report), 40) << report;
 }
@@ -318,12 +301,8 @@ Report sizes_that_come_again(at::Device device) {
   for (int round = 0; round < 8; ++round) {
     for (const int64_t size : shuffled(2, 13)) sizes.push_back(size);
   }
-  const auto report = serve(
-      model, {.mode = Mode::ReduceOverhead}, sizes,
-      [](int64_t b) {
-        return at::randn({b, 24});
-      },
-      device);
+  const auto report =
+      serve(model, {.mode = Mode::ReduceOverhead}, sizes, [](int64_t b) { return at::randn({b, 24}); }, device);
   EXPECT_LE(compilations(report), 3) << report;
   EXPECT_GE(replays(report), 72) << "three of four: the others are recorded or verified\n" << report;
   return report;

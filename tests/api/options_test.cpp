@@ -24,15 +24,12 @@ TEST_F(OptionsOf, modules_beside_a_module_is_a_user_error) {
 TEST_F(OptionsOf, a_missing_or_repeated_module_or_one_of_several_without_a_name_is_a_user_error) {
   ConvBnRelu model;
   ConvBnRelu other;
-  EXPECT_NE(user_error([&] {
-              return compile(erf_gelu, trusted({.modules = {{"", model.ptr()}, {"b", other.ptr()}}}));
-            }),
-            "");
+  EXPECT_NE(
+      user_error([&] { return compile(erf_gelu, trusted({.modules = {{"", model.ptr()}, {"b", other.ptr()}}})); }), "");
   EXPECT_NE(user_error([&] { return compile(erf_gelu, trusted({.modules = {{"a", nullptr}}})); }), "");
-  EXPECT_NE(user_error([&] {
-              return compile(erf_gelu, trusted({.modules = {{"a", model.ptr()}, {"a", model.ptr()}}}));
-            }),
-            "");
+  EXPECT_NE(
+      user_error([&] { return compile(erf_gelu, trusted({.modules = {{"a", model.ptr()}, {"a", model.ptr()}}})); }),
+      "");
   EXPECT_NE(user_error([&] { return compile(std::shared_ptr<ConvBnReluImpl>(), trusted()); }), "");
 }
 

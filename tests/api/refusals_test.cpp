@@ -102,9 +102,7 @@ std::vector<Refusal> refusals() {
        at::ones({3}, at::kBool)},
       {"embedding", [](const Tensors& t) { return at::embedding(t[0], t[1]); }, {logits, longs({0, 3})}, longs({0, 4})},
       {"embedding_bag",
-       [](const Tensors& t) {
-         return std::get<0>(at::embedding_bag(t[0], longs({0, 1, 2}), t[1]));
-       },
+       [](const Tensors& t) { return std::get<0>(at::embedding_bag(t[0], longs({0, 1, 2}), t[1])); },
        {logits, longs({0, 2})},
        longs({0, 4})},
       {"one_hot", [](const Tensors& t) { return at::one_hot(t[0], 3); }, {longs({0, 2})}, longs({0, 3})},
@@ -129,9 +127,7 @@ std::vector<Refusal> refusals() {
        {floats({0, 1}), floats({0.25, 0.5})},
        floats({0.25, 1.5})},
       {"max_unpool2d",
-       [](const Tensors& t) {
-         return at::max_unpool2d(t[0], t[1], {3, 3});
-       },
+       [](const Tensors& t) { return at::max_unpool2d(t[0], t[1], {3, 3}); },
        {image, corners(6)},
        corners(9)},
       {"repeat_interleave",

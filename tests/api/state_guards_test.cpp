@@ -20,24 +20,14 @@ struct Change {
 };
 
 constexpr Change kChanges[] = {
-    {"resized", "state closure.0: size[0]",
-     [](Tensor& weight, auto&) {
-       weight.resize_({3, 4});
-     }},
+    {"resized", "state closure.0: size[0]", [](Tensor& weight, auto&) { weight.resize_({3, 4}); }},
     {"resized_beyond_its_memory", "state closure.0: memory",
-     [](Tensor& weight, auto&) {
-       weight.resize_({400, 4}).fill_(3);
-     }},
-    {"resized_to_nothing", "state closure.0: size[1]",
-     [](Tensor& weight, auto&) {
-       weight.resize_({4, 0});
-     }},
+     [](Tensor& weight, auto&) { weight.resize_({400, 4}).fill_(3); }},
+    {"resized_to_nothing", "state closure.0: size[1]", [](Tensor& weight, auto&) { weight.resize_({4, 0}); }},
     {"transposed", "state closure.0: stride[0]", [](Tensor& weight, auto&) { weight.t_(); }},
     {"unsqueezed", "state closure.0: sizes", [](Tensor& weight, auto&) { weight.unsqueeze_(0); }},
     {"moved_within_its_storage", "state closure.0: memory",
-     [](Tensor& weight, auto&) {
-       weight.as_strided_({4, 4}, {4, 1}, 16);
-     }},
+     [](Tensor& weight, auto&) { weight.as_strided_({4, 4}, {4, 1}, 16); }},
     {"given_other_data", "state closure.0: memory",
      [](Tensor& weight, auto&) { weight.set_data(at::randn_like(weight)); }},
     {"given_another_storage", "state closure.0: memory",

@@ -116,9 +116,8 @@ TEST_P(TrainingReads, gradients_are_clipped_by_their_norm) {
     for (const double max_norm : {0.1, 1e3}) {
       SCOPED_TRACE(max_norm);
       Twins twins(mlp, GetParam().device, optimizer);
-      const Report report = twins.train(options(), clipped(max_norm), [&](int) {
-        return std::pair(randn({8, 6}), randn({8, 2}));
-      });
+      const Report report =
+          twins.train(options(), clipped(max_norm), [&](int) { return std::pair(randn({8, 6}), randn({8, 2})); });
       EXPECT_GE(replays(report), 5) << report;
       EXPECT_TRUE(report.entries.back().compiled) << report;
     }
@@ -205,11 +204,7 @@ TEST_P(TrainingReads, a_step_is_skipped_where_the_loss_is_not_finite) {
     for (const Step& step : {by_bool, by_number}) {
       Twins twins(mlp, GetParam().device, optimizer);
       const Report report = twins.train(
-          options(), step,
-          [&](int call) {
-            return sometimes_infinite(call, randn({8, 6}), randn({8, 2}));
-          },
-          40);
+          options(), step, [&](int call) { return sometimes_infinite(call, randn({8, 6}), randn({8, 2})); }, 40);
       EXPECT_GE(replays(report), 8) << report;
       EXPECT_EQ(most_paths(report), 2U) << report;
     }
@@ -239,9 +234,8 @@ torch::nn::Sequential with_dropout(at::Device device) {
 
 TEST_P(TrainingReads, dropout_draws_the_numbers_of_eager) {
   Twins twins(with_dropout, GetParam().device, adamw);
-  const Report report = twins.train(options(), clipped(0.1), [&](int) {
-    return std::pair(randn({8, 6}), randn({8, 2}));
-  });
+  const Report report =
+      twins.train(options(), clipped(0.1), [&](int) { return std::pair(randn({8, 6}), randn({8, 2})); });
   EXPECT_GE(replays(report), 5) << report;
 }
 
@@ -279,7 +273,7 @@ void step_by_hand(Scaler& scaler, Loop& loop) {
 using Stepping = void (*)(Scaler&, Loop&);
 
 TEST_P(TrainingReads, a_scaler_skips_the_steps_whose_gradients_overflow) {
-  for (const Stepping stepping : {Stepping([](Scaler&s, Loop&l) { s.step(l); }), Stepping(step_by_hand)}) {
+  for (const Stepping stepping : {Stepping([](Scaler& s, Loop& l) { s.step(l); }), Stepping(step_by_hand)}) {
     Twins twins(mlp, GetParam().device, momentum);
     twins.absolute = 1e-4;
     Scaler mine(GetParam().device, 1e38), theirs(GetParam().device, 1e38);

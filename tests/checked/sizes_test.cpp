@@ -199,12 +199,7 @@ TEST_F(Sizes, without_the_option_every_shape_is_recorded) {
   auto options = checked();
   options.dynamic = false;
   const auto program = [](const at::Tensor& x) { return at::gelu(x) * 2; };
-  const auto fast = serve(
-      program, shuffled(2, 21),
-      [](int64_t size) {
-        return at::randn({size, 5});
-      },
-      options);
+  const auto fast = serve(program, shuffled(2, 21), [](int64_t size) { return at::randn({size, 5}); }, options);
   EXPECT_EQ(fast.stats().recorded, 20);
 }
 
