@@ -6,7 +6,7 @@
 
 #include "api_test.h"
 
-/// The catalogue of breaks of Replay::trusted, docs/trusted-replay.md: every code is provoked, and gone once its hint is followed.
+/// The catalogue of breaks, docs/trusted-replay.md: every code is provoked, and gone once its hint is followed.
 namespace sinter::test {
 namespace {
 
