@@ -87,7 +87,7 @@ struct EntryReport {
   std::vector<std::string> notes;  ///< "launched directly: aten::multinomial cannot be recorded"
   std::string internal_error;      ///< message and artifact of a kept InternalError
   MemoryRecord memory;
-  std::vector<std::string> dynamic;      ///< sizes that may change: "s0: size[0] of input 0"; docs/dynamic-shapes.md
+  std::vector<std::string> dynamic;      ///< sizes that may change: "s0: size[0] of input 0"; docs/comparison.md
   int64_t instantiations = 0;            ///< shapes that got a plan without running the callable
   double instantiation_seconds = 0;      ///< all of them together
   int64_t built_for_instantiations = 0;  ///< kernels that none of the shapes before had

@@ -6,7 +6,7 @@
 
 #include "api_test.h"
 
-/// The catalogue of breaks, docs/breaks.md: every code is provoked, and gone once its hint is followed.
+/// The catalogue of breaks, docs/trusted-replay.md: every code is provoked, and gone once its hint is followed.
 namespace sinter::test {
 namespace {
 
@@ -140,7 +140,7 @@ TEST(CatalogueOfBreaks, provokes_every_code) {
 }
 
 TEST(CatalogueOfBreaks, has_a_section_for_every_code) {
-  const std::filesystem::path page = std::string(SINTER_DOCS) + "/breaks.md";
+  const std::filesystem::path page = std::string(SINTER_DOCS) + "/trusted-replay.md";
   if (!std::filesystem::exists(page)) GTEST_SKIP() << "the sources are not here";
   std::stringstream text;
   text << std::ifstream(page).rdbuf();

@@ -10,12 +10,13 @@
 
 namespace sinter {
 
-/// A call fitted nothing that was compiled before, and was recorded and compiled beside it.
+/// A call did something that was not recorded, and was recorded beside it. With Replay::trusted: it fitted no entry.
 struct Recompilation {
-  std::vector<GuardMiss> because;  ///< what failed in the nearest earlier entry: the guard, what it was, what it is
+  std::vector<GuardMiss> because;  ///< what differed: an operator or a guard, what it was, what it is
 };
 
-/// As many entries are compiled as may be: further combinations of guards run as eager runs them.
+/// With Replay::trusted: as many entries are compiled as may be, and further combinations of guards run as eager runs
+/// them.
 struct LimitReached {
   std::string reason;  ///< one sentence
 };
@@ -23,10 +24,10 @@ struct LimitReached {
 /// What Options::on_event is told.
 struct Event {
   std::string function;   ///< its name in reports
-  std::string signature;  ///< types of the entry's tensor arguments, "f32[8,3]"; empty where there are none
+  std::string signature;  ///< types of the tensor arguments, "f32[8,3]"; empty where there are none
   std::variant<GraphBreak, Recompilation, LimitReached> what;
 
-  /// One line: "resnet50  f16[8,3,224,224]  recompiled: input 0: size[0] was 1, is 8".
+  /// One line: "f  f64[8,3]  recompiled: operator 1, aten::relu was f32[8,3], is f64[8,3]".
   [[nodiscard]] std::string text() const;
 };
 

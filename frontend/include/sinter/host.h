@@ -93,7 +93,8 @@ HostFunction host_function(const Function& function, bool decides, std::index_se
 }  // namespace detail
 
 /// Runs `function(tensors...)` on the host, in its place among the other host functions and reads, once on every call:
-/// in a compiled callable too, whose replays would not run it otherwise.
+/// in a callable compiled with Replay::trusted too, whose replays would not run it otherwise. With Replay::checked it
+/// is a plain call, and what follows does not concern it.
 ///
 ///     sinter::host([&] { ++steps; });                                                     // an effect
 ///     sinter::host([&](const at::Tensor& loss) { total += loss.item<double>(); }, loss);  // with a tensor of the call

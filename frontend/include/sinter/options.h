@@ -24,11 +24,12 @@ struct Event;
 /// How a compiled function runs.
 enum class Mode : uint8_t {
   Default,         ///< kernels and library calls are launched one by one on the caller's stream
-  ReduceOverhead,  ///< on CUDA, every entry is recorded as a CUDA Graph and replayed
+  ReduceOverhead,  ///< on CUDA, every compiled segment is recorded as a CUDA Graph and replayed
   MaxAutotune,     ///< what ReduceOverhead does; the report says so
 };
 
-/// When a call is captured again, and compared with the first capture, to find programs that do not repeat themselves.
+/// With Replay::trusted: when a call is captured again, and compared with the first capture, to find programs that do
+/// not repeat themselves.
 class Verify {
  public:
   /// `verify = n` captures the second and every n-th call of an entry again and compares results as well; n >= 1.
@@ -59,11 +60,11 @@ struct Options {
   Verify verify = Verify::automatic;
 
   /// Replay::trusted leaves the host code of the callable out: for callers that count microseconds, and vouch that the
-  /// program depends on its arguments, the contents of its state and LibTorch's modes alone. docs/checked-replay.md.
+  /// program depends on its arguments, the contents of its state and LibTorch's modes alone. docs/trusted-replay.md.
   Replay replay = Replay::checked;
 
-  /// Compute what depends on state alone (a folded weight) once per entry instead of in every call. Promises that
-  /// nothing writes to parameters and buffers after the first call.
+  /// Compute what depends on state alone (a folded weight) once instead of in every call. Promises that nothing writes
+  /// to parameters and buffers after the first call; another tensor in the place of one is seen. docs/comparison.md.
   bool freeze = false;
 
   /// Whether sizes of arguments may change from call to call without a compilation each. Left out: a size that changes
@@ -71,18 +72,19 @@ struct Options {
   /// for other sizes too, so that the second builds no kernels. False: every shape is compiled for itself.
   std::optional<bool> dynamic = std::nullopt;
 
-  /// For callables that close over modules: their names in reports, and train() and eval() of those that Sinter does
-  /// not find in the closure itself (docs/calls.md). A single module may have an empty name: its parts are then named
-  /// without a prefix. Not for callables that are modules themselves.
+  /// For callables that close over modules: their names in reports, and, with Replay::trusted, train() and eval() of
+  /// those that Sinter does not find in the closure itself (docs/trusted-replay.md). A single module may have an empty
+  /// name: its parts are then named without a prefix. Not for callables that are modules themselves.
   std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>> modules = {};
 
-  /// How many paths of one entry are kept: a callable that reads tensors on the host (item(), equal, nonzero) is
-  /// recorded once for each sequence of values that it reads. Calls that read others run as they are; at least 1.
+  /// With Replay::trusted: how many paths of one entry are kept. A callable that reads tensors on the host (item(),
+  /// equal, nonzero) is recorded once for each sequence of values that it reads. Calls that read others run as they
+  /// are; at least 1.
   int64_t max_paths = 16;
 
-  /// Optimizers whose step() the callable makes: SGD, Adam and AdamW. Their numbers (the learning rate, bias
-  /// corrections) are computed anew for every call, so that schedulers work, and their step counters go on. They must
-  /// outlive the compiled object.
+  /// With Replay::trusted: optimizers whose step() the callable makes, SGD, Adam and AdamW. Their numbers (the learning
+  /// rate, bias corrections) are computed anew for every call, so that schedulers work, and their step counters go on.
+  /// They must outlive the compiled object. With Replay::checked optimizers need not be named.
   std::vector<torch::optim::Optimizer*> optimizers = {};
 
   /// With Replay::checked: the share of the time of its calls, or of what 1,000 of them would take, that recording and
@@ -91,7 +93,7 @@ struct Options {
   /// left to eager. Infinity: neither.
   double compile_budget = 0.1;
 
-  /// A call that cannot be compiled whole throws UserError naming the break, instead of running as eager runs it.
+  /// A break throws UserError that names it, instead of running as eager runs it. docs/breaks.md.
   bool fullgraph = false;
 
   /// A failure of Sinter itself throws InternalError, instead of being kept in the report while the call runs eagerly.
@@ -105,9 +107,9 @@ struct Options {
   /// same to all functions of a process.
   bool enabled = true;
 
-  /// Told of every break, of every recompilation with the guard that failed, and of a limit that was reached. Called by
-  /// the call it happened in, on its thread and under its modes of LibTorch, once the call's work is done and no lock
-  /// is held: it may call this or another function, look at report() and stats(), and reset(). What it does is not
+  /// Told of every break, of every recompilation with what differed, and of a limit that was reached. Called by the
+  /// call it happened in, on its thread and under its modes of LibTorch, once the call's work is done and no lock is
+  /// held: it may call this or another function, look at report() and stats(), and reset(). What it does is not
   /// recorded. An exception of it does not reach the caller; the report notes the first one. Calls of several threads
   /// call it at the same time. docs/in-production.md has more.
   std::function<void(const Event&)> on_event = {};

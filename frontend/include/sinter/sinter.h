@@ -86,13 +86,12 @@ std::shared_ptr<torch::nn::Module> module_of(const Callable& callable) {
 
 /// What sinter::compile returns: called like the callable it was made from, with the same results.
 ///
-/// A call looks for an entry whose guards hold: dtypes, devices, sizes, strides, alignment and overlap of the tensor
-/// arguments, scalars and strings by value, LibTorch's global modes, the modules' train flags, and the identity and
-/// metadata of every parameter, buffer and closed-over tensor. Where one holds, its plan runs; where none does, the
-/// callable runs as it is, recorded, and the recording is compiled before the call returns. What cannot be compiled
-/// runs as it is, and report() says why.
+/// The callable's host code runs on every call. Operators that were recorded are answered with tensors without data,
+/// which compiled segments compute when it is needed; others run, and are recorded (docs/calls.md). What cannot be
+/// compiled runs as it is, and report() says why. With Replay::trusted the host code is left out while guards hold
+/// (docs/trusted-replay.md).
 ///
-/// Copies share their entries. Calls from several threads are correct as long as the callable itself may be called
+/// Copies share what was recorded. Calls from several threads are correct as long as the callable itself may be called
 /// from several threads.
 template <class Callable>
 class Compiled {

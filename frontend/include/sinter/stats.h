@@ -12,10 +12,10 @@ struct Stats {
   int64_t eager = 0;     ///< ran the callable as it is
   int64_t threw = 0;     ///< ended with an exception, whoever threw it
 
-  int64_t entries = 0;         ///< combinations of guards and sizes that are kept now, compiled or not
-  int64_t shapes = 0;          ///< plans made for further sizes without running the callable
+  int64_t entries = 0;         ///< segments compiled; with Replay::trusted combinations of guards that are kept now
+  int64_t shapes = 0;          ///< plans made for further sizes without a recording
   int64_t breaks = 0;          ///< reasons found why calls run as eager runs them
-  int64_t recompilations = 0;  ///< compilations beside an earlier one, because a guard failed
+  int64_t recompilations = 0;  ///< branches found; with Replay::trusted compilations because a guard failed
   double compile_seconds = 0;  ///< host time spent compiling what was recorded; without the callable's own run
 
   bool operator==(const Stats&) const = default;
