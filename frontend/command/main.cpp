@@ -28,7 +28,7 @@ void add_target(CLI::App& app, TargetOptions& target, bool model_required) {
   app.add_option("--numerics", target.numerics, "fast or eager: where half values are rounded");
   app.add_option("--replay", target.replay,
                  "checked or trusted: whether replays run the host code; automatic: trusted for files")
-      ->check(CLI::IsMember({"trusted", "checked"}));
+      ->check(CLI::IsMember({"automatic", "checked", "trusted"}));
   app.add_option("--batch", target.batch, "replace dim 0 of every input")->check(CLI::NonNegativeNumber);
   app.add_option("--seed", target.seed, "of weights and inputs");
   app.add_flag("--train", target.train, "whole training steps: forward, cross entropy, backward, optimizer");

@@ -87,10 +87,7 @@ void expect_compiled(const Subject& subject, const std::vector<int64_t>& sizes, 
   EXPECT_TRUE(entry.compiled) << report;
   EXPECT_TRUE(entry.breaks.empty()) << report;
   EXPECT_EQ(entry.internal_error, "");
-  EXPECT_EQ(entry.replays, 1) << "the first call captures, the second one verifies\n" << report;
-  ASSERT_EQ(entry.verifications.size(), 1U) << report;
-  EXPECT_EQ(entry.verifications.front().call, 2);
-  EXPECT_TRUE(entry.verifications.front().equal);
+  EXPECT_EQ(entry.replays, 2) << "the first call is recorded, the second one compiled\n" << report;
   EXPECT_EQ(work_of(entry), work) << report;
 }
 
