@@ -442,6 +442,11 @@ std::span<const Row> control_rows() {
       {Kind::control, "xn", "n[0]", not_an_expression, On::any, Control::loop},
       {Kind::control, "f", "at::kBFloat16", not_an_expression, On::any, Control::autocast},
       {Kind::control, "f", "", not_an_expression, On::any, Control::side_stream},
+      {Kind::control, "xme", "step % n[0] == n[1]", not_an_expression, On::any, Control::every},
+      {Kind::control, "x", "coin()", not_an_expression, On::any, Control::coin},
+      {Kind::control, "x", "flag", not_an_expression, On::any, Control::flagged},
+      {Kind::control, "xm", "step % n[0]", not_an_expression, On::any, Control::turns},
+      {Kind::control, "f", "flag", not_an_expression, On::any, Control::grad_mode},
   };
   return rows;
 }
