@@ -27,8 +27,9 @@ constexpr int64_t kManyElements = 1 << 18;
 constexpr int kDepth = 2;  ///< of blocks in blocks
 const std::vector<int64_t> kModeWeights = {82, 6, 6, 6};
 constexpr int64_t kPercentWithEffects = 80;
-/// The number of the call that instructions are tried in: loops over what is left of it by 2 to 5 turn.
-constexpr int64_t kStepTried = 11;
+/// The number of the call that instructions are tried in: loops over what is left of it by 2 to 5 turn as often as in
+/// any call.
+constexpr int64_t kStepTried = 59;
 
 class Generator {
  public:
@@ -285,7 +286,7 @@ class Generator {
     if (dice_.percent(30)) add_state();
     Instruction made;
     made.row = &host_rows()[dice_.below(static_cast<int64_t>(host_rows().size()))];
-    if (!choose_operands(made) || !is_possible(made.row->effect, depth)) return false;
+    if (!choose_operands(made) || !is_possible(made, depth)) return false;
     if (made.row->effect == Effect::none) return try_out(block, std::move(made));
     if (made.row->effect == Effect::train) {
       made.module = static_cast<int>(dice_.below(static_cast<int64_t>(program_.modules.size())));
@@ -297,8 +298,11 @@ class Generator {
     return true;
   }
 
-  bool is_possible(Effect effect, int depth) const {
-    switch (effect) {
+  bool is_possible(const Instruction& made, int depth) const {
+    switch (made.row->effect) {
+      case Effect::hold:
+      case Effect::exchange:  // sizes that depend on those of the last call could grow without end
+        return !changes_ && sized_by_data_.count(made.operands.back()) == 0;
       case Effect::drop:  // what only some calls let go could not be used in the others
         return depth == 0;
       case Effect::train:
@@ -316,6 +320,7 @@ class Generator {
   /// Whether the sizes of what an instruction gives may depend on the data of the call.
   bool is_sized_by_data(const Instruction& instruction) const {
     return instruction.row->kind == Kind::read || instruction.row->kind == Kind::control ||
+           std::ranges::find(instruction.numbers, kCycle) != instruction.numbers.end() ||
            std::any_of(instruction.operands.begin(), instruction.operands.end(),
                        [&](Name name) { return sized_by_data_.count(name) != 0; });
   }
