@@ -38,6 +38,7 @@ constexpr std::array composites{
     Composite{"aten::rnn_relu.data", Work::looks, 1, 1},
     Composite{"aten::ctc_loss.Tensor", Work::looks, 2, 2},
     Composite{"aten::_reshape_from_tensor", Work::looks, 1, 1},
+    Composite{"aten::matmul.out", Work::compares, 2, 1},
     Composite{"aten::max_pool1d", Work::fills},
     Composite{"aten::_pad_circular", Work::fills},
     Composite{"aten::choose_qparams_optimized", Work::fills},
@@ -86,12 +87,22 @@ bool fills_results(c10::ArrayRef<c10::IValue> arguments) {
   });
 }
 
+/// What they read themselves has to be there.
+void catch_checked(Session& session, const c10::OperatorHandle& op, c10::DispatchKeySet below,
+                   torch::jit::Stack* stack) {
+  const Composite& row = composite(op.operator_name());
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  if (row.work != Work::compares) {
+    session.wait_for(arguments);
+  } else if (!arguments[row.first].toTensor().is_contiguous()) {
+    return session.call_whole(op, below, stack);
+  }
+  op.redispatchBoxed(below, stack);
+}
+
 void catch_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey);
-  if (Session* session = current_session()) {  // what they read themselves has to be there
-    session->wait_for(torch::jit::last(*stack, op.schema().arguments().size()));
-    return op.redispatchBoxed(below, stack);
-  }
+  if (Session* session = current_session()) return catch_checked(*session, op, below, stack);
   Recorder* recorder = current_recorder();
   const bool records = recorder != nullptr && recorder->recording() && HostScope::current() == nullptr;
   if (!records) return op.redispatchBoxed(below, stack);
@@ -99,6 +110,7 @@ void catch_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   switch (row.work) {
     case Work::none:
+    case Work::compares:
       break;
     case Work::looks:
       for (const c10::IValue& argument : arguments.slice(row.first, row.count)) look_at(argument);

@@ -18,7 +18,8 @@ inline constexpr const char* kElementsOp = "sinter::elements";
 /// (recurrent layers on packed sequences, tensor_split by a tensor), or they fill their result themselves (max_pool1d).
 /// While this lives, a key above autograd catches those: the first call `sinter::elements` on what they look at, which
 /// a recording takes for the host read that it is, the others are recorded as one call, and those that neither fits end
-/// the recording. Holds for this thread and for those LibTorch carries its state to.
+/// the recording. Where stand-ins have no memory that can be compared, what compares it runs at once, as a whole. Holds
+/// for this thread and for those LibTorch carries its state to.
 class CatchComposites {
  public:
   CatchComposites();
@@ -28,10 +29,11 @@ class CatchComposites {
 
   /// The work that a composite operator does itself.
   enum class Work : uint8_t {
-    none,    ///< it only calls others
-    looks,   ///< at integers in arguments
-    fills,   ///< its results, on the CPU and without gradients; else it calls other operators
-    unseen,  ///< packs weights in a way of its own, or writes what its schema does not tell
+    none,      ///< it only calls others
+    looks,     ///< at integers in arguments
+    fills,     ///< its results, on the CPU and without gradients; else it calls other operators
+    compares,  ///< the memories of tensors, where the tensor that it writes is not contiguous
+    unseen,    ///< packs weights in a way of its own, or writes what its schema does not tell
   };
   [[nodiscard]] static Work work_of(std::string_view name);
 

@@ -33,6 +33,7 @@ bool can_be_cut_at(const OpFacts& facts) {
 std::optional<AuditedOp> audit_caught(const std::string& name) {
   switch (CatchComposites::work_of(name)) {
     case CatchComposites::Work::none:
+    case CatchComposites::Work::compares:
       return std::nullopt;
     case CatchComposites::Work::looks:
       return AuditedOp{name, Coverage::read, "integers in an argument"};

@@ -425,6 +425,18 @@ void Session::give(std::vector<c10::Storage>& storages) {
   }
 }
 
+void Session::call_whole(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!off_) {
+      synchronize(op.schema().name());
+      account_.wrote = true;
+      ++account_.at_once;
+    }
+  }
+  run_below(op, below, stack);
+}
+
 void Session::wait_for(c10::ArrayRef<c10::IValue> arguments) {
   const std::lock_guard lock(mutex_);
   const OpFacts nothing;

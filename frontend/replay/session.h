@@ -83,6 +83,8 @@ class Session : public c10::DebugInfoBase {
 
   /// Answers an operator. `below` are the keys of the kernels under the hook.
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
+  /// Runs an operator that writes at once, with all that it calls.
+  void call_whole(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
   /// Sees to it that these arguments have their data.
   void wait_for(c10::ArrayRef<c10::IValue> arguments);
   /// Sees to it that everything that gives, reads or writes the memory of a tensor is done.

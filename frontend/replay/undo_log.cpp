@@ -29,7 +29,8 @@ at::Tensor bytes_of(const at::Tensor& tensor) {
 
 void UndoLog::keep(const at::Tensor& tensor) {
   if (!tensor.has_storage() || tensor.storage().nbytes() == 0) return;
-  const auto known = [&](const Kept& kept) { return kept.memory.is_alias_of(tensor); };
+  const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  const auto known = [&](const Kept& kept) { return kept.memory.storage().unsafeGetStorageImpl() == storage; };
   if (std::ranges::any_of(kept_, known)) return;
   const Unseen unseen;
   at::Tensor memory = bytes_of(tensor);

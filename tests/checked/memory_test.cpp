@@ -39,6 +39,28 @@ TEST_F(Checked, views_under_inference_mode_are_what_their_bases_are) {
   }
 }
 
+TEST_F(Checked, products_into_other_strides_run_the_host_code_once) {
+  const c10::NoGradGuard no_grad;
+  int calls = 0;
+  const auto program = [&](const Tensor& a, const Tensor& out) {
+    ++calls;
+    Tensor into = out;
+    return at::matmul_out(into, a.clone(), out.clone()) + 1;
+  };
+  auto fast = compile(program, checked());
+  for (int call = 1; call <= 6; ++call) {
+    const Tensor a = at::randn({1, 1, 2, 2});
+    const Tensor out = at::randn({2, 2, 2, 1}).contiguous(at::MemoryFormat::ChannelsLast);
+    const Tensor other = out.clone();
+    const Tensor expected = program(a, other);
+    EXPECT_TRUE(same(fast(a, out), expected)) << call;
+    EXPECT_TRUE(same(out, other)) << call;
+    EXPECT_EQ(out.strides(), other.strides()) << call;
+    EXPECT_EQ(calls, 2 * call);
+  }
+  EXPECT_GE(fast.stats().replayed, 3) << fast.report().text();
+}
+
 TEST_F(Checked, results_are_fresh_and_views_share_memory) {
   const c10::NoGradGuard no_grad;
   const auto program = [](const Tensor& x) {

@@ -73,9 +73,15 @@ bool is_rounding(const Observations& eager, const Observations& compiled, const 
   return true;
 }
 
+/// Whether the text of a row is about values, not about what the host code keeps.
+bool is_computed(const Row& row) {
+  return row.control == Control::none ? row.effect == Effect::none : row.control < Control::every;
+}
+
 bool mentions(const Block& block, std::string_view text) {
   return std::any_of(block.body.begin(), block.body.end(), [&](const Instruction& instruction) {
-    return std::string_view(instruction.row->text).find(text) != std::string_view::npos ||
+    return (is_computed(*instruction.row) &&
+            std::string_view(instruction.row->text).find(text) != std::string_view::npos) ||
            std::any_of(instruction.blocks.begin(), instruction.blocks.end(),
                        [&](const Block& arm) { return mentions(arm, text); });
   });
@@ -178,6 +184,7 @@ Finding check(const Program& program, const hostile::Place& place) {
   const auto compiled = session.finish();
   Finding finding;
   tell(session.outcome(), finding);
+  finding.effects = has_effects(program);
   finding.throws = std::any_of(eager.begin(), eager.end(),
                                [](const auto& seen) { return seen.facts.find("threw ") != std::string::npos; });
   if (finding.verdict == Verdict::different) return finding;

@@ -23,7 +23,8 @@ struct Finding {
   int calls = 0;
   int replayed = 0;  ///< calls that a plan answered
   int entries = 0;
-  bool throws = false;  ///< some call threw, eager and compiled
+  bool effects = false;  ///< the host code has some
+  bool throws = false;   ///< some call threw, eager and compiled
 };
 
 /// Runs a program eager and compiled.

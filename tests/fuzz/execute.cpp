@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <string>
 
+#include "effects.h"
 #include "scopes.h"
 #include "widened.h"
 
@@ -77,10 +78,12 @@ void run(const Block& block, World& world, double scale, Values& values) {
   for (const auto& instruction : block.body) run(instruction, world, scale, values);
 }
 
-/// Runs a block and gives what it gives.
+/// Runs a block and gives what it gives. Its other values end with it.
 Tensor value_of(const Block& block, World& world, double scale, Values& values) {
   run(block, world, scale, values);
-  return values.at(block.result);
+  Tensor value = values.at(block.result);
+  for (const auto& made : block.body) values.erase(made.result);
+  return value;
 }
 
 /// Whether the condition of a row holds.
@@ -96,8 +99,13 @@ void run_control(const Instruction& made, World& world, double scale, Values& va
   switch (control) {
     case Control::branch:
       return block(holds(control, value, made.numbers[0]) ? 0 : 1);
+    case Control::every:
+    case Control::coin:
+    case Control::flagged:
+      return block(decides(made, world.host) ? 0 : 1);
     case Control::loop:
-      for (int turn = 0; turn < static_cast<int>(made.numbers[0]); ++turn) block(0);
+    case Control::turns:
+      for (int turn = turns(made, world.host); turn > 0; --turn) block(0);
       return;
     case Control::until:
       for (int turn = 0; turn < kMostTurns && holds(control, value, made.numbers[0]); ++turn) block(0);
@@ -110,20 +118,50 @@ void run_control(const Instruction& made, World& world, double scale, Values& va
       const OtherStream stream(world.device);
       return block(0);
     }
+    case Control::grad_mode: {
+      const at::AutoGradMode grad(world.host.flag());
+      return block(0);
+    }
     case Control::none:
       return;
   }
 }
 
+/// The values of a call in the next wider dtype. When it ends, what was written is put back, and the variables of
+/// closed-over tensors hold what they were given.
+class WideCall {
+ public:
+  WideCall(const Program& program, World& world, Values& values) : program_(program), world_(world), values_(values) {
+    for (auto& [name, value] : values) value = widened_.of(value);
+    before_ = values;
+  }
+  ~WideCall() {
+    for (const auto& source : program_.state) {
+      const Tensor& held = values_.at(source.name);
+      if (!held.is_same(before_.at(source.name))) world_.state.at(source.name) = widened_.back(held, source.dtype);
+    }
+    widened_.put_back();
+  }
+  WideCall(const WideCall&) = delete;
+  WideCall& operator=(const WideCall&) = delete;
+
+ private:
+  const Program& program_;
+  World& world_;
+  Values& values_;
+  Values before_;
+  Widened widened_;
+};
+
 std::vector<Tensor> call(const Program& program, World& world, const std::vector<Tensor>& inputs, double scale) {
+  world.host.begin_call();
   Values values = world.state;
   for (size_t i = 0; i < inputs.size(); ++i) values[program.inputs[i].name] = inputs[i];
-  Widened widened;
-  if (world.wide) {
-    for (auto& [name, value] : values) value = widened.of(value);
+  {
+    std::optional<WideCall> wide;
+    if (world.wide) wide.emplace(program, world, values);
+    run(program.body, world, scale, values);
   }
-  run(program.body, world, scale, values);
-  widened.put_back();
   std::vector<Tensor> outputs;
   for (const Name name : program.outputs) outputs.push_back(values.at(name));
   if (world.optimizer == nullptr) return outputs;
@@ -140,8 +178,16 @@ void replace_weight(torch::nn::AnyModule& module, Session& session) {
   }
 }
 
+void happen_to_host(Event event, const Program& program, World& world) {
+  if (event == Event::toggle_flag) world.host.set_flag(!world.host.flag());
+  const auto pair = alike(program.state);
+  if (event != Event::swap_state || !pair) return;
+  std::swap(world.state.at(program.state[pair->first].name), world.state.at(program.state[pair->second].name));
+}
+
 void happen(Event event, const Program& program, World& world, Session& session, const Drawing& drawing) {
   const c10::NoGradGuard no_grad;
+  happen_to_host(event, program, world);
   for (const auto& source : program.state) {
     Tensor& state = world.state.at(source.name);
     const bool continuous = state.is_floating_point() || state.is_complex();
@@ -156,6 +202,15 @@ void happen(Event event, const Program& program, World& world, Session& session,
       if (event == Event::update_parameters) parameter.mul_(0.75);
       if (event == Event::write_data) parameter.data().mul_(0.75);
     }
+  }
+}
+
+/// The same for eager and compiled code, where LibTorch refuses it: a variable may hold what must not be written.
+void happen_or_show(Event event, const Program& program, World& world, Session& session, const Drawing& drawing) {
+  try {
+    happen(event, program, world, session, drawing);
+  } catch (const c10::Error&) {
+    session.show("between calls", "refused");
   }
 }
 
@@ -261,14 +316,19 @@ torch::nn::AnyModule make_module(const ModuleSpec& spec) {
   return {};
 }
 
-void run(const Instruction& instruction, World& world, double scale, Values& values) {
-  if (instruction.row->kind == Kind::control) return run_control(instruction, world, scale, values);
+Tensor value_of(const Instruction& instruction, World& world, double scale, const Values& values) {
   std::vector<Tensor> operands;
   for (const Name name : instruction.operands) operands.push_back(values.at(name));
   auto numbers = instruction.numbers;
-  std::replace(numbers.begin(), numbers.end(), kScale, scale);
+  for (double& number : numbers) number = number == kScale ? scale : world.host.value_of(number);
   const auto cast = world.wide ? dtype_of_cast(*instruction.row) : std::nullopt;
-  Tensor result = cast ? operands[0].to(wider(*cast)) : instruction.row->run(operands, numbers);
+  return cast ? operands[0].to(wider(*cast)) : instruction.row->run(operands, numbers);
+}
+
+void run(const Instruction& instruction, World& world, double scale, Values& values) {
+  if (instruction.row->kind == Kind::control) return run_control(instruction, world, scale, values);
+  if (instruction.row->effect != Effect::none) return take_effect(instruction, scale, world, values);
+  Tensor result = value_of(instruction, world, scale, values);
   if (instruction.row->kind == Kind::module) result = forward(world, instruction.module, result);
   if (world.apart != 0 && is_new(result)) push(result, world.apart, world.noise);
   values[instruction.result] = result;
@@ -277,7 +337,7 @@ void run(const Instruction& instruction, World& world, double scale, Values& val
 void run(const Program& program, Session& session, const Drawing& drawing) {
   const at::AutoGradMode grad(program.mode == Mode::grad || program.mode == Mode::step);
   const Threads threads(program.threads);
-  World world;
+  World world(program.seed);
   world.device = session.device();
   world.wide = drawing.wide;
   world.apart = drawing.apart;
@@ -292,7 +352,7 @@ void run(const Program& program, Session& session, const Drawing& drawing) {
       [&](const std::vector<Tensor>& inputs, double scale) { return call(program, world, inputs, scale); }, options);
   std::vector<Tensor> inputs;
   for (const Call& next : program.calls) {
-    happen(next.before, program, world, session, drawing);
+    happen_or_show(next.before, program, world, session, drawing);
     if (inputs.empty() || !program.keeps_inputs) {
       inputs.clear();
       for (const auto& source : program.inputs) {
@@ -308,6 +368,7 @@ void run(const Program& program, Session& session, const Drawing& drawing) {
     const OtherStream stream(next.other_stream ? session.device() : at::Device(at::kCPU));
     f(inputs, next.scale);
     session.show("tensors written", versions.raised());
+    if (has_effects(program)) session.show("host", world.host.text());
   }
 }
 

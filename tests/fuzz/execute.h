@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../hostile/harness.h"
+#include "host.h"
 #include "program.h"
 
 /// Runs programs: the interpreter is the callable that is compiled.
@@ -18,6 +19,9 @@ namespace sinter::test::fuzz {
 
 /// What the callable closes over.
 struct World {
+  explicit World(uint64_t seed = 0) : host(seed) {}
+
+  Host host;
   std::map<Name, at::Tensor> state;
   std::vector<torch::nn::AnyModule> modules;
   std::shared_ptr<torch::optim::Optimizer> optimizer;
@@ -49,7 +53,10 @@ using Values = std::map<Name, at::Tensor>;
 
 [[nodiscard]] torch::nn::AnyModule make_module(const ModuleSpec& spec);
 
-/// Runs one instruction on the values so far and adds its result. LibTorch's exceptions pass.
+/// What an instruction's row gives for the values so far.
+[[nodiscard]] at::Tensor value_of(const Instruction& instruction, World& world, double scale, const Values& values);
+
+/// Runs one instruction on the values so far and adds its result, if it has one. Exceptions pass.
 void run(const Instruction& instruction, World& world, double scale, Values& values);
 
 /// Runs the whole program in a session: draws data, makes the callable, calls it.

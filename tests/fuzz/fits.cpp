@@ -69,7 +69,10 @@ bool fits(char letter, const Tensor& tensor, const std::vector<Tensor>& before) 
     case 'B':
       return floating && broadcasts(tensor, before.front());
     case 'S':
+    case 'H':
       return tensor.scalar_type() == before.front().scalar_type() && tensor.sizes() == before.front().sizes();
+    case 'T':
+      return fits('S', tensor, before) && !overlaps_itself(tensor);
     case 'M':
       return floating && multiplies(before.back(), tensor);
     default:

@@ -16,7 +16,7 @@ void run_share(sinter::Mode mode, sinter::Replay replay = sinter::Replay::truste
   summary.first_seed = 1;
   for (uint64_t seed = 1; seed <= kPrograms; ++seed) run_seed(seed, {at::Device(at::kCUDA, 0), mode, replay}, summary);
   EXPECT_TRUE(summary.failures.empty()) << summary.text();
-  EXPECT_GE(summary.replayed_percent(), kLeastReplayed) << summary.text();
+  EXPECT_GE(summary.replayed_percent(), least_replayed(replay)) << summary.text();
   EXPECT_LT(summary.rounding * 50, summary.programs) << summary.text();
 }
 

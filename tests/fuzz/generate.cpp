@@ -25,23 +25,33 @@ constexpr int64_t kElements = 4096;
 /// Of programs with long tensors: above the 32768 elements from which ATen, and Sinter's kernels, use more threads.
 constexpr int64_t kManyElements = 1 << 18;
 constexpr int kDepth = 2;  ///< of blocks in blocks
+const std::vector<int64_t> kModeWeights = {82, 6, 6, 6};
+constexpr int64_t kPercentWithEffects = 80;
+/// The number of the call that instructions are tried in: loops over what is left of it by 2 to 5 turn as often as in
+/// any call.
+constexpr int64_t kStepTried = 59;
 
 class Generator {
  public:
   /// Tries instructions out on the CPU, whatever the program is for: there, one that is refused throws.
-  Generator(uint64_t seed, at::Device device)
-      : dice_(seed), session_({}, /*compiled=*/false), on_(device.is_cuda() ? On::cuda : On::cpu) {
+  Generator(uint64_t seed, const hostile::Place& place)
+      : dice_(seed),
+        session_({}, /*compiled=*/false),
+        on_(place.device.is_cuda() ? On::cuda : On::cpu),
+        effects_(place.replay == Replay::checked && Dice(~seed).percent(kPercentWithEffects)) {
     program_.seed = seed;
+    for (int64_t call = 0; call < kStepTried; ++call) world_.host.begin_call();
   }
 
   Program generate() {
-    program_.mode = modes_[dice_.weighted({82, 6, 6, 6})];
+    program_.mode = modes_[dice_.weighted(effects_ ? std::vector<int64_t>{64, 8, 12, 16} : kModeWeights)];
     program_.keeps_inputs = dice_.percent(25);
     draw_themes();
     const at::AutoGradMode grad(program_.mode == Mode::grad || program_.mode == Mode::step);
     const c10::InferenceMode inference(program_.mode == Mode::inference);
     make_inputs();
-    const int64_t length = 3 + dice_.below(long_ ? 5 : 12);
+    for (int i = 0; i < 2 && effects_; ++i) add_state();
+    const int64_t length = (effects_ ? 6 : 3) + dice_.below(long_ ? 5 : 12);
     for (int64_t i = 0; i < length; ++i) add_instruction(program_.body, /*depth=*/0);
     choose_outputs();
     make_calls();
@@ -67,6 +77,11 @@ class Generator {
     wanted_[Control::loop] = dice_.percent(8) ? 3 : 0;
     wanted_[Control::autocast] = dice_.percent(8) ? 4 : 0;
     wanted_[Control::side_stream] = dice_.percent(4) ? 3 : 0;
+    if (effects_) {
+      wanted_[Control::every] = wanted_[Control::flagged] = wanted_[Control::turns] = 2;
+      wanted_[Control::coin] = wanted_[Control::grad_mode] = 1;
+      wanted_[Control::branch] = std::max<int64_t>(wanted_[Control::branch], 1);
+    }
     if (long_) program_.threads = dice_.among({2, 3});
   }
 
@@ -140,11 +155,11 @@ class Generator {
   Kind draw_kind(int depth) {
     static constexpr std::array kinds{Kind::pointwise, Kind::cast,    Kind::reduction, Kind::view,  Kind::library,
                                       Kind::spatial,   Kind::integer, Kind::complex,   Kind::write, Kind::random,
-                                      Kind::read,      Kind::module,  Kind::control};
+                                      Kind::read,      Kind::module,  Kind::control,   Kind::host};
     // Of a long tensor, a library's product can be too large for any memory.
     return kinds[dice_.weighted({36, 5, 9, 16, long_ ? 0 : 11, spatial_ ? 12 : 0, integers_ ? 26 : 1, complex_ ? 26 : 0,
                                  14, draws_ ? 4 : 0, reads_ && !long_ ? 3 : 0, long_ ? 0 : 6,
-                                 depth < kDepth && controls() > 0 ? 6 : 0})];
+                                 depth < kDepth && controls() > 0 ? (effects_ ? 16 : 6) : 0, effects_ ? 26 : 0})];
   }
 
   /// The weight of all rows with blocks.
@@ -154,10 +169,11 @@ class Generator {
   }
 
   void add_instruction(Block& block, int depth) {
-    if (dice_.percent(6)) add_state();
+    if (dice_.percent(effects_ ? 20 : 6)) add_state();
     for (int attempt = 0; attempt < 12; ++attempt) {
       const auto kind = draw_kind(depth);
       const bool added = kind == Kind::control  ? add_control(block, depth)
+                         : kind == Kind::host   ? add_host(block, depth)
                          : kind == Kind::module ? add_module(block)
                                                 : add_row(block, kind);
       if (added) return;
@@ -188,11 +204,21 @@ class Generator {
   std::optional<Name> operand(char letter, const std::vector<Tensor>& before) {
     std::vector<Name> fitting;
     for (const Name name : names_) {
+      if (is_variable(letter) && !is_state(name)) continue;
+      if (letter == 'H' && values_.at(name).is_same(before.front())) continue;
+      if (letter == 'v' && !is_made(name)) continue;
       if (fits(letter, values_.at(name), before)) fitting.push_back(name);
     }
     if (fitting.empty()) return std::nullopt;
     const auto count = static_cast<int64_t>(fitting.size());
     return fitting[std::max(dice_.below(count), dice_.below(count))];
+  }
+
+  static bool is_variable(char letter) { return letter == 'h' || letter == 'H'; }
+  bool is_state(Name name) const { return world_.state.count(name) != 0; }
+  /// Whether an instruction gave a value.
+  bool is_made(Name name) const {
+    return !is_state(name) && std::ranges::none_of(program_.inputs, [&](const auto& s) { return s.name == name; });
   }
 
   double number(char letter, const std::vector<Tensor>& operands, const std::vector<double>& before) {
@@ -204,18 +230,25 @@ class Generator {
       case 'd':
         return static_cast<double>(dice_.below(std::max<int64_t>(1, operands.front().dim())));
       case 'i':
+        if (effects_ && size_along(before.back()) > 1 && dice_.percent(15)) return kParity;
         return static_cast<double>(dice_.below(size_along(before.back())));
       case 'l':
         return static_cast<double>(
             1 + dice_.below(size_along(before[before.size() - 2]) - static_cast<int64_t>(before.back())));
       case 'n':
+        if (effects_ && dice_.percent(15)) return kCycle;
         return static_cast<double>(1 + dice_.below(3));
+      case 'm':
+        return static_cast<double>(2 + dice_.below(4));
+      case 'e':
+        return static_cast<double>(dice_.below(static_cast<int64_t>(before.back())));
       case 's':
         return kScale;
       case 'p':
         return dice_.among({0.5, 1.5, 2.0, 3.0});
       default:
         if (scales_ && dice_.percent(50)) return kScale;
+        if (effects_ && dice_.percent(25)) return dice_.among({kStep, kRate, kDrawn});
         return dice_.among({-1.25, -0.5, 0.1, 0.5, 1.0, 2.0});
     }
   }
@@ -227,6 +260,13 @@ class Generator {
     }
     Instruction made;
     made.row = dice_.among(rows_of_kind);
+    if (!choose_operands(made)) return false;
+    if (is_bounded_index(*made.row) && !surely_has_elements(made.operands.front())) return false;
+    return try_out(block, std::move(made));
+  }
+
+  /// Operands and numbers as the row's pattern has them; false where there are none.
+  bool choose_operands(Instruction& made) {
     std::vector<Tensor> operands;
     for (const char* letter = made.row->pattern; *letter != 0; ++letter) {
       if (!is_tensor(*letter)) {
@@ -238,8 +278,40 @@ class Generator {
       made.operands.push_back(*name);
       operands.push_back(values_.at(*name));
     }
-    if (is_bounded_index(*made.row) && !surely_has_elements(made.operands.front())) return false;
-    return try_out(block, std::move(made));
+    return true;
+  }
+
+  /// A change of what the host keeps.
+  bool add_host(Block& block, int depth) {
+    if (dice_.percent(30)) add_state();
+    Instruction made;
+    made.row = &host_rows()[dice_.below(static_cast<int64_t>(host_rows().size()))];
+    if (!choose_operands(made) || !is_possible(made, depth)) return false;
+    if (made.row->effect == Effect::none) return try_out(block, std::move(made));
+    if (made.row->effect == Effect::train) {
+      made.module = static_cast<int>(dice_.below(static_cast<int64_t>(program_.modules.size())));
+    }
+    if (made.row->effect == Effect::drop) std::erase(names_, made.operands.front());
+    if (made.row->effect != Effect::fail) run(made, world_, 1.5, values_);
+    if (made.row->effect == Effect::drop) values_.erase(made.operands.front());
+    block.body.push_back(std::move(made));
+    return true;
+  }
+
+  bool is_possible(const Instruction& made, int depth) const {
+    switch (made.row->effect) {
+      case Effect::hold:
+      case Effect::exchange:  // sizes that depend on those of the last call could grow without end
+        return !changes_ && sized_by_data_.count(made.operands.back()) == 0;
+      case Effect::drop:  // what only some calls let go could not be used in the others
+        return depth == 0;
+      case Effect::train:
+        return !program_.modules.empty();
+      case Effect::rate:
+        return program_.mode == Mode::step;
+      default:
+        return true;
+    }
   }
 
   /// Whether a value has elements in every call: only then can an index be kept in its range.
@@ -248,6 +320,7 @@ class Generator {
   /// Whether the sizes of what an instruction gives may depend on the data of the call.
   bool is_sized_by_data(const Instruction& instruction) const {
     return instruction.row->kind == Kind::read || instruction.row->kind == Kind::control ||
+           std::ranges::find(instruction.numbers, kCycle) != instruction.numbers.end() ||
            std::any_of(instruction.operands.begin(), instruction.operands.end(),
                        [&](Name name) { return sized_by_data_.count(name) != 0; });
   }
@@ -340,12 +413,18 @@ class Generator {
     if (!operand_name) return false;
     made.operands = {*operand_name};
     made.result = next_name();
-    const bool is_loop = made.row->control == Control::loop || made.row->control == Control::until;
-    if (made.row->control == Control::loop) made.numbers = {dice_.among({2.0, 3.0, 4.0})};
+    const Control control = made.row->control;
+    const bool is_loop = control == Control::loop || control == Control::until || control == Control::turns;
+    if (control == Control::loop) made.numbers = {dice_.among({2.0, 3.0, 4.0})};
+    if (control == Control::turns) made.numbers = {number('m', {}, {})};
+    if (control == Control::every) {
+      made.numbers = {number('m', {}, {})};
+      made.numbers.push_back(number('e', {}, made.numbers));
+    }
     if (is_host_read(made)) made.numbers = {dice_.among({-0.5, 0.0, 0.5})};
     values_[made.result] = values_.at(*operand_name);
     const auto visible = names_;
-    const int blocks = made.row->control == Control::branch ? 2 : 1;
+    const int blocks = is_branch(control) ? 2 : 1;
     for (int i = 0; i < blocks; ++i) {
       if (is_loop) names_.push_back(made.result);
       sized_by_data_.insert(made.result);
@@ -359,6 +438,11 @@ class Generator {
     values_[made.result] = values_.at(made.blocks.front().result);
     append(block, std::move(made));
     return true;
+  }
+
+  static bool is_branch(Control control) {
+    return control == Control::branch || control == Control::every || control == Control::coin ||
+           control == Control::flagged;
   }
 
   static bool is_host_read(const Instruction& made) {
@@ -386,6 +470,8 @@ class Generator {
   std::vector<Event> events() const {
     std::vector<Event> list;
     if (!program_.state.empty()) list = {Event::update_state, Event::replace_state};
+    if (effects_) list.push_back(Event::toggle_flag);
+    if (effects_ && alike(program_.state)) list.push_back(Event::swap_state);
     if (program_.modules.empty()) return list;
     list.insert(list.end(), {Event::train, Event::eval, Event::update_parameters, Event::write_data,
                              Event::replace_parameter, Event::replace_parameter});
@@ -394,7 +480,7 @@ class Generator {
 
   /// Enough of them that most are answered by plans: the first call of an entry records it, and some verify it.
   void make_calls() {
-    const int64_t count = long_ ? 5 + dice_.below(4) : 18 + dice_.below(9);
+    const int64_t count = long_ ? 5 + dice_.below(4) : effects_ ? 8 + dice_.below(5) : 18 + dice_.below(9);
     const auto possible = events();
     const bool eventful = !possible.empty() && dice_.percent(65);
     const bool moves = dice_.percent(12);
@@ -421,6 +507,7 @@ class Generator {
   Dice dice_;
   hostile::Session session_;
   On on_;
+  const bool effects_;  ///< of the host
   Program program_;
   World world_;
   Values values_;
@@ -440,6 +527,6 @@ class Generator {
 
 }  // namespace
 
-Program generate(uint64_t seed, at::Device device) { return Generator(seed, device).generate(); }
+Program generate(uint64_t seed, const hostile::Place& place) { return Generator(seed, place).generate(); }
 
 }  // namespace sinter::test::fuzz

@@ -17,6 +17,7 @@ std::string list(const std::vector<int64_t>& numbers) { return fmt::format("{{{}
 
 std::string number(double value) {
   if (value == kScale) return "scale";
+  if (is_host_number(value)) return name_of_host_number(value);
   if (value == std::floor(value)) return fmt::format("{}", static_cast<int64_t>(value));
   return fmt::format("{}", value);
 }
@@ -33,8 +34,10 @@ class Printer {
     ++depth_;
     modes();
     world();
+    const size_t declarations = text_.size();
     line("auto f = s.compile([&](const std::vector<Tensor>& x, [[maybe_unused]] double scale) {");
     ++depth_;
+    const size_t beginning = text_.size();
     for (size_t i = 0; i < program_.inputs.size(); ++i) line(fmt::format("Tensor x{0} = x[{0}];", i));
     body(program_.body);
     results();
@@ -44,6 +47,7 @@ class Printer {
     for (const Call& call : program_.calls) print_call(call);
     --depth_;
     line("}");
+    declare_host(declarations, beginning);
     return text_;
   }
 
@@ -57,6 +61,25 @@ class Printer {
 
   /// A training step needs something to train.
   bool steps() const { return program_.mode == Mode::step && !program_.modules.empty(); }
+
+  /// Declares what the program names of the host, as Host has it: what lasts before the callable, the others in it.
+  void declare_host(size_t declarations, size_t beginning) {
+    const auto names = [this](const char* name) { return text_.find(name) != std::string::npos; };
+    std::string kept = names("flag") ? "  bool flag = false;\n" : "";
+    std::string drawn;
+    if (names("drawn") || names("coin()")) {
+      drawn += fmt::format("    std::mt19937_64 engine({}u + step);\n", program_.seed);
+      drawn += "    [[maybe_unused]] const double drawn = static_cast<double>(engine() % 4) / 2 - 1;\n";
+    }
+    if (names("coin()")) drawn += "    const auto coin = [&] { return engine() % 2 == 0; };\n";
+    if (names("rate")) drawn += "    const double rate = 0.5 / (1 + step / 3);\n";
+    if (names("step ") || names("step)") || names("step;") || !drawn.empty()) {
+      kept += "  uint64_t step = 0;\n";
+      drawn.insert(0, "    ++step;\n");
+    }
+    text_.insert(beginning, drawn);
+    text_.insert(declarations, kept);
+  }
 
   void modes() {
     if (program_.threads != 1) line(fmt::format("at::set_num_threads({});", program_.threads));
@@ -165,6 +188,10 @@ class Printer {
 
   void print_instruction(const Instruction& instruction) {
     if (instruction.row->kind == Kind::control) return print_control(instruction);
+    if (instruction.row->effect == Effect::train) {
+      return line(fmt::format("m{}->{};", instruction.module, expression(instruction)));
+    }
+    if (instruction.row->effect != Effect::none) return line(expression(instruction) + ";");
     const auto& result = name(instruction.result);
     if (instruction.row->kind == Kind::module) {
       return line(fmt::format("Tensor {} = m{}->forward({});", result, instruction.module, expression(instruction)));
@@ -190,8 +217,14 @@ class Printer {
     const auto text = expression(made);
     switch (made.row->control) {
       case Control::branch:
+      case Control::every:
+      case Control::coin:
+      case Control::flagged:
         return fmt::format("if ({}) {{", text);
+      case Control::grad_mode:
+        return fmt::format("{{ const at::AutoGradMode mode({});", text);
       case Control::loop:
+      case Control::turns:
         return fmt::format("for (int i = 0; i < {}; ++i) {{", text);
       case Control::until:
         // The condition reads the value that the block changes.
@@ -237,6 +270,10 @@ class Printer {
   }
 
   void event(Event event) {
+    if (event == Event::toggle_flag) line("flag = !flag;");
+    if (const auto pair = alike(program_.state); event == Event::swap_state && pair) {
+      line(fmt::format("std::swap(s{}, s{});", pair->first, pair->second));
+    }
     for (size_t i = 0; i < program_.state.size(); ++i) {
       if (event == Event::update_state) line(fmt::format("s{}.mul_(0.5).add_(0.25);", i));
       if (event == Event::replace_state) line(fmt::format("s{} = {};", i, drawn(program_.state[i], {})));

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rows.h"
@@ -38,13 +40,13 @@ struct Block {
   Name result = 0;
 };
 
-/// `result = row(operands, numbers)`, or what the row's control makes of the blocks.
+/// `result = row(operands, numbers)`, or what the row's control makes of the blocks, or an effect of the host.
 struct Instruction {
-  Name result = 0;
+  Name result = 0;  ///< 0: none
   const Row* row = nullptr;
   std::vector<Name> operands;
   std::vector<double> numbers;
-  int module = -1;            ///< of a call of a module
+  int module = -1;            ///< of a call of a module, or of an effect on one
   std::vector<Block> blocks;  ///< of a branch: two; of other rows with blocks: one
 };
 
@@ -65,6 +67,8 @@ enum class Event {
   update_parameters,  ///< parameters are written in place
   write_data,         ///< and through .data(), which raises no version
   replace_parameter,  ///< a module gets another weight
+  swap_state,         ///< the variables of two closed-over tensors that look alike change what they hold
+  toggle_flag,        ///< of the host
 };
 
 /// How much larger than drawn the dimensions are that change.
@@ -103,7 +107,21 @@ struct Program {
   std::vector<Call> calls;
 };
 
-/// The name of the scalar argument in numbers of instructions: it stands for the value that the call passes.
-constexpr double kScale = 12345;
+/// Names of numbers in numbers of instructions: they stand for what they are in a call.
+constexpr double kScale = 12345;   ///< the scalar argument
+constexpr double kStep = 12346;    ///< the number of the call, from 1 on
+constexpr double kRate = 12347;    ///< of a schedule: less after every third call
+constexpr double kDrawn = 12348;   ///< a random number of the host, from [-1, 1)
+constexpr double kCycle = 12349;   ///< 2, 3, 1, 2, ...
+constexpr double kParity = 12350;  ///< 1, 0, 1, ...
+
+/// Whether a number in an instruction stands for one that the host code computes.
+[[nodiscard]] constexpr bool is_host_number(double number) { return number >= kStep && number <= kParity; }
+
+/// Whether what the host code does depends on what it keeps from call to call, or changes that.
+[[nodiscard]] bool has_effects(const Program& program);
+
+/// Two closed-over tensors that look alike, by index; nothing where there are none.
+[[nodiscard]] std::optional<std::pair<size_t, size_t>> alike(const std::vector<Source>& state);
 
 }  // namespace sinter::test::fuzz

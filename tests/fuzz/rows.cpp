@@ -21,7 +21,8 @@ const Row all_rows[] = {
     {Kind::pointwise, "f", EXPRESSION(at::relu(t[0]))},
     {Kind::pointwise, "f", EXPRESSION(at::sigmoid(t[0]))},
     {Kind::pointwise, "f", EXPRESSION(at::tanh(t[0]))},
-    {Kind::pointwise, "f", EXPRESSION(at::gelu(t[0]))},
+    // Of infinity, ATen's CPU kernel gives NaN in its vectors and infinity in the last elements.
+    {Kind::pointwise, "f", EXPRESSION(at::gelu(at::clamp_max(t[0], 100)))},
     {Kind::pointwise, "f", EXPRESSION(at::gelu(t[0], "tanh"))},
     {Kind::pointwise, "f", EXPRESSION(at::silu(t[0]))},
     {Kind::pointwise, "f", EXPRESSION(at::erf(t[0]))},
@@ -442,6 +443,11 @@ std::span<const Row> control_rows() {
       {Kind::control, "xn", "n[0]", not_an_expression, On::any, Control::loop},
       {Kind::control, "f", "at::kBFloat16", not_an_expression, On::any, Control::autocast},
       {Kind::control, "f", "", not_an_expression, On::any, Control::side_stream},
+      {Kind::control, "xme", "step % n[0] == n[1]", not_an_expression, On::any, Control::every},
+      {Kind::control, "x", "coin()", not_an_expression, On::any, Control::coin},
+      {Kind::control, "x", "flag", not_an_expression, On::any, Control::flagged},
+      {Kind::control, "xm", "step % n[0]", not_an_expression, On::any, Control::turns},
+      {Kind::control, "f", "flag", not_an_expression, On::any, Control::grad_mode},
   };
   return rows;
 }

@@ -43,10 +43,20 @@ std::optional<Program> without_instruction(Program program, size_t index) {
   collect(program.body, places);
   if (index >= places.size()) return std::nullopt;
   const auto [block, at] = places[index];
-  const Name result = block->body[at].result;
-  const Name instead = block->body[at].operands.front();
+  const Instruction left_out = block->body[at];
   block->body.erase(block->body.begin() + static_cast<std::ptrdiff_t>(at));
-  substitute(program, result, instead);
+  if (left_out.result != 0) substitute(program, left_out.result, left_out.operands.front());
+  return program;
+}
+
+/// Puts a number in the place of one that the host code computes.
+std::optional<Program> with_a_number(Program program, size_t index, double number) {
+  std::vector<std::pair<Block*, size_t>> places;
+  collect(program.body, places);
+  if (index >= places.size()) return std::nullopt;
+  auto& numbers = places[index].first->body[places[index].second].numbers;
+  if (std::ranges::none_of(numbers, is_host_number)) return std::nullopt;
+  std::ranges::replace_if(numbers, is_host_number, number);
   return program;
 }
 
@@ -142,7 +152,7 @@ class Steps {
     collect(copy.body, places);
     for (size_t i = 0; i < places.size(); ++i) {
       if (offer(without_instruction(program_, i)) || offer(without_control(program_, i, 0)) ||
-          offer(without_control(program_, i, 1))) {
+          offer(without_control(program_, i, 1)) || offer(with_a_number(program_, i, 1))) {
         return true;
       }
     }

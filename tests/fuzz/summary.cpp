@@ -31,6 +31,7 @@ void Summary::add(const Finding& finding) {
   entries += finding.entries;
   breaks_free += finding.breaks.empty() ? 1 : 0;
   rounding += finding.verdict == Verdict::rounding ? 1 : 0;
+  effects += finding.effects ? 1 : 0;
   throws += finding.throws ? 1 : 0;
   for (const auto& code : finding.breaks) ++breaks[code];
 }
@@ -43,6 +44,7 @@ void Summary::add(const Summary& other) {
   entries += other.entries;
   breaks_free += other.breaks_free;
   rounding += other.rounding;
+  effects += other.effects;
   throws += other.throws;
   for (const auto& [code, count] : other.breaks) breaks[code] += count;
   failures.insert(failures.end(), other.failures.begin(), other.failures.end());
@@ -57,6 +59,7 @@ std::string Summary::text() const {
                      entries);
   out += fmt::format("without breaks     {} ({:.1f} %)\n", breaks_free, share(breaks_free, programs));
   out += fmt::format("rounding only      {}\n", rounding);
+  out += fmt::format("with host effects  {}\n", effects);
   out += fmt::format("with exceptions    {}\n", throws);
   for (const auto& [code, count] : breaks) out += fmt::format("break {:13}{}\n", code, count);
   for (const auto& failure : failures)
@@ -76,6 +79,7 @@ std::string Summary::json() const {
                              {"breaks_free", breaks_free},
                              {"entries", entries},
                              {"rounding", rounding},
+                             {"host_effects", effects},
                              {"throws", throws},
                              {"breaks", breaks},
                              {"seconds", seconds},
@@ -97,6 +101,7 @@ Summary Summary::from_json(const std::string& text) {
   out.breaks_free = in.at("breaks_free");
   out.entries = in.at("entries");
   out.rounding = in.at("rounding");
+  out.effects = in.at("host_effects");
   out.throws = in.at("throws");
   out.breaks = in.at("breaks").get<std::map<std::string, int64_t>>();
   for (const auto& failure : in.at("failures")) {
@@ -107,7 +112,7 @@ Summary Summary::from_json(const std::string& text) {
 
 void run_seed(uint64_t seed, const hostile::Place& place, Summary& summary, bool shrinks) {
   at::globalContext().setAllowTF32CuDNN(false);
-  const auto program = generate(seed, place.device);
+  const auto program = generate(seed, place);
   const auto finding = check(program, place);
   summary.add(finding);
   if (finding.verdict != Verdict::different) return;

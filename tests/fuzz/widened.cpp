@@ -25,6 +25,22 @@ Tensor Widened::of(const Tensor& tensor) {
   return memory.wide.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
 }
 
+Tensor Widened::back(const Tensor& wide, at::ScalarType dtype) {
+  if (wide.scalar_type() == dtype || wide.scalar_type() != wider(dtype)) return wide;
+  const c10::NoGradGuard no_grad;
+  const auto of_memory = [&](const Memory& memory) {
+    return memory.narrow.as_strided(wide.sizes(), wide.strides(), wide.storage_offset());
+  };
+  for (const auto& [storage, memory] : memories_) {
+    if (memory.wide.storage().is_alias_of(wide.storage())) return of_memory(memory);
+  }
+  const auto count = static_cast<int64_t>(wide.storage().nbytes() / wide.element_size());
+  Memory made;
+  made.wide = at::empty({0}, wide.options()).set_(wide.storage(), 0, {count}, {1});
+  made.narrow = made.wide.to(dtype);
+  return of_memory(memories_[made.narrow.storage().unsafeGetStorageImpl()] = made);
+}
+
 void Widened::put_back() const {
   const c10::NoGradGuard no_grad;
   for (const auto& [storage, memory] : memories_) memory.narrow.copy_(memory.wide);

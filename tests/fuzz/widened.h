@@ -13,6 +13,9 @@ namespace sinter::test::fuzz {
 class Widened {
  public:
   [[nodiscard]] at::Tensor of(const at::Tensor& tensor);
+  /// What a wide tensor is in a narrower dtype, where it is one of a wider dtype; else the tensor itself. What `of`
+  /// gave lies in the memory that it was made from.
+  [[nodiscard]] at::Tensor back(const at::Tensor& wide, at::ScalarType dtype);
   /// Writes what was written there, rounded.
   void put_back() const;
 
