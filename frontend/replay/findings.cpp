@@ -42,13 +42,6 @@ void Findings::note(Recompilation divergence, News& news) {
   news.emplace_back(std::move(divergence));
 }
 
-void Findings::note(LimitReached limit, News& news) {
-  const std::lock_guard lock(mutex_);
-  if (std::ranges::find(notes_, limit.reason) != notes_.end()) return;
-  add_note(limit.reason);
-  news.emplace_back(std::move(limit));
-}
-
 void Findings::add_note(std::string text) {
   if (std::ranges::find(notes_, text) == notes_.end()) notes_.push_back(std::move(text));
 }

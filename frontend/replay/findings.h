@@ -1,7 +1,6 @@
 #pragma once
 
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +19,7 @@ class Refused : public UserError {
   using UserError::UserError;
 };
 
-/// What a function whose host code runs has found in its program: breaks, divergences and limits. Thread-safe.
+/// What a function whose host code runs has found in its program: breaks and divergences. Thread-safe.
 class Findings {
  public:
   Findings(const Options& options, std::string function, Counters& counters)
@@ -30,8 +29,6 @@ class Findings {
   void note(GraphBreak reason, News& news);
   /// Notes that a program has left what was recorded.
   void note(Recompilation divergence, News& news);
-  /// Notes a limit, once.
-  void note(LimitReached limit, News& news);
   /// Tells Options::on_event. What it throws is noted once, and does not reach the caller.
   void tell(News news, const std::string& signature);
 

@@ -65,7 +65,13 @@ dev_sanitize_suite() {
   dev_setup
   configure sanitize-suite
   cmake --build --preset sanitize-suite --target sinter_hostile_tests
-  SINTER_CACHE=off build/sanitize-suite/bin/sinter_hostile_tests --gtest_filter='Cpu/*' --gtest_brief=1
+  local shard shards=()
+  for shard in 0 1; do
+    SINTER_CACHE=off GTEST_TOTAL_SHARDS=2 GTEST_SHARD_INDEX=$shard \
+      build/sanitize-suite/bin/sinter_hostile_tests --gtest_filter='Cpu/*' --gtest_brief=1 &
+    shards+=($!)
+  done
+  wait "${shards[0]}" && wait "${shards[1]}"
 }
 
 # What several threads share, under the thread sanitizer.
