@@ -38,7 +38,7 @@ constexpr std::array composites{
     Composite{"aten::rnn_relu.data", Work::looks, 1, 1},
     Composite{"aten::ctc_loss.Tensor", Work::looks, 2, 2},
     Composite{"aten::_reshape_from_tensor", Work::looks, 1, 1},
-    Composite{"aten::matmul.out", Work::compares, 2, 1},
+    Composite{"aten::matmul.out", Work::compares},
     Composite{"aten::max_pool1d", Work::fills},
     Composite{"aten::_pad_circular", Work::fills},
     Composite{"aten::choose_qparams_optimized", Work::fills},
@@ -90,13 +90,8 @@ bool fills_results(c10::ArrayRef<c10::IValue> arguments) {
 /// What they read themselves has to be there.
 void catch_checked(Session& session, const c10::OperatorHandle& op, c10::DispatchKeySet below,
                    torch::jit::Stack* stack) {
-  const Composite& row = composite(op.operator_name());
-  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-  if (row.work != Work::compares) {
-    session.wait_for(arguments);
-  } else if (!arguments[row.first].toTensor().is_contiguous()) {
-    return session.call_whole(op, below, stack);
-  }
+  if (composite(op.operator_name()).work == Work::compares) return session.call_whole(op, below, stack);
+  session.wait_for(torch::jit::last(*stack, op.schema().arguments().size()));
   op.redispatchBoxed(below, stack);
 }
 

@@ -139,6 +139,7 @@ bool CheckedFunction::run_checked(const Flat& arguments, const Program& program,
     throw UserError(refused.what());
   } catch (...) {
     session->move_news_to(news);
+    findings_.note_failure(session->failed_at());
     Counters::add(counters_.threw);
     throw;
   }
@@ -215,7 +216,7 @@ Report CheckedFunction::report() const {
   Report report{.function = name_,
                 .mode = name_of(options_.mode),
                 .entries = paths_->reports(),
-                .failed_at = {},
+                .failed_at = findings_.failed_at(),
                 .notes = {"checked: the callable's host code runs on every call"}};
   report.notes.push_back(budget_.text());
   if (auto finding = trial_.finding(); !finding.empty()) report.notes.push_back(std::move(finding));

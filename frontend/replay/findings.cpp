@@ -63,6 +63,17 @@ void Findings::tell(News news, const std::string& signature) {
   }
 }
 
+void Findings::note_failure(std::string place) {
+  if (place.empty()) return;
+  const std::lock_guard lock(mutex_);
+  failed_at_ = std::move(place);
+}
+
+std::string Findings::failed_at() const {
+  const std::lock_guard lock(mutex_);
+  return failed_at_;
+}
+
 std::vector<GraphBreak> Findings::breaks() const {
   const std::lock_guard lock(mutex_);
   return breaks_;

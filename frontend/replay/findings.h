@@ -32,6 +32,10 @@ class Findings {
   /// Tells Options::on_event. What it throws is noted once, and does not reach the caller.
   void tell(News news, const std::string& signature);
 
+  /// Where an operator threw last, out of the callable.
+  void note_failure(std::string place);
+  [[nodiscard]] std::string failed_at() const;
+
   [[nodiscard]] std::vector<GraphBreak> breaks() const;
   /// Sentences for the report.
   [[nodiscard]] std::vector<std::string> notes() const;
@@ -47,6 +51,7 @@ class Findings {
   mutable std::mutex mutex_;  ///< of what follows
   std::vector<GraphBreak> breaks_;
   std::vector<std::string> notes_;
+  std::string failed_at_;
   size_t divergences_ = 0;
   bool callback_threw_ = false;
 };

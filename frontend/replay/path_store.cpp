@@ -134,10 +134,11 @@ std::shared_ptr<CompiledPath> PathStore::build(const Matched& segment, News& new
   } catch (const InternalError& error) {
     if (options_.strict) throw;
     end.ending.refusal = error.what();
+    const std::string saved = error.artifact().empty() ? "" : fmt::format(" (saved: {})", error.artifact());
     findings_.note({.code = BreakCode::compile_failed,
                     .op = {},
                     .where = error.where(),
-                    .reason = error.what(),
+                    .reason = error.what() + saved,
                     .hint = "this is a bug in Sinter"},
                    news);
     return nullptr;
@@ -194,9 +195,7 @@ std::vector<EntryReport> PathStore::reports() const {
     }
     if (is_new) {
       report.instantiations = kept.instance ? 1 : 0;
-      auto [sizes, refusal] = kept.tree->families().describe(kept.operators);
-      report.dynamic = std::move(sizes);
-      if (!refusal.empty()) report.notes.push_back("every size is recorded for itself: " + refusal);
+      report.dynamic = kept.tree->families().sizes(kept.operators);
     }
     reports.push_back(std::move(report));
   }
@@ -213,8 +212,14 @@ void PathStore::add_instance(EntryReport& family, const EntryReport& instance) {
 
 std::vector<std::string> PathStore::notes() const {
   const std::lock_guard lock(mutex_);
-  if (evicted_ == 0) return {};
-  return {fmt::format("{} compiled segments made room for others", evicted_)};
+  std::vector<std::string> notes;
+  if (evicted_ > 0) notes.push_back(fmt::format("{} compiled segments made room for others", evicted_));
+  for (const auto& [settings, tree] : trees_) {
+    for (const std::string& reason : tree->families().refusals()) {
+      notes.push_back("every size is recorded for itself: " + reason);
+    }
+  }
+  return notes;
 }
 
 }  // namespace sinter::frontend

@@ -102,15 +102,20 @@ void Session::note_break(const OpTraits& traits, c10::ArrayRef<c10::IValue> argu
                          std::optional<GraphBreak> reason) {
   if (!reason || (traits.break_known.load(std::memory_order_relaxed) && !undo_)) return;
   traits.break_known.store(true, std::memory_order_relaxed);
+  reason->where = place_of(arguments);
+  library_->note(std::move(*reason), news_);
+}
+
+/// Where a call that takes these arguments stands in the program.
+std::string Session::place_of(c10::ArrayRef<c10::IValue> arguments) const {
+  if (const auto stated = stated_place()) return ir::place_text(stated->module, stated->line);
   std::string module;
   for (const c10::IValue& argument : arguments) {
     for_each_tensor(argument, [&](const at::Tensor& tensor) {
       if (module.empty()) module = library_->module_of(tensor);
     });
   }
-  const auto stated = stated_place();
-  reason->where = stated ? ir::place_text(stated->module, stated->line) : ir::place_text(module, place_here());
-  library_->note(std::move(*reason), news_);
+  return ir::place_text(module, place_here());
 }
 
 /// Tells of a branch that the program has taken for the first time. What stands at the beginning of later segments is
@@ -280,12 +285,14 @@ void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, Call
   StepRecorder recorder(op, traits, std::move(key), words, arguments, table_,
                         [this](const at::Tensor& tensor) { return library_->module_of(tensor); });
   keep_what_is_written(traits.facts, arguments);
+  const auto given = arguments.vec();
   const runtime::Stopwatch eager;
   try {
     run_below(op, below, stack);
   } catch (...) {
     table_.forget_added();
     tree_->note_throw(*at_, op, true);
+    failed_at_ = place_of(given);
     throw;
   }
   const double eager_seconds = eager.seconds();

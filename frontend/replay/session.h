@@ -109,6 +109,8 @@ class Session : public c10::DebugInfoBase {
   [[nodiscard]] const Account& account() const { return account_; }
   /// Notes a break of this call. Throws Refused under Options::fullgraph.
   void note(GraphBreak reason) { library_->note(std::move(reason), news_); }
+  /// Module path and place of the operator that threw last; or empty.
+  [[nodiscard]] const std::string& failed_at() const { return failed_at_; }
   /// Hands over what the call has found, once it is over.
   void move_news_to(News& news) { news = std::exchange(news_, {}); }
 
@@ -119,6 +121,7 @@ class Session : public c10::DebugInfoBase {
                       torch::jit::Stack* stack);
   void note_break(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, std::optional<GraphBreak> reason);
   void note_divergence(const PathNode& branch);
+  [[nodiscard]] std::string place_of(c10::ArrayRef<c10::IValue> arguments) const;
   void keep_what_is_written(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
   void keep_what_was_matched();
   void begin_segment();
@@ -146,6 +149,7 @@ class Session : public c10::DebugInfoBase {
   std::mutex mutex_;
   Account account_;
   News news_;
+  std::string failed_at_;
   std::optional<UndoLog> undo_;
   bool off_ = false;
 

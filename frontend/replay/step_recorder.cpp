@@ -4,6 +4,7 @@
 
 #include "frontend/convert.h"
 #include "frontend/replay/way.h"
+#include "frontend/stated_place.h"
 #include "frontend/trace/call_key.h"
 #include "frontend/trace/numbers.h"
 
@@ -62,6 +63,10 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
     }
     return {ir::ValueId{table_.find(tensor).index}};
   };
+  if (const auto stated = stated_place()) {
+    step_.module = stated->module;
+    step_.source = stated->line;
+  }
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < declared.size(); ++i) {
     step_.args.push_back(arg_of(arguments_[i], *declared[i].real_type(), encoder, step_.opaques));

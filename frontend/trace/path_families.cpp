@@ -94,12 +94,20 @@ void PathFamilies::finish(PathNode& end, const Group& group) {
   }
 }
 
-PathFamilies::Description PathFamilies::describe(size_t operators) const {
+std::vector<std::string> PathFamilies::sizes(size_t operators) const {
   const std::lock_guard lock(mutex_);
   const auto group = groups_.find(operators);
-  if (group == groups_.end()) return {};
-  const auto& [ends, family, refusal] = group->second;
-  return {family != nullptr ? family->describe() : std::vector<std::string>(), refusal};
+  const bool known = group != groups_.end() && group->second.family != nullptr;
+  return known ? group->second.family->describe() : std::vector<std::string>();
+}
+
+std::vector<std::string> PathFamilies::refusals() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> lines;
+  for (const auto& [operators, group] : groups_) {
+    if (!group.refusal.empty()) add_new(lines, {group.refusal});
+  }
+  return lines;
 }
 
 }  // namespace sinter::frontend

@@ -21,12 +21,10 @@ class PathFamilies {
   [[nodiscard]] bool grow(PathTree& tree, PathNode& at, const c10::OperatorHandle& op,
                           std::span<const TraceValue* const> taken, std::span<const int64_t> vouched);
 
-  /// What paths of these operators (PathHash) have in common.
-  struct Description {
-    std::vector<std::string> sizes;  ///< "s0: size[0] of tensor 0 of operator 1, aten::relu"
-    std::string refusal;             ///< why they are no family; or empty
-  };
-  [[nodiscard]] Description describe(size_t operators) const;
+  /// The sizes that paths of these operators (PathHash) differ in: "s0: size[0] of tensor 0 of operator 1, aten::relu".
+  [[nodiscard]] std::vector<std::string> sizes(size_t operators) const;
+  /// Why paths of equal operators are no families.
+  [[nodiscard]] std::vector<std::string> refusals() const;
 
  private:
   static constexpr size_t max_samples = 8;

@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <unordered_map>
+
+#include "frontend/trace/meta_check.h"
 
 namespace sinter::frontend {
 namespace {
@@ -50,6 +53,7 @@ class PathFamily::Solver {
       for (const int64_t size : symbol.samples) symbol.coverage.add(size);
       symbol_samples.push_back(symbol.samples);
     }
+    find_asked();
     ir::SizeSolver solver(family_->table_, symbol_samples);
     for (uint32_t step = 0; step < family_->length(); ++step) {
       if (!solve_step(step, solver)) return Unsolved{std::move(reason_), {}};
@@ -113,13 +117,49 @@ class PathFamily::Solver {
                               fmt::join(samples[i], ", "));
         return false;
       }
-      const bool in_layout = places[i].kind == Kind::input || places[i].kind == Kind::layout;
-      family_->varying_.back().push_back({i, *term, in_layout});
+      const Kind kind = places[i].kind;
+      const bool of_result = kind == Kind::layout || kind == Kind::place;
+      if (of_result && !family_->asked_[step] && !is_number_of_operands(recorded, samples[i])) {
+        reason_ =
+            fmt::format("{}: LibTorch cannot say what its results look like for other sizes", recorded.facts->name);
+        return false;
+      }
+      family_->varying_.back().push_back({i, *term, kind == Kind::input || kind == Kind::layout});
+      if (kind != Kind::argument && kind != Kind::bytes) note_number(recorded, places[i], samples[i]);
       found.push_back(*term);
       nearby.insert(nearby.begin(), *term);
     }
+    values_ += static_cast<uint32_t>(recorded.taken.size() + recorded.made.size());
     if (!found.empty()) last_terms_ = std::move(found);
     return true;
+  }
+
+  /// True where a size or stride of an operand was the same in every recording.
+  [[nodiscard]] bool is_number_of_operands(const Step& step, const Samples& samples) const {
+    bool is = false;
+    const auto look = [&](ir::ValueId value) {
+      const auto found = numbers_.find(value.index);
+      is = is || (found != numbers_.end() && std::ranges::find(found->second, samples) != found->second.end());
+    };
+    for (const ir::Arg& arg : step.args) ir::for_each_value(arg, look);
+    return is;
+  }
+
+  void note_number(const Step& step, const StepNumberPlace& place, const Samples& samples) {
+    const bool made = place.kind == Kind::layout || place.kind == Kind::place;
+    const auto taken = static_cast<uint32_t>(step.taken.size());
+    numbers_[values_ + place.value + (made ? taken : 0)].push_back(samples);
+  }
+
+  /// The steps whose results LibTorch can tell: for every recording it says what was recorded.
+  void find_asked() {
+    family_->asked_.assign(family_->length(), true);
+    for (const PathSteps& path : family_->samples_) {
+      MetaCheck check;
+      for (size_t i = 0; i < path.size(); ++i) {
+        if (check.add(*path[i]) != MetaCheck::Answer::agrees) family_->asked_[i] = false;
+      }
+    }
   }
 
   void note_roundings(ir::SizeSolver& solver) {
@@ -146,7 +186,9 @@ class PathFamily::Solver {
   }
 
   std::shared_ptr<PathFamily> family_ = std::make_shared<PathFamily>();
-  std::vector<ir::SizeId> last_terms_;  ///< of the last step in which a number differed
+  std::vector<ir::SizeId> last_terms_;                          ///< of the last step in which a number differed
+  std::unordered_map<uint32_t, std::vector<Samples>> numbers_;  ///< by value: those of its numbers that differ
+  uint32_t values_ = 0;                                         ///< of the steps before
   std::string reason_;
 };
 
@@ -236,7 +278,19 @@ std::vector<Step> PathFamily::next(const PathSteps& before, const c10::OperatorH
     if (!made) return {};
     steps.push_back(std::move(*made));
   }
+  if (!has_the_layouts_of_libtorch(before, steps)) return {};
   return steps;
+}
+
+/// A function that fits every recording may still not be the operator's.
+bool PathFamily::has_the_layouts_of_libtorch(const PathSteps& before, std::span<const Step> steps) const {
+  MetaCheck check;
+  for (const Step* step : before) (void)check.add(*step);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto answer = check.add(steps[i]);
+    if (asked_[before.size() + i] && answer != MetaCheck::Answer::agrees) return false;
+  }
+  return true;
 }
 
 std::shared_ptr<const PathFamily> PathFamily::with(const PathSteps& recorded) const {

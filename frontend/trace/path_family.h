@@ -82,6 +82,7 @@ class PathFamily {
   [[nodiscard]] bool bind(Sizes& sizes, size_t step, std::span<const TraceValue* const> taken, Wanted wanted) const;
   [[nodiscard]] bool bind(Sizes& sizes, size_t step, const Step& recorded, Wanted wanted) const;
   [[nodiscard]] std::optional<Step> instantiate(size_t step, const Sizes& sizes, Wanted wanted) const;
+  [[nodiscard]] bool has_the_layouts_of_libtorch(const PathSteps& before, std::span<const Step> steps) const;
   [[nodiscard]] bool is_instance(size_t step, const Step& recorded, const Sizes& sizes, Wanted wanted) const;
   [[nodiscard]] bool depends_on_unknown(size_t step, const Sizes& sizes) const;
   [[nodiscard]] bool rounds_as_recorded(std::span<const int64_t> terms, const Sizes& sizes) const;
@@ -92,6 +93,7 @@ class PathFamily {
   std::vector<std::vector<uint32_t>> symbols_of_;  ///< by term: the symbols it is made of
   std::vector<std::vector<Varying>> varying_;      ///< by step
   std::vector<uint64_t> live_;                     ///< by step
+  std::vector<bool> asked_;  ///< by step: LibTorch is asked what its results look like for other sizes
   std::vector<ir::SizeSolver::Rounding> roundings_;
   std::vector<std::set<int64_t>> remainders_;  ///< by rounding: those recorded
 };

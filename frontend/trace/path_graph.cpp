@@ -110,7 +110,8 @@ class GraphBuilder {
     result_.opaques.insert(result_.opaques.end(), step.opaques.begin(), step.opaques.end());
     std::vector<ir::Type> types;
     for (const TraceValueId value : step.results) types.push_back(type_of(values_[value.index]));
-    const ir::ScopeId scope = step.module.empty() ? ir::ScopeId{} : result_.graph.scope({step.module, {}});
+    const ir::ScopeId scope =
+        step.module.empty() && step.source.empty() ? ir::ScopeId{} : result_.graph.scope({step.module, step.source});
     const ir::NodeId node = result_.graph.add(std::move(call), std::move(args), std::move(types), scope);
     const std::vector<ir::ValueId> made = result_.graph.node(node).results;
     for (size_t i = 0; i < made.size(); ++i) place(step, step.results[i], made[i]);

@@ -89,6 +89,7 @@ struct Step {
   std::vector<StepNumber> numbers{};  ///< at most 64, in the order of their words
   bool settings_matter = true;        ///< LibTorch's settings may decide what the call computes
   std::string module{};               ///< path of the module it belongs to; or empty
+  std::string source{};               ///< "resnet.py:58", where the program states it; or empty
 };
 
 }  // namespace sinter::frontend

@@ -37,12 +37,10 @@ void visit_integers(Key& key, Visit&& visit) {
 }
 
 template <class A, class Visit>
-void visit_elements(A& elements, Kind sizes, uint32_t value, Visit&& visit) {
+void visit_elements(A& elements, uint32_t value, Kind sizes, Kind strides, Kind offset, Visit&& visit) {
   for (uint32_t d = 0; d < elements.sizes.size(); ++d) visit(StepNumberPlace{sizes, value, d}, elements.sizes[d]);
-  for (uint32_t d = 0; d < elements.strides.size(); ++d) {
-    visit(StepNumberPlace{Kind::layout, value, d}, elements.strides[d]);
-  }
-  visit(StepNumberPlace{Kind::place, value, 0}, elements.offset);
+  for (uint32_t d = 0; d < elements.strides.size(); ++d) visit(StepNumberPlace{strides, value, d}, elements.strides[d]);
+  visit(StepNumberPlace{offset, value, 0}, elements.offset);
 }
 
 /// Calls `visit(place, number)` for every whole number; `number` can be assigned to where the step can.
@@ -57,10 +55,11 @@ void visit_numbers(S& step, Visit&& visit) {
   }
   for (uint32_t i = 0; i < step.taken.size(); ++i) {
     const bool input = step.taken[i].from == TraceValue::From::input;
-    visit_elements(step.taken[i].elements, input ? Kind::input : Kind::layout, i, visit);
+    visit_elements(step.taken[i].elements, i, input ? Kind::input : Kind::given, Kind::given, Kind::given, visit);
   }
-  for (uint32_t i = 0; i < step.made.size(); ++i) visit_elements(step.made[i].elements, Kind::layout, i, visit);
-  for (auto& memory : step.memories) visit(StepNumberPlace{Kind::place, 0, 0}, memory.bytes);
+  for (uint32_t i = 0; i < step.made.size(); ++i)
+    visit_elements(step.made[i].elements, i, Kind::layout, Kind::layout, Kind::place, visit);
+  for (auto& memory : step.memories) visit(StepNumberPlace{Kind::bytes, 0, 0}, memory.bytes);
 }
 
 bool same_form(const TraceValue& a, const TraceValue& b) {

@@ -14,8 +14,10 @@ struct StepNumberPlace {
   enum class Kind : uint8_t {
     argument,  ///< of the call
     input,     ///< a size of a tensor that no step made: `value` is its position among those taken, `dim` the dim
-    layout,    ///< any other size or stride of a tensor
-    place,     ///< where a tensor begins, and how large a memory is
+    given,     ///< any other size, stride or place of a tensor that no step made
+    layout,    ///< a size or stride of a result
+    place,     ///< where a result begins
+    bytes,     ///< how large a memory is
   };
   Kind kind = Kind::argument;
   uint32_t value = 0, dim = 0;

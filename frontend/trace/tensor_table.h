@@ -78,7 +78,7 @@ class TensorTable {
   std::vector<const TraceValue*> values_;
   std::vector<Memory> memories_;
   std::vector<const TraceMemory*> known_;  ///< by memory
-  std::list<TraceValue> own_values_;      ///< of calls that are no recorded steps
+  std::list<TraceValue> own_values_;       ///< of calls that are no recorded steps
   std::list<TraceMemory> own_memories_;
   ska::flat_hash_map<const c10::StorageImpl*, uint32_t> by_storage_;  ///< but for missing memory, which is tagged
   size_t values_before_ = 0, memories_before_ = 0;

@@ -38,6 +38,7 @@ Inputs Subject::draw(const std::vector<int64_t>& sizes, uint64_t seed) const {
 
 Compiled<Forward> Subject::compile(Options options) const {
   options.name = row.name;
+  options.replay = Replay::trusted;
   if (model.module) options.modules = {{options.name, model.module}};
   return sinter::compile(model.forward, std::move(options));
 }
@@ -87,7 +88,10 @@ void expect_compiled(const Subject& subject, const std::vector<int64_t>& sizes, 
   EXPECT_TRUE(entry.compiled) << report;
   EXPECT_TRUE(entry.breaks.empty()) << report;
   EXPECT_EQ(entry.internal_error, "");
-  EXPECT_EQ(entry.replays, 2) << "the first call is recorded, the second one compiled\n" << report;
+  EXPECT_EQ(entry.replays, 1) << "the first call captures, the second one verifies\n" << report;
+  ASSERT_EQ(entry.verifications.size(), 1U) << report;
+  EXPECT_EQ(entry.verifications.front().call, 2);
+  EXPECT_TRUE(entry.verifications.front().equal);
   EXPECT_EQ(work_of(entry), work) << report;
 }
 

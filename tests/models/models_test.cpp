@@ -108,7 +108,7 @@ TEST_F(Models, one_compiled_object_serves_two_shapes_and_two_dtypes) {
   }
   const Report report = fast.report();
   ASSERT_EQ(report.entries.size(), 3U) << report;
-  for (const EntryReport& entry : report.entries) EXPECT_EQ(entry.replays, 2) << report;
+  for (const EntryReport& entry : report.entries) EXPECT_EQ(entry.replays, 1) << report;
 }
 
 TEST_F(Models, resnet50_compiles_a_second_entry_for_another_batch) {
@@ -119,7 +119,8 @@ TEST_F(Models, resnet50_compiles_a_second_entry_for_another_batch) {
   }
   const Report report = fast.report();
   ASSERT_EQ(report.entries.size(), 2U) << report;
-  EXPECT_EQ(report.entries[1].replays, 2) << report;
+  ASSERT_FALSE(report.entries[1].because.empty());
+  EXPECT_EQ(report.entries[1].because.front().guard, "input 0: size[0]");
 }
 
 TEST_F(Models, freezing_changes_no_result_and_starts_no_more) {

@@ -33,6 +33,17 @@ TEST_P(Zoo, gives_eagers_results_with_known_work_in_both_modes) {
   }
 }
 
+TEST_P(Zoo, gives_eagers_results_while_its_host_code_runs) {
+  const Case& expected = GetParam();
+  const Subject subject(expected.model, at::kCPU, at::kFloat, expected.settings);
+  const auto fast = sinter::compile(subject.model.forward, {.strict = true});
+  for (uint64_t call = 1; call <= 4; ++call) {
+    ASSERT_TRUE(subject.agrees(fast, subject.draw(expected.sizes, call))) << "call " << call;
+  }
+  EXPECT_GE(fast.stats().replayed, 2) << fast.report();
+  EXPECT_EQ(fast.stats().breaks, 0) << fast.report();
+}
+
 const Case cases[] = {
     {"vgg16", {{"hidden", 64}}, {1, 3, 64, 64}, 15, 22},
     {"vit_b16", {{"depth", 2}, {"image_size", 64}}, {1, 3, 64, 64}, 7, 18},
