@@ -11,6 +11,7 @@ constexpr int64_t kFirstCalls = 3;      ///< recorded, compiled, and compiled wh
 constexpr int64_t kCallsInSearch = 8;   ///< may be recorded until something comes twice
 constexpr double kFirstSeconds = 0.05;  ///< that the first calls may spend in any case
 constexpr double kHorizon = 1000;       ///< calls that a function is expected to make
+constexpr double kUsualSeconds = 0.02;  ///< of a compilation, before there was one
 
 double read(const std::atomic<double>& number) { return number.load(std::memory_order_relaxed); }
 
@@ -18,7 +19,7 @@ double read(const std::atomic<double>& number) { return number.load(std::memory_
 
 bool Budget::is_first() const { return calls_.load(std::memory_order_relaxed) < kFirstCalls; }
 
-double Budget::limit() const {
+double Budget::compilation_limit() const {
   const auto calls = static_cast<double>(std::max<int64_t>(calls_.load(std::memory_order_relaxed), 1));
   return share_ * read(ran_) * std::max(1.0, kHorizon / calls);
 }
@@ -29,16 +30,16 @@ void Budget::note_call(double seconds) {
   calls_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Budget::note(double seconds) {
-  (is_first() ? first_ : spent_).fetch_add(seconds, std::memory_order_relaxed);
+void Budget::note(std::atomic<double>& later, double seconds) {
+  (is_first() ? first_ : later).fetch_add(seconds, std::memory_order_relaxed);
   in_this_call_.fetch_add(seconds, std::memory_order_relaxed);
 }
 
-void Budget::note_recording(double seconds) { note(seconds); }
+void Budget::note_recording(double seconds) { note(recorded_, seconds); }
 
 void Budget::note_compilation(double seconds) {
-  note(seconds);
-  compiled_.fetch_add(seconds, std::memory_order_relaxed);
+  note(compiled_, seconds);
+  all_compiled_.fetch_add(seconds, std::memory_order_relaxed);
   compilations_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -46,23 +47,25 @@ bool Budget::allows_recording() const {
   if (compilations_.load(std::memory_order_relaxed) == 0 && calls_.load(std::memory_order_relaxed) < kCallsInSearch) {
     return true;
   }
-  return is_first() || read(spent_) <= limit();
+  return is_first() || read(recorded_) <= share_ * read(ran_);
 }
 
-bool Budget::allows_compilation() const {
+bool Budget::allows_compilation(bool instance) const {
   const int64_t compilations = compilations_.load(std::memory_order_relaxed);
-  if (compilations == 0) return true;
-  if (is_first()) return read(first_) <= std::max(kFirstSeconds, limit());
-  return read(spent_) + read(compiled_) / static_cast<double>(compilations) <= limit();
+  if (compilations == 0 && !instance) return true;
+  const double limit = compilation_limit();
+  if (is_first()) return read(first_) <= std::max(kFirstSeconds, limit);
+  const double usual = compilations == 0 ? kUsualSeconds : read(all_compiled_) / static_cast<double>(compilations);
+  return read(compiled_) + usual <= limit - std::min(read(first_), limit / 2);
 }
 
 std::string Budget::text() const {
-  const double first = read(first_), spent = read(spent_);
+  const double first = read(first_), later = read(recorded_) + read(compiled_);
   return fmt::format(
       "recording and compiling took {:.3g} s beside {:.3g} s of calls, {:.3g} s of it for the first entry; the budget "
       "of "
       "the rest is {:.3g} %",
-      first + spent, read(ran_), first, 100 * share_);
+      first + later, read(ran_), first, 100 * share_);
 }
 
 }  // namespace sinter::frontend

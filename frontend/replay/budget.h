@@ -6,8 +6,9 @@
 
 namespace sinter::frontend {
 
-/// What recording and compiling one function may cost: a share of the time that its calls have taken, or would take in
-/// 1,000 calls. What its first calls need is its first entry, and is not counted. Seconds; thread-safe.
+/// What recording and compiling one function may cost: recording a share of the time that its calls have taken,
+/// compiling the same share of what they have taken or 1,000 of them would take. What its first calls need is its first
+/// entry, and at most half of it is counted. Seconds; thread-safe.
 class Budget {
  public:
   explicit Budget(double share) : share_(share) {}
@@ -18,22 +19,25 @@ class Budget {
   void note_compilation(double seconds);
   /// True while more may be recorded.
   [[nodiscard]] bool allows_recording() const;
-  /// True while one more segment may be compiled, if that takes as long as others took.
-  [[nodiscard]] bool allows_compilation() const;
+  /// True while one more segment may be compiled, if that takes as long as others took. One that was not recorded
+  /// itself
+  /// (`instance`), but follows from recordings for other sizes, is no part of the first entry.
+  [[nodiscard]] bool allows_compilation(bool instance) const;
   /// A sentence for the report.
   [[nodiscard]] std::string text() const;
 
  private:
   [[nodiscard]] bool is_first() const;
-  [[nodiscard]] double limit() const;
-  void note(double seconds);
+  [[nodiscard]] double compilation_limit() const;
+  void note(std::atomic<double>& later, double seconds);
 
   const double share_;
   std::atomic<int64_t> calls_{0}, compilations_{0};
-  std::atomic<double> ran_{0};               ///< without what was recorded and compiled
-  std::atomic<double> first_{0}, spent_{0};  ///< in the first calls, and later
-  std::atomic<double> compiled_{0};          ///< of both, by compilations
-  std::atomic<double> in_this_call_{0};      ///< of both, since the last call was over
+  std::atomic<double> ran_{0};                     ///< without what was recorded and compiled
+  std::atomic<double> first_{0};                   ///< in the first calls
+  std::atomic<double> recorded_{0}, compiled_{0};  ///< later
+  std::atomic<double> all_compiled_{0};            ///< by all compilations
+  std::atomic<double> in_this_call_{0};            ///< since the last call was over
 };
 
 }  // namespace sinter::frontend

@@ -72,7 +72,7 @@ void PathStore::note_end(PathTree& tree, PathNode& end, std::span<const TraceMem
 
 bool PathStore::grow(PathTree& tree, PathNode& at, const c10::OperatorHandle& op,
                      std::span<const TraceValue* const> taken, std::span<const int64_t> vouched) {
-  if (!options_.dynamic.value_or(true)) return false;
+  if (!options_.dynamic.value_or(true) || !budget_.allows_recording()) return false;
   const runtime::Stopwatch stopwatch;
   const bool grown = tree.families().grow(tree, at, op, taken, vouched);
   budget_.note_recording(stopwatch.seconds());
@@ -109,7 +109,7 @@ std::shared_ptr<CompiledPath> PathStore::compiled(const Matched& segment, News& 
 }
 
 std::shared_ptr<CompiledPath> PathStore::compile(const Matched& segment, News& news) {
-  if (!budget_.allows_compilation()) return nullptr;
+  if (!budget_.allows_compilation(segment.end.ending.instance)) return nullptr;
   const runtime::Stopwatch stopwatch;
   auto path = build(segment, news);
   budget_.note_compilation(stopwatch.seconds());

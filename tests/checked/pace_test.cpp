@@ -74,39 +74,50 @@ TEST(Budget, a_program_that_never_does_the_same_is_recorded_a_few_times) {
 TEST(Budget, what_the_first_calls_need_is_not_counted) {
   Budget budget(0.1);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(budget.allows_compilation()) << i;
+    EXPECT_TRUE(budget.allows_compilation(/*instance=*/false)) << i;
     call(budget, 0.02, 0.1, 0.5);
   }
   EXPECT_TRUE(budget.allows_recording());
-  EXPECT_TRUE(budget.allows_compilation()) << "2 s may be spent beside 1,000 calls of 20 ms";
+  EXPECT_TRUE(budget.allows_compilation(/*instance=*/false)) << "1 s is left of 2 s, which is 10 % of 1,000 calls";
 }
 
 TEST(Budget, later_segments_pay_with_what_has_run_or_a_thousand_calls_would) {
   Budget budget(0.1);
   for (int i = 0; i < 3; ++i) call(budget, 0.01);
   budget.note_compilation(0.6);
-  EXPECT_FALSE(budget.allows_compilation()) << "another one would make it 1.2 s, and 1,000 calls take 10";
+  EXPECT_FALSE(budget.allows_compilation(/*instance=*/false))
+      << "another one would make it 1.2 s, and 1,000 calls take 10";
   for (int i = 0; i < 997; ++i) call(budget, 0.01);
-  EXPECT_FALSE(budget.allows_compilation());
+  EXPECT_FALSE(budget.allows_compilation(/*instance=*/false));
   for (int i = 0; i < 220; ++i) call(budget, 0.01);
-  EXPECT_TRUE(budget.allows_compilation());
+  EXPECT_TRUE(budget.allows_compilation(/*instance=*/false));
+}
+
+TEST(Budget, what_was_not_recorded_itself_waits_until_it_may_pay) {
+  Budget budget(0.1);
+  call(budget, 1e-5, 1e-5);
+  EXPECT_TRUE(budget.allows_compilation(/*instance=*/true)) << "among the first calls";
+  for (int i = 0; i < 3; ++i) call(budget, 1e-5, 1e-5);
+  EXPECT_FALSE(budget.allows_compilation(/*instance=*/true));
+  for (int i = 0; i < 25000; ++i) call(budget, 1e-5);
+  EXPECT_TRUE(budget.allows_compilation(/*instance=*/true));
 }
 
 TEST(Budget, short_calls_compile_once_and_no_more) {
   Budget budget(0.1);
   call(budget, 5e-6, 1e-5);
-  EXPECT_TRUE(budget.allows_compilation());
+  EXPECT_TRUE(budget.allows_compilation(/*instance=*/false));
   call(budget, 5e-6, 0, 0.06);
-  EXPECT_FALSE(budget.allows_compilation());
+  EXPECT_FALSE(budget.allows_compilation(/*instance=*/false));
   for (int i = 0; i < 1000; ++i) call(budget, 5e-6);
-  EXPECT_FALSE(budget.allows_compilation());
+  EXPECT_FALSE(budget.allows_compilation(/*instance=*/false));
 }
 
 TEST(Budget, a_first_call_of_many_small_segments_compiles_a_few) {
   Budget budget(0.1);
   call(budget, 1e-4);
   int compiled = 0;
-  while (budget.allows_compilation()) {
+  while (budget.allows_compilation(/*instance=*/false)) {
     budget.note_compilation(5e-3);
     ++compiled;
   }
