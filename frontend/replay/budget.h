@@ -19,9 +19,8 @@ class Budget {
   void note_compilation(double seconds);
   /// True while more may be recorded.
   [[nodiscard]] bool allows_recording() const;
-  /// True while one more segment may be compiled, if that takes as long as others took. One that was not recorded
-  /// itself
-  /// (`instance`), but follows from recordings for other sizes, is no part of the first entry.
+  /// True while one more segment may be compiled, if that takes as long as others took. An `instance` was not recorded
+  /// itself, but follows from recordings for other sizes: it is no part of the first entry.
   [[nodiscard]] bool allows_compilation(bool instance) const;
   /// A sentence for the report.
   [[nodiscard]] std::string text() const;

@@ -70,7 +70,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
       lock.unlock();
       return run_below(op, below, stack);
     case Way::now:
-      note_break(traits, arguments, break_of(traits, arguments));
+      if (tells_breaks_of(traits)) note_break(traits, arguments, break_of(traits, arguments));
       return run_now(op, traits, below, stack);
     case Way::later:
       return step(op, traits, below, stack);
@@ -97,10 +97,15 @@ void Session::run_what_threw(const c10::OperatorHandle& op, const OpTraits& trai
   tree->note_throw(at, op, false);
 }
 
-/// Tells of an operator that ends every segment, once; under fullgraph, which refuses it, always.
+/// Once; under fullgraph, which refuses them, always.
+bool Session::tells_breaks_of(const OpTraits& traits) const {
+  return undo_ || !traits.break_known.load(std::memory_order_relaxed);
+}
+
+/// Tells of an operator that ends every segment.
 void Session::note_break(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments,
                          std::optional<GraphBreak> reason) {
-  if (!reason || (traits.break_known.load(std::memory_order_relaxed) && !undo_)) return;
+  if (!reason) return;
   traits.break_known.store(true, std::memory_order_relaxed);
   reason->where = place_of(arguments);
   library_->note(std::move(*reason), news_);
@@ -182,7 +187,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     words.push_back(static_cast<uint32_t>(key.size()) + 1);
     if (append(argument, table_, key)) continue;
     table_.forget_added();
-    note_break(traits, arguments, unknown_argument(traits.facts));
+    if (tells_breaks_of(traits)) note_break(traits, arguments, unknown_argument(traits.facts));
     return run_now(op, traits, below, stack);
   }
   if (!recording_ && library_->grow(*tree_, *at_, op, table_.added().values, setup_.vouched)) {

@@ -119,6 +119,7 @@ class Session : public c10::DebugInfoBase {
                torch::jit::Stack* stack);
   void run_what_threw(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                       torch::jit::Stack* stack);
+  [[nodiscard]] bool tells_breaks_of(const OpTraits& traits) const;
   void note_break(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, std::optional<GraphBreak> reason);
   void note_divergence(const PathNode& branch);
   [[nodiscard]] std::string place_of(c10::ArrayRef<c10::IValue> arguments) const;
