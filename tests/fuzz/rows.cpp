@@ -314,7 +314,7 @@ const Row all_rows[] = {
     {Kind::integer, "j", EXPRESSION(t[0].to(at::kLong))},
     {Kind::integer, "f", EXPRESSION(at::clamp(at::nan_to_num(t[0]) * 20 + 0.37, -120, 120).to(at::kChar))},
     {Kind::integer, "f", EXPRESSION(at::clamp(at::nan_to_num(t[0]) * 20 + 0.37, 0, 250).to(at::kByte))},
-    {Kind::integer, "j", EXPRESSION(t[0].view(at::kByte))},
+    {Kind::integer, "j", EXPRESSION(t[0].view(t[0].scalar_type() == at::kByte ? at::kChar : at::kByte))},
     {Kind::integer, "j", EXPRESSION(at::remainder(t[0], 100).to(at::kHalf).view(at::kShort))},
     {Kind::integer, "jd", EXPRESSION(at::sum(t[0], n[0]))},
     {Kind::integer, "jd", EXPRESSION(at::amax(t[0], n[0]))},
