@@ -24,6 +24,13 @@ bool is_for_backward(const ExternCall& call, const c10::OperatorHandle& op) {
   return call.op == "aten::mkldnn_rnn_layer" && call.results.size() == op.schema().returns().size();
 }
 
+/// `Scalar` or `Scalar?`.
+bool takes_number(const c10::Argument& argument) {
+  const c10::TypePtr type = argument.real_type();
+  const auto optional = type->cast<c10::OptionalType>();
+  return (optional ? optional->getElementType() : type)->kind() == c10::TypeKind::NumberType;
+}
+
 at::Tensor constants_only(ir::ValueId /*value*/) { return {}; }
 
 }  // namespace
@@ -37,8 +44,7 @@ PreparedCall::PreparedCall(const ExternCall& call, std::vector<c10::IValue> opaq
   for (size_t i = 0; i < schema.size(); ++i) {
     const auto& arg = call_.args[i];
     if (const auto* value = arg.value()) {
-      const bool number = schema[i].real_type()->kind() == c10::TypeKind::NumberType;
-      (number ? numbers_ : tensors_).push_back({i, value->index});
+      (takes_number(schema[i]) ? numbers_ : tensors_).push_back({i, value->index});
       arguments_.emplace_back();
     } else if (ir::holds_value(arg)) {
       lists_.push_back(i);

@@ -247,6 +247,23 @@ TEST_F(Checked, a_number_that_is_new_on_every_call_is_given_on_every_call) {
   EXPECT_GE(fast.stats().replayed, 27);  // the number is given on every call
 }
 
+TEST_F(Checked, a_number_reaches_an_operator_that_runs_whole) {
+  const c10::NoGradGuard no_grad;
+  double highest = 0;
+  const auto program = [&](const Tensor& x) {
+    Tensor kept = at::clamp(x, -1.5, highest += 0.25);
+    (void)at::cumsum_out(kept, x, 0);  // written again: no kernel may hold it
+    return kept + 1;
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 6; ++call) {
+    const Tensor x = at::randn({3, 1});
+    const Tensor result = fast(x);
+    EXPECT_TRUE(at::equal(result, x.cumsum(0) + 1));
+  }
+  EXPECT_GE(fast.stats().replayed, 3);
+}
+
 TEST_F(Checked, operators_that_are_new_on_every_call_are_left_to_eager) {
   const c10::NoGradGuard no_grad;
   int64_t calls = 0;
