@@ -16,6 +16,7 @@
 #include "frontend/compare.h"
 #include "frontend/compile_times.h"
 #include "frontend/convert.h"
+#include "frontend/events.h"
 #include "frontend/generator_states.h"
 #include "frontend/left_behind.h"
 #include "frontend/meeting.h"
@@ -72,11 +73,7 @@ int64_t working_calls(const ir::Graph& graph) {
   return std::count_if(graph.order().begin(), graph.order().end(), works);
 }
 
-std::string describe(const InternalError& error) {
-  std::string text = error.what();
-  if (!error.artifact().empty()) text += " (saved: " + error.artifact() + ")";
-  return text;
-}
+std::string describe(const InternalError& error) { return error.what() + saved_text(error); }
 
 GraphBreak unstable(int64_t call, const std::string& difference) {
   return {.code = BreakCode::unstable,

@@ -32,7 +32,7 @@ class CatchComposites {
     none,      ///< it only calls others
     looks,     ///< at integers in arguments
     fills,     ///< its results, on the CPU and without gradients; else it calls other operators
-    compares,  ///< the memories of tensors, where the tensor that it writes is not contiguous
+    compares,  ///< the memories of tensors
     unseen,    ///< packs weights in a way of its own, or writes what its schema does not tell
   };
   [[nodiscard]] static Work work_of(std::string_view name);

@@ -33,6 +33,23 @@ std::string frontend::one_line(const GraphBreak& reason) {
   return text;
 }
 
+std::string frontend::saved_text(const InternalError& error) {
+  return error.artifact().empty() ? std::string() : fmt::format(" (saved: {})", error.artifact());
+}
+
+void frontend::tell(const std::function<void(const Event&)>& callback, std::span<const Event> events,
+                    const std::function<void(const std::string&)>& note_failure) {
+  for (const Event& event : events) {
+    try {
+      callback(event);
+    } catch (const std::exception& error) {
+      note_failure(error.what());
+    } catch (...) {
+      note_failure("something that is no std::exception");
+    }
+  }
+}
+
 std::string Event::text() const {
   const auto detail = std::visit([](const auto& alternative) { return text_of(alternative); }, what);
   return signature.empty() ? fmt::format("{}  {}", function, detail)

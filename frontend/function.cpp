@@ -12,18 +12,6 @@ namespace {
 
 using frontend::NamedModule;
 
-const char* name(Mode mode) {
-  switch (mode) {
-    case Mode::Default:
-      return "default";
-    case Mode::ReduceOverhead:
-      return "reduce-overhead";
-    case Mode::MaxAutotune:
-      return "max-autotune";
-  }
-  return "";
-}
-
 }  // namespace
 
 Function::Function(const Options& options, const std::vector<NamedModule>& modules, const std::string& function_name)
@@ -330,7 +318,7 @@ bool Function::add_note(const std::string& note) {
 }
 
 Report Function::report() const {
-  Report report{.function = name_, .mode = name(options_.mode), .entries = {}, .failed_at = {}, .notes = {}};
+  Report report{.function = name_, .mode = {}, .entries = {}, .failed_at = {}, .notes = {}};
   if (options_.mode == Mode::MaxAutotune) {
     report.notes.emplace_back("max-autotune does what reduce-overhead does in this version");
   }

@@ -1,3 +1,4 @@
+#include "frontend/events.h"
 #include "frontend/function.h"
 
 /// What Function tells Options::on_event, and counts in Stats.
@@ -29,15 +30,7 @@ void Function::tell(const std::vector<Event>& events) {
     }
     add_note("on_event threw: " + what);
   };
-  for (const Event& event : events) {
-    try {
-      options_.on_event(event);
-    } catch (const std::exception& error) {
-      note_failure(error.what());
-    } catch (...) {
-      note_failure("something that is no std::exception");
-    }
-  }
+  frontend::tell(options_.on_event, events, note_failure);
 }
 
 }  // namespace sinter::detail

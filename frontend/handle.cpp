@@ -37,6 +37,18 @@ void check(const Options& options, bool is_module) {
   }
 }
 
+const char* name(Mode mode) {
+  switch (mode) {
+    case Mode::Default:
+      return "default";
+    case Mode::ReduceOverhead:
+      return "reduce-overhead";
+    case Mode::MaxAutotune:
+      return "max-autotune";
+  }
+  return "";
+}
+
 /// What disables a function; empty where nothing does.
 std::string disabled_by(const Options& options) {
   static const bool environment = is_switched_on("SINTER_DISABLE");
@@ -80,9 +92,12 @@ void Handle::reset() {
 }
 
 Report Handle::report() const {
-  const auto checked = checked_.load(std::memory_order_acquire);
-  if (is_enabled() && checked != nullptr) return checked->report();
-  if (is_enabled()) return function()->report();
+  if (is_enabled()) {
+    const auto checked = checked_.load(std::memory_order_acquire);
+    Report report = checked != nullptr ? checked->report() : function()->report();
+    report.mode = detail::name(options_.mode);
+    return report;
+  }
   return {.function = name_,
           .mode = "disabled",
           .entries = {},

@@ -1,7 +1,6 @@
 #include "frontend/shape_family.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 
 #include "frontend/difference.h"
@@ -51,12 +50,6 @@ bool differs_below_two(const Trace& first, const Trace& second) {
   return false;
 }
 
-/// Of sizes from 2 on: the number of bits, and the bit after the first.
-size_t magnitude(int64_t size) {
-  const auto bits = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(size)));
-  return 2 * bits + static_cast<size_t>(size >> (bits - 2) & 1);
-}
-
 Trace with_graph(const Trace& trace, ir::Graph graph) {
   Trace other = trace;
   other.graph = std::move(graph);
@@ -100,10 +93,7 @@ std::vector<int64_t> sample_sizes(const ir::SymbolicGraph& graph, size_t sample)
 
 }  // namespace
 
-void Coverage::add(int64_t size) {
-  magnitudes_.set(magnitude(size));
-  remainders_.set(static_cast<size_t>(size % 8));
-}
+void Coverage::add(int64_t size) { seen_.add(size); }
 
 void Coverage::add_range(int64_t min, int64_t max) { ranges_.emplace_back(min, max); }
 
@@ -111,7 +101,7 @@ bool Coverage::contains(int64_t size) const {
   for (const auto& [min, max] : ranges_) {
     if (min <= size && size <= max) return true;
   }
-  return magnitudes_.test(magnitude(size)) && remainders_.test(static_cast<size_t>(size % 8));
+  return seen_.contains(size);
 }
 
 ShapeFamily::ShapeFamily(Trace trace, ir::SymbolicGraph graph, std::vector<ir::Numbers> samples)

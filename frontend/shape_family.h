@@ -1,6 +1,5 @@
 #pragma once
 
-#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,11 +13,11 @@
 #include "compiler/ir/symbolic_graph.h"
 #include "frontend/dynamic_marks.h"
 #include "frontend/entry.h"
+#include "frontend/trace/size_coverage.h"
 
 namespace sinter::frontend {
 
-/// Which sizes of a symbol captures have shown: of which order of magnitude (between powers of two, lower or upper
-/// half), and with which remainder by 8. Programs that branch on a size do so at a threshold or by a remainder.
+/// Which sizes of a symbol captures have shown, and for which the caller vouches.
 class Coverage {
  public:
   void add(int64_t size);
@@ -28,8 +27,7 @@ class Coverage {
 
  private:
   std::vector<std::pair<int64_t, int64_t>> ranges_;
-  std::bitset<128> magnitudes_;  ///< two for each number of bits
-  std::bitset<8> remainders_;
+  SizeCoverage seen_;
 };
 
 /// Calls that differ in sizes of arguments, and whose captures are one graph with other numbers. Used by one thread at

@@ -7,6 +7,7 @@
 
 #include "compiler/support/errors.h"
 #include "frontend/command/commands.h"
+#include "frontend/events.h"
 
 /// The `sinter` program: options in, one of the commands, exit code out. 0 done, 1 a check failed (with --strict:
 /// Sinter itself did), 2 misuse.
@@ -184,8 +185,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "sinter: {}\n", first_line(error.what()));
     return 2;
   } catch (const sinter::InternalError& error) {
-    const std::string saved = error.artifact().empty() ? "" : fmt::format(" (saved: {})", error.artifact());
-    fmt::print(stderr, "sinter: internal error: {}{}\n", first_line(error.what()), saved);
+    fmt::print(stderr, "sinter: internal error: {}{}\n", first_line(error.what()), sinter::frontend::saved_text(error));
     return 1;
   } catch (const c10::Error& error) {
     fmt::print(stderr, "sinter: the model refused its input: {}\n", first_line(error.what_without_backtrace()));

@@ -52,6 +52,13 @@ UserError cannot_write(const std::string& path) {
   return UserError(fmt::format("{}: cannot be written: {}. Name another file", path, std::strerror(errno)));
 }
 
+Replay parse_replay(const std::string& text, bool is_file) {
+  if (text == "automatic") return is_file ? Replay::trusted : Replay::checked;
+  if (text == "checked") return Replay::checked;
+  if (text == "trusted") return Replay::trusted;
+  throw UserError(fmt::format("replay '{}' is unknown. Known: automatic, checked, trusted", text));
+}
+
 }  // namespace
 
 std::string Target::shape() const {
@@ -114,17 +121,6 @@ Target make_target(const TargetOptions& options) {
   if (!options.amp.empty() || !options.optimizer.empty()) throw UserError("--amp and --optimizer belong to --train");
   return is_file(options.model) ? make_file_target(options) : make_built_in_target(options);
 }
-
-namespace {
-
-Replay parse_replay(const std::string& text, bool is_file) {
-  if (text == "automatic") return is_file ? Replay::trusted : Replay::checked;
-  if (text == "checked") return Replay::checked;
-  if (text == "trusted") return Replay::trusted;
-  throw UserError(fmt::format("replay '{}' is unknown. Known: automatic, checked, trusted", text));
-}
-
-}  // namespace
 
 Options compile_options(const TargetOptions& options, const Target& target) {
   if (options.numerics != "fast" && options.numerics != "eager") {

@@ -27,9 +27,8 @@ struct TargetOptions {
   std::string dtype;                  ///< converts the model and its float inputs; empty: as they are
   std::string mode = "default";
   std::string numerics = "fast";
-  std::string replay =
-      "automatic";    ///< or "checked" or "trusted"; automatic: trusted for files, which have no host code
-  int64_t batch = 0;  ///< replaces dim 0 of every input; 0: as they are
+  std::string replay = "automatic";  ///< or "checked" or "trusted"; automatic: trusted for files
+  int64_t batch = 0;                 ///< replaces dim 0 of every input; 0: as they are
   uint64_t seed = 0;
   bool train = false;     ///< whole training steps instead of forward passes
   std::string amp;        ///< autocast's dtype in the forward pass of a step, "f16" or "bf16"; empty: none

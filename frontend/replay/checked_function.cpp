@@ -44,18 +44,6 @@ Storages storages_of(const Flat& arguments) {
   return storages;
 }
 
-const char* name_of(Mode mode) {
-  switch (mode) {
-    case Mode::Default:
-      return "default";
-    case Mode::ReduceOverhead:
-      return "reduce-overhead";
-    case Mode::MaxAutotune:
-      return "max-autotune";
-  }
-  return "";
-}
-
 }  // namespace
 
 CheckedFunction::CheckedFunction(const Options& options, const std::vector<frontend::NamedModule>& modules,
@@ -214,7 +202,7 @@ bool CheckedFunction::note(const Session::Account& account) {
 
 Report CheckedFunction::report() const {
   Report report{.function = name_,
-                .mode = name_of(options_.mode),
+                .mode = {},
                 .entries = paths_->reports(),
                 .failed_at = findings_.failed_at(),
                 .notes = {"checked: the callable's host code runs on every call"}};

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 
 #include "frontend/events.h"
 
@@ -52,15 +51,9 @@ void Findings::tell(News news, const std::string& signature) {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(callback_threw_, true)) add_note("on_event threw: " + what);
   };
-  for (auto& what : news) {
-    try {
-      options_.on_event({.function = function_, .signature = signature, .what = std::move(what)});
-    } catch (const std::exception& error) {
-      note_failure(error.what());
-    } catch (...) {
-      note_failure("something that is no std::exception");
-    }
-  }
+  std::vector<Event> events;
+  for (auto& what : news) events.push_back({.function = function_, .signature = signature, .what = std::move(what)});
+  frontend::tell(options_.on_event, events, note_failure);
 }
 
 void Findings::note_failure(std::string place) {

@@ -5,22 +5,12 @@
 #include <algorithm>
 
 #include "compiler/support/errors.h"
+#include "frontend/events.h"
 #include "frontend/replay/compiled_path.h"
 #include "frontend/trace/path_families.h"
 #include "runtime/stopwatch.h"
 
 namespace sinter::frontend {
-namespace {
-
-void note_in(Ending& ending, std::span<const TraceMemoryId> escaped, std::string_view reason) {
-  const auto add = [](auto& known, const auto& item) {
-    if (std::ranges::find(known, item) == known.end()) known.emplace_back(item);
-  };
-  for (const TraceMemoryId memory : escaped) add(ending.escaped, memory);
-  add(ending.reasons, reason);
-}
-
-}  // namespace
 
 PathStore::PathStore(const Options& options, const std::vector<NamedModule>& modules, std::string function,
                      Counters& counters, Budget& budget, Findings& findings)
@@ -61,7 +51,7 @@ void PathStore::note_end(PathTree& tree, PathNode& end, std::span<const TraceMem
   bool first = false;
   {
     const std::lock_guard lock(end.ending.mutex);
-    note_in(end.ending, escaped, reason);
+    end.ending.add(escaped, reason);
     first = ++end.ending.visits == 1;
   }
   if (!first || end.depth == 0 || !options_.dynamic.value_or(true)) return;
@@ -100,7 +90,7 @@ std::shared_ptr<CompiledPath> PathStore::compiled(const Matched& segment, News& 
   if (segment.reason.empty()) return nullptr;
   const std::unique_lock lock(ending.mutex, std::try_to_lock);
   if (!lock) return nullptr;
-  note_in(ending, segment.escaped, segment.reason);
+  ending.add(segment.escaped, segment.reason);
   ending.no_states.insert(ending.no_states.end(), moved.begin(), moved.end());
   if (++ending.visits == 1 || !ending.refusal.empty()) return nullptr;
   auto path = compile(segment, news);
@@ -134,11 +124,10 @@ std::shared_ptr<CompiledPath> PathStore::build(const Matched& segment, News& new
   } catch (const InternalError& error) {
     if (options_.strict) throw;
     end.ending.refusal = error.what();
-    const std::string saved = error.artifact().empty() ? "" : fmt::format(" (saved: {})", error.artifact());
     findings_.note({.code = BreakCode::compile_failed,
                     .op = {},
                     .where = error.where(),
-                    .reason = error.what() + saved,
+                    .reason = error.what() + saved_text(error),
                     .hint = "this is a bug in Sinter"},
                    news);
     return nullptr;

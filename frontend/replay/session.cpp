@@ -111,16 +111,21 @@ void Session::note_break(const OpTraits& traits, c10::ArrayRef<c10::IValue> argu
   library_->note(std::move(*reason), news_);
 }
 
-/// Where a call that takes these arguments stands in the program.
-std::string Session::place_of(c10::ArrayRef<c10::IValue> arguments) const {
-  if (const auto stated = stated_place()) return ir::place_text(stated->module, stated->line);
+/// The path of the first module that a tensor among the arguments belongs to.
+std::string Session::module_of(c10::ArrayRef<c10::IValue> arguments) const {
   std::string module;
   for (const c10::IValue& argument : arguments) {
     for_each_tensor(argument, [&](const at::Tensor& tensor) {
       if (module.empty()) module = library_->module_of(tensor);
     });
   }
-  return ir::place_text(module, place_here());
+  return module;
+}
+
+/// Where a call that takes these arguments stands in the program.
+std::string Session::place_of(c10::ArrayRef<c10::IValue> arguments) const {
+  if (const auto stated = stated_place()) return ir::place_text(stated->module, stated->line);
+  return ir::place_text(module_of(arguments), place_here());
 }
 
 /// Tells of a branch that the program has taken for the first time. What stands at the beginning of later segments is
@@ -287,17 +292,15 @@ void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, Call
                      std::span<const uint32_t> words, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   const runtime::Stopwatch all;
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-  StepRecorder recorder(op, traits, std::move(key), words, arguments, table_,
-                        [this](const at::Tensor& tensor) { return library_->module_of(tensor); });
+  StepRecorder recorder(op, traits, std::move(key), words, arguments, table_, module_of(arguments));
   keep_what_is_written(traits.facts, arguments);
-  const auto given = arguments.vec();
   const runtime::Stopwatch eager;
   try {
     run_below(op, below, stack);
   } catch (...) {
     table_.forget_added();
     tree_->note_throw(*at_, op, true);
-    failed_at_ = place_of(given);
+    failed_at_ = place_of(recorder.arguments());
     throw;
   }
   const double eager_seconds = eager.seconds();

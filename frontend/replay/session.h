@@ -122,6 +122,7 @@ class Session : public c10::DebugInfoBase {
   [[nodiscard]] bool tells_breaks_of(const OpTraits& traits) const;
   void note_break(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, std::optional<GraphBreak> reason);
   void note_divergence(const PathNode& branch);
+  [[nodiscard]] std::string module_of(c10::ArrayRef<c10::IValue> arguments) const;
   [[nodiscard]] std::string place_of(c10::ArrayRef<c10::IValue> arguments) const;
   void keep_what_is_written(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
   void keep_what_was_matched();

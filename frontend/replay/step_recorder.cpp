@@ -53,7 +53,7 @@ Returned returned_like(const OpFacts& facts, const c10::IValue& result, c10::Arr
 
 StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key,
                            std::span<const uint32_t> words, c10::ArrayRef<c10::IValue> arguments, TensorTable& table,
-                           const ModuleOf& module_of)
+                           std::string module)
     : table_(table),
       arguments_(arguments.vec()),
       step_{.op = op, .facts = &traits.facts, .key = std::move(key), .settings_matter = traits.settings_matter} {
@@ -67,12 +67,10 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
     step_.module = stated->module;
     step_.source = stated->line;
   }
+  if (step_.module.empty()) step_.module = std::move(module);
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < declared.size(); ++i) {
     step_.args.push_back(arg_of(arguments_[i], *declared[i].real_type(), encoder, step_.opaques));
-    for_each_tensor(arguments_[i], [&](const at::Tensor& tensor) {
-      if (step_.module.empty()) step_.module = module_of(tensor);
-    });
   }
   step_.numbers = numbers_of(traits.facts, arguments_, words);
   const auto added = table_.added();

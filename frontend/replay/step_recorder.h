@@ -2,7 +2,6 @@
 
 #include <ATen/core/stack.h>
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,12 +16,12 @@ namespace sinter::frontend {
 /// Writes one operator call down as a step: what it is given before it runs, what it gave afterwards.
 class StepRecorder {
  public:
-  /// The path of the module that a tensor belongs to; empty where none is known.
-  using ModuleOf = std::function<std::string(const at::Tensor&)>;
-
-  /// `key` and `words` (where each argument stands in it) describe the arguments, which the table knows. They are kept.
+  /// `key` and `words` (where each argument stands in it) describe the arguments, which the table knows. They are
+  /// kept. `module` is the path of the module that the call belongs to, where the program states no other; or empty.
   StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key, std::span<const uint32_t> words,
-               c10::ArrayRef<c10::IValue> arguments, TensorTable& table, const ModuleOf& module_of);
+               c10::ArrayRef<c10::IValue> arguments, TensorTable& table, std::string module);
+
+  [[nodiscard]] c10::ArrayRef<c10::IValue> arguments() const { return arguments_; }
 
   /// The step, once the call has run and returned `results`. Nothing where no segment can give what it gave: a tensor
   /// that is not ordinary, sees its memory in a way that the compiler does not follow, or was resized.

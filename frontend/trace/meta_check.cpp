@@ -11,9 +11,13 @@
 
 namespace sinter::frontend {
 
-MetaCheck::Answer MetaCheck::add(const Step& step) {
+void MetaCheck::pass(const Step& step) {
   values_.insert(values_.end(), step.taken.begin(), step.taken.end());
   values_.insert(values_.end(), step.made.begin(), step.made.end());
+}
+
+MetaCheck::Answer MetaCheck::add(const Step& step) {
+  pass(step);
   const c10::impl::ExcludeDispatchKeyGuard no_capture(kCaptureKey);
   const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);

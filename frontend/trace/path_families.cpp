@@ -5,16 +5,6 @@
 #include "frontend/trace/path_graph.h"
 
 namespace sinter::frontend {
-namespace {
-
-template <class Item>
-void add_new(std::vector<Item>& known, const std::vector<Item>& items) {
-  for (const Item& item : items) {
-    if (std::ranges::find(known, item) == known.end()) known.push_back(item);
-  }
-}
-
-}  // namespace
 
 void PathFamilies::add(PathNode& end) {
   const size_t operators = PathHash::of(steps_to(end)).operators;
@@ -87,8 +77,7 @@ void PathFamilies::finish(PathNode& end, const Group& group) {
       reasons = known->ending.reasons;
     }
     const std::lock_guard lock(end.ending.mutex);
-    add_new(end.ending.escaped, escaped);
-    add_new(end.ending.reasons, reasons);
+    for (const std::string& reason : reasons) end.ending.add(escaped, reason);
     end.ending.visits = std::max<int64_t>(end.ending.visits, 1);
     end.ending.instance = true;
   }
@@ -105,7 +94,8 @@ std::vector<std::string> PathFamilies::refusals() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> lines;
   for (const auto& [operators, group] : groups_) {
-    if (!group.refusal.empty()) add_new(lines, {group.refusal});
+    const bool known = std::ranges::find(lines, group.refusal) != lines.end();
+    if (!group.refusal.empty() && !known) lines.push_back(group.refusal);
   }
   return lines;
 }

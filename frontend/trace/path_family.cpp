@@ -157,7 +157,11 @@ class PathFamily::Solver {
     for (const PathSteps& path : family_->samples_) {
       MetaCheck check;
       for (size_t i = 0; i < path.size(); ++i) {
-        if (check.add(*path[i]) != MetaCheck::Answer::agrees) family_->asked_[i] = false;
+        if (!family_->asked_[i]) {
+          check.pass(*path[i]);
+        } else if (check.add(*path[i]) != MetaCheck::Answer::agrees) {
+          family_->asked_[i] = false;
+        }
       }
     }
   }
@@ -235,13 +239,17 @@ bool PathFamily::rounds_as_recorded(std::span<const int64_t> terms, const Sizes&
   return true;
 }
 
-/// Nothing where a size would become 0 or 1, a number would leave 64 bits, or rounds as none has.
-std::optional<Step> PathFamily::instantiate(size_t step, const Sizes& sizes, Wanted wanted) const {
-  const auto terms = table_.evaluate(known_or_zero(sizes));
+std::optional<std::vector<int64_t>> PathFamily::terms_for(const Sizes& sizes, Wanted wanted) const {
+  auto terms = table_.evaluate(known_or_zero(sizes));
   if (!terms || (!wanted.any && !rounds_as_recorded(*terms, sizes))) return std::nullopt;
+  return terms;
+}
+
+/// Nothing where a size would become 0 or 1.
+std::optional<Step> PathFamily::instantiate(size_t step, std::span<const int64_t> terms) const {
   StepNumbers numbers = whole_numbers_of(*samples_.front()[step]);
   for (const Varying& varying : varying_[step]) {
-    const int64_t value = (*terms)[varying.term.index];
+    const int64_t value = terms[varying.term.index];
     if (varying.in_layout && value < 2) return std::nullopt;
     numbers[varying.number] = value;
   }
@@ -254,9 +262,10 @@ std::optional<Step> PathFamily::instantiate(size_t step, const Sizes& sizes, Wan
   return made;
 }
 
-bool PathFamily::is_instance(size_t step, const Step& recorded, const Sizes& sizes, Wanted wanted) const {
+bool PathFamily::is_instance(size_t step, const Step& recorded, const Sizes& sizes,
+                             std::span<const int64_t> terms) const {
   uint64_t live = 0;
-  const auto made = depends_on_unknown(step, sizes) ? std::nullopt : instantiate(step, sizes, wanted);
+  const auto made = depends_on_unknown(step, sizes) ? std::nullopt : instantiate(step, terms);
   return made && differ_in_numbers_only(*made, recorded, live) && whole_numbers_of(*made) == whole_numbers_of(recorded);
 }
 
@@ -269,12 +278,14 @@ std::vector<Step> PathFamily::next(const PathSteps& before, const c10::OperatorH
     if (!bind(sizes, step, *before[step], wanted)) return {};
   }
   if (!bind(sizes, before.size(), taken, wanted)) return {};
+  const auto terms = terms_for(sizes, wanted);
+  if (!terms) return {};
   for (size_t step = 0; step < before.size(); ++step) {
-    if (!is_instance(step, *before[step], sizes, wanted)) return {};
+    if (!is_instance(step, *before[step], sizes, *terms)) return {};
   }
   std::vector<Step> steps;
   for (size_t step = before.size(); step < length() && !depends_on_unknown(step, sizes); ++step) {
-    auto made = instantiate(step, sizes, wanted);
+    auto made = instantiate(step, *terms);
     if (!made) return {};
     steps.push_back(std::move(*made));
   }
@@ -285,10 +296,13 @@ std::vector<Step> PathFamily::next(const PathSteps& before, const c10::OperatorH
 /// A function that fits every recording may still not be the operator's.
 bool PathFamily::has_the_layouts_of_libtorch(const PathSteps& before, std::span<const Step> steps) const {
   MetaCheck check;
-  for (const Step* step : before) (void)check.add(*step);
+  for (const Step* step : before) check.pass(*step);
   for (size_t i = 0; i < steps.size(); ++i) {
-    const auto answer = check.add(steps[i]);
-    if (asked_[before.size() + i] && answer != MetaCheck::Answer::agrees) return false;
+    if (!asked_[before.size() + i]) {
+      check.pass(steps[i]);
+    } else if (check.add(steps[i]) != MetaCheck::Answer::agrees) {
+      return false;
+    }
   }
   return true;
 }
@@ -299,12 +313,13 @@ std::shared_ptr<const PathFamily> PathFamily::with(const PathSteps& recorded) co
   for (size_t step = 0; step < length(); ++step) {
     if (!bind(sizes, step, *recorded[step], Wanted{.any = true})) return nullptr;
   }
+  const auto terms = terms_for(sizes, Wanted{.any = true});
+  if (!terms) return nullptr;
   for (size_t step = 0; step < length(); ++step) {
-    if (!is_instance(step, *recorded[step], sizes, Wanted{.any = true})) return nullptr;
+    if (!is_instance(step, *recorded[step], sizes, *terms)) return nullptr;
   }
   auto family = std::make_shared<PathFamily>(*this);
   for (size_t s = 0; s < symbols_.size(); ++s) family->symbols_[s].coverage.add(*sizes[s]);
-  const auto terms = table_.evaluate(known_or_zero(sizes));
   for (size_t i = 0; i < roundings_.size(); ++i) {
     const auto& [dividend, divisor] = roundings_[i];
     family->remainders_[i].insert(remainder((*terms)[dividend.index], divisor));

@@ -24,7 +24,6 @@ struct PathDim {
   uint32_t step = 0;   ///< that takes the input, counted from 0
   uint32_t value = 0;  ///< among those it takes
   uint32_t dim = 0;
-  bool operator==(const PathDim&) const = default;
 };
 
 /// Recorded paths that do the same for other sizes: each of their numbers is a function of the sizes of inputs that
@@ -51,7 +50,6 @@ class PathFamily {
                                        std::span<const int64_t> vouched) const;
 
   [[nodiscard]] size_t length() const { return samples_.front().size(); }
-  [[nodiscard]] const std::vector<PathSteps>& samples() const { return samples_; }
   /// Numbers of these steps that kernels take on every call, as bits by step.
   [[nodiscard]] uint64_t live(size_t step) const { return live_[step]; }
   /// "s0: size[0] of tensor 1 of operator 1, aten::relu"
@@ -81,9 +79,12 @@ class PathFamily {
 
   [[nodiscard]] bool bind(Sizes& sizes, size_t step, std::span<const TraceValue* const> taken, Wanted wanted) const;
   [[nodiscard]] bool bind(Sizes& sizes, size_t step, const Step& recorded, Wanted wanted) const;
-  [[nodiscard]] std::optional<Step> instantiate(size_t step, const Sizes& sizes, Wanted wanted) const;
+  /// The values of all terms, those of unknown sizes aside; nothing where one leaves 64 bits, or rounds as none wanted.
+  [[nodiscard]] std::optional<std::vector<int64_t>> terms_for(const Sizes& sizes, Wanted wanted) const;
+  [[nodiscard]] std::optional<Step> instantiate(size_t step, std::span<const int64_t> terms) const;
   [[nodiscard]] bool has_the_layouts_of_libtorch(const PathSteps& before, std::span<const Step> steps) const;
-  [[nodiscard]] bool is_instance(size_t step, const Step& recorded, const Sizes& sizes, Wanted wanted) const;
+  [[nodiscard]] bool is_instance(size_t step, const Step& recorded, const Sizes& sizes,
+                                 std::span<const int64_t> terms) const;
   [[nodiscard]] bool depends_on_unknown(size_t step, const Sizes& sizes) const;
   [[nodiscard]] bool rounds_as_recorded(std::span<const int64_t> terms, const Sizes& sizes) const;
 

@@ -46,6 +46,14 @@ PathNode* find_same(PathNode* node, const Step& step) {
 
 }  // namespace
 
+void Ending::add(std::span<const TraceMemoryId> memories, std::string_view reason) {
+  const auto add_new = [](auto& known, const auto& item) {
+    if (std::ranges::find(known, item) == known.end()) known.emplace_back(item);
+  };
+  for (const TraceMemoryId memory : memories) add_new(escaped, memory);
+  add_new(reasons, reason);
+}
+
 ir::Scalar StepNumber::value(uint64_t bits) const {
   if (integer) return std::bit_cast<int64_t>(bits);
   return std::bit_cast<double>(bits);

@@ -5,6 +5,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/trace/call_match.h"
@@ -25,6 +28,9 @@ struct Ending {
   std::vector<TraceValueId> no_states;                    ///< inputs that have come in other memory
   bool instance = false;                                  ///< follows from recordings for other sizes
   std::atomic<std::shared_ptr<CompiledPath>> compiled{};  ///< null before it is
+
+  /// A segment ended here for this reason, and these memories outlived it.
+  void add(std::span<const TraceMemoryId> memories, std::string_view reason);
 };
 
 /// A place in the tree of recorded segments: behind `step`, all of whose predecessors are those of `parent`.
