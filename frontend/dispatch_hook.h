@@ -21,7 +21,7 @@ class DispatchHook {
 
 /// Runs the kernel under the hook, found by the keys `below`. What it calls in turn does not reach the hook.
 inline void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard exclude(kCaptureKey);
+  const c10::impl::ExcludeDispatchKeyGuard exclude(kHookKeys);
   op.redispatchBoxed(below.remove(kCaptureKey), stack);
 }
 

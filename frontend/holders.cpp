@@ -56,7 +56,7 @@ const torch::autograd::ViewInfo* way_from_base(const at::Tensor& view) {
 size_t views_between(const at::Tensor& view) {
   const auto* way = way_from_base(view);
   if (way == nullptr) return 0;
-  const c10::impl::ExcludeDispatchKeyGuard no_capture(kCaptureKey);
+  const c10::impl::ExcludeDispatchKeyGuard no_capture(kHookKeys);
   const at::Tensor twin = twin_of(way->base_);
   const at::Tensor same_view = way->view_fn()(twin);
   return twin.storage().use_count() - 2;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <c10/core/DispatchKey.h>
+#include <c10/core/DispatchKeySet.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/version.h>
 
@@ -16,6 +16,13 @@ namespace sinter::frontend {
 /// LibTorch gives it no kernels: up to 2.14 nobody uses it; later ones put it into the own key set of fake tensors,
 /// which C++ programs cannot make, and register their fallback with Python's bindings alone.
 inline constexpr auto kCaptureKey = c10::DispatchKey::Fake;
+
+/// The dispatch key that a call meets first, above autocast and autograd, where thread-local state includes it.
+/// LibTorch gives it no kernels.
+inline constexpr auto kAboveAutogradKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+/// Whoever runs an operator for real excludes both.
+inline constexpr c10::DispatchKeySet kHookKeys({kCaptureKey, kAboveAutogradKey});
 
 /// A slot of LibTorch's thread-local debug information. Older versions number their slots: ours is beyond all of them.
 /// Newer ones tell slots apart by the address of their name.

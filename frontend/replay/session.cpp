@@ -10,6 +10,7 @@
 #include "compiler/support/errors.h"
 #include "frontend/convert.h"
 #include "frontend/dispatch_hook.h"
+#include "frontend/replay/autograds_part.h"
 #include "frontend/replay/compiled_path.h"
 #include "frontend/replay/step_recorder.h"
 #include "frontend/replay/way.h"
@@ -41,6 +42,7 @@ Session* current_session() { return static_cast<Session*>(c10::ThreadLocalDebugI
 void with_session(const std::shared_ptr<Session>& session, const std::function<void()>& run) {
   const c10::DebugInfoGuard carry(kSessionSlot, session);
   const DispatchHook hook;
+  const auto first = above_autograd_hook();
   run();
 }
 
@@ -57,6 +59,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
     lock.unlock();
     return op.redispatchBoxed(below, stack);
   }
+  ++unanswered_;
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   if (fills_what_nobody_reads(traits, arguments, table_, at_)) {
     account_.wrote = true;
@@ -171,7 +174,7 @@ bool Session::match(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers);
   if (next == nullptr) return false;
-  answer(*next, numbers, stack);
+  answer(*next, numbers, Level::below, stack);
   return true;
 }
 
@@ -182,7 +185,9 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   if (at_ == nullptr) {
     begin_segment();
     CallNumbers numbers;
-    if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) return answer(*next, numbers, stack);
+    if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) {
+      return answer(*next, numbers, Level::below, stack);
+    }
   }
   if (!recording_ && tree_->throws(*at_, op)) return run_what_threw(op, traits, below, stack);
   table_.begin_call();
@@ -198,7 +203,9 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   if (!recording_ && library_->grow(*tree_, *at_, op, table_.added().values, setup_.vouched)) {
     table_.forget_added();
     CallNumbers numbers;
-    if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) return answer(*next, numbers, stack);
+    if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) {
+      return answer(*next, numbers, Level::below, stack);
+    }
     table_.begin_call();
     key.clear();
     for (const c10::IValue& argument : arguments) (void)append(argument, table_, key);
@@ -218,7 +225,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   record(op, traits, std::move(key), words, below, stack);
 }
 
-void Session::answer(PathNode& node, const CallNumbers& numbers, torch::jit::Stack* stack) {
+void Session::answer(PathNode& node, const CallNumbers& numbers, Level level, torch::jit::Stack* stack) {
   const Step& step = node.step;
   const uint64_t live = node.live.load(std::memory_order_relaxed);
   for (uint32_t i = 0; live != 0 && i < step.numbers.size(); ++i) {
@@ -238,6 +245,7 @@ void Session::answer(PathNode& node, const CallNumbers& numbers, torch::jit::Sta
   c10::SmallVector<c10::IValue, 2> results;
   const auto arguments = torch::jit::last(*stack, count);
   for (const Returned& item : step.returns) results.push_back(returned(item, arguments));
+  if (level == Level::above_autograd) do_autograds_part(step, arguments, results);
   note_writes(step);
   settings_matter_ = settings_matter_ || step.settings_matter;
   at_ = &node;
@@ -355,7 +363,7 @@ void Session::end_segment() {
 void Session::run_matched(std::string_view reason) {
   closed_.open();
   if (at_->depth == 0) return;
-  const c10::impl::ExcludeDispatchKeyGuard no_capture(kCaptureKey);
+  const c10::impl::ExcludeDispatchKeyGuard no_capture(kHookKeys);
   if (undo_ && !off_) keep_what_was_matched();  // behind the end of the call nothing is refused
   const SurroundingsGuard segment(*surroundings_, settings_matter_);
   const auto memories = escaped();
@@ -443,6 +451,7 @@ void Session::give(std::vector<c10::Storage>& storages) {
 void Session::call_whole(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   {
     const std::lock_guard lock(mutex_);
+    ++unanswered_;
     if (!off_) {
       synchronize(op.schema().name());
       account_.wrote = true;
@@ -454,6 +463,7 @@ void Session::call_whole(const c10::OperatorHandle& op, c10::DispatchKeySet belo
 
 void Session::wait_for(c10::ArrayRef<c10::IValue> arguments) {
   const std::lock_guard lock(mutex_);
+  ++unanswered_;
   const OpFacts nothing;
   if (!off_ && waits_for(table_, nothing, arguments)) synchronize("an operator without a kernel of its own");
 }
@@ -466,7 +476,7 @@ void Session::wait_for_memory_of(const at::Tensor& tensor) {
 
 void Session::finish() {
   const std::lock_guard lock(mutex_);
-  const c10::impl::ExcludeDispatchKeyGuard no_capture(kCaptureKey);
+  const c10::impl::ExcludeDispatchKeyGuard no_capture(kHookKeys);
   off_ = true;
   synchronize("the end of the call");
 }

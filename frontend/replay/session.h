@@ -83,6 +83,9 @@ class Session : public c10::DebugInfoBase {
 
   /// Answers an operator. `below` are the keys of the kernels under the hook.
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
+  /// Answers an operator before autograd sees it, while gradients are off; `below` are the keys under that hook. What
+  /// it cannot answer there goes on to them, and comes to `call`.
+  void call_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
   /// Runs an operator that writes at once, with all that it calls.
   void call_whole(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
   /// Sees to it that these arguments have their data.
@@ -129,7 +132,16 @@ class Session : public c10::DebugInfoBase {
   void begin_segment();
   [[nodiscard]] bool match(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
-  void answer(PathNode& node, const CallNumbers& numbers, torch::jit::Stack* stack);
+  enum class Level : uint8_t { above_autograd, below };
+  void answer(PathNode& node, const CallNumbers& numbers, Level level, torch::jit::Stack* stack);
+  [[nodiscard]] bool match_above_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+  [[nodiscard]] bool answer_by(const Shortcut& shortcut, torch::jit::Stack* stack);
+  void open(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack,
+            std::unique_lock<std::mutex>& lock);
+  [[nodiscard]] bool can_be_given(const Returned& item, const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments,
+                                  const PathNode& begin) const;
+  void note_shortcut(PathNode& begin, const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+                     c10::ArrayRef<c10::IValue> results);
   void record(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key, std::span<const uint32_t> words,
               c10::DispatchKeySet below, torch::jit::Stack* stack);
   [[nodiscard]] c10::IValue returned(const Returned& item, c10::ArrayRef<c10::IValue> arguments);
@@ -154,6 +166,7 @@ class Session : public c10::DebugInfoBase {
   std::string failed_at_;
   std::optional<UndoLog> undo_;
   bool off_ = false;
+  uint64_t unanswered_ = 0;  ///< calls that no known step has answered
 
   // The segment that is under way; none where at_ is null.
   PathNode* at_ = nullptr;

@@ -5,6 +5,7 @@
 #include "frontend/convert.h"
 #include "frontend/replay/way.h"
 #include "frontend/stated_place.h"
+#include "frontend/tensor_memory.h"
 #include "frontend/trace/call_key.h"
 #include "frontend/trace/numbers.h"
 
@@ -19,14 +20,16 @@ bool is_tensor(const c10::IValue& argument, const at::Tensor& tensor) {
 std::optional<uint32_t> base_of(const OpFacts& facts, const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments) {
   if (facts.name == "aten::view.dtype") return std::nullopt;
   for (uint32_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].isTensor() && arguments[i].toTensor().defined() && arguments[i].toTensor().is_alias_of(result)) {
-      return i;
-    }
+    if (!arguments[i].isTensor() || !arguments[i].toTensor().defined() || !arguments[i].toTensor().has_storage())
+      continue;
+    const c10::StorageImpl* storage = storage_of(*arguments[i].toTensor().unsafeGetTensorImpl());
+    if (storage == storage_of(*result.unsafeGetTensorImpl())) return i;
   }
   return std::nullopt;
 }
 
-/// How a result is given again. The table knows its tensors.
+}  // namespace
+
 Returned returned_like(const OpFacts& facts, const c10::IValue& result, c10::ArrayRef<c10::IValue> arguments,
                        const TensorTable& table) {
   Returned item;
@@ -49,14 +52,16 @@ Returned returned_like(const OpFacts& facts, const c10::IValue& result, c10::Arr
   return item;
 }
 
-}  // namespace
-
 StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key,
                            std::span<const uint32_t> words, c10::ArrayRef<c10::IValue> arguments, TensorTable& table,
                            std::string module)
     : table_(table),
       arguments_(arguments.vec()),
-      step_{.op = op, .facts = &traits.facts, .key = std::move(key), .settings_matter = traits.settings_matter} {
+      step_{.op = op,
+            .facts = &traits.facts,
+            .key = std::move(key),
+            .above = traits.above,
+            .settings_matter = traits.settings_matter} {
   const TensorToArg encoder = [&](const at::Tensor& tensor) -> ir::Arg {
     if (const auto number = wrapped_number(tensor)) {
       return std::visit([](auto value) { return ir::Arg{value}; }, *number);

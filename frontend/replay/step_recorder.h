@@ -13,6 +13,10 @@
 
 namespace sinter::frontend {
 
+/// How a result is given again. The table knows its tensors.
+[[nodiscard]] Returned returned_like(const OpFacts& facts, const c10::IValue& result,
+                                     c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);
+
 /// Writes one operator call down as a step: what it is given before it runs, what it gave afterwards.
 class StepRecorder {
  public:

@@ -13,7 +13,7 @@ namespace {
 
 /// Copies are not the program's: neither recorded nor differentiated.
 struct Unseen {
-  c10::impl::ExcludeDispatchKeyGuard no_capture{kCaptureKey};
+  c10::impl::ExcludeDispatchKeyGuard no_capture{kHookKeys};
   at::AutoDispatchBelowADInplaceOrView no_history;
 };
 

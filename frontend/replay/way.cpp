@@ -1,6 +1,7 @@
 #include "frontend/replay/way.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "compiler/ir/op_types.h"
@@ -107,6 +108,24 @@ bool sees_writes_otherwise(const TensorTable& table, const at::Tensor& tensor) {
   return !lies_inside(Elements::of(tensor), table.value(table.known(table.id_of(*memory)).root).elements);
 }
 
+/// Views that LibTorch makes alike: of the first argument, in its elements, as autograd sees them.
+constexpr std::array<std::string_view, 15> kPlainViews{
+    "aten::view",   "aten::_reshape_alias", "aten::expand",   "aten::permute",   "aten::transpose",
+    "aten::t",      "aten::select",         "aten::slice",    "aten::unsqueeze", "aten::squeeze",
+    "aten::unbind", "aten::split",          "aten::diagonal", "aten::unfold",    "aten::split_with_sizes"};
+
+AboveKernel above(const OpFacts& facts) {
+  if (!facts.name.starts_with("aten::")) return AboveKernel::unknown;
+  const std::string_view base = passes::base_name(facts.name);
+  if (only_looks(facts)) {
+    const bool plain = std::ranges::find(kPlainViews, base) != kPlainViews.end() && facts.name != "aten::view.dtype";
+    return plain ? AboveKernel::makes_views : AboveKernel::unknown;
+  }
+  if (facts.mutates.empty()) return AboveKernel::nothing;
+  const bool in_place = facts.mutates.size() == 1 && facts.mutates.front() == 0 && base.ends_with('_');
+  return in_place && !base.ends_with("__") ? AboveKernel::counts_write : AboveKernel::unknown;
+}
+
 }  // namespace
 
 OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
@@ -120,6 +139,7 @@ OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
   const auto pointwise = ir::find_aten(facts.functional.empty() ? facts.name : facts.functional);
   refuses_divisors = pointwise && ir::row(*pointwise).domain == ir::Domain::nonzero_second;
   settings_matter = !pointwise && !only_looks(facts);
+  above = sinter::frontend::above(facts);
 }
 
 Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {

@@ -19,6 +19,7 @@ struct OpTraits {
   explicit OpTraits(OpFacts known);
 
   OpFacts facts;
+  AboveKernel above = AboveKernel::unknown;
   bool settings_matter = true;                   ///< LibTorch's settings may decide what it computes
   bool copies = false;                           ///< brings a tensor to another device or dtype
   bool resizes = false;                          ///< or puts other memory under a tensor

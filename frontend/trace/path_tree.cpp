@@ -106,6 +106,17 @@ PathTree::Added PathTree::add(PathNode& behind, Step step) {
   return {node, true};
 }
 
+void PathTree::add(PathNode& at, Shortcut shortcut) {
+  constexpr size_t most = 4;  // with other numbers
+  const std::lock_guard lock(mutex_);
+  size_t known = 0;
+  for (const auto* other = at.shortcuts.load(std::memory_order_relaxed); other != nullptr; other = other->next) {
+    if (++known == most || (other->op == shortcut.op && other->key == shortcut.key)) return;
+  }
+  shortcut.next = at.shortcuts.load(std::memory_order_relaxed);
+  at.shortcuts.store(&shortcuts_.emplace_back(std::move(shortcut)), std::memory_order_release);
+}
+
 void PathTree::note_throw(const PathNode& at, const c10::OperatorHandle& op, bool threw) {
   const std::lock_guard lock(mutex_);
   std::erase(threw_, std::pair(&at, op));

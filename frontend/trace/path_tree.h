@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "frontend/trace/call_match.h"
+#include "frontend/trace/shortcut.h"
 #include "frontend/trace/step.h"
 
 namespace sinter::frontend {
@@ -43,6 +44,7 @@ struct PathNode {
   /// By number of the step: it once differed, and is given on every call from then on. Only ever grows.
   std::atomic<uint64_t> live{0};
   std::atomic<PathNode*> first{nullptr};
+  std::atomic<const Shortcut*> shortcuts{nullptr};  ///< composite operators that begin here
   PathNode* sibling = nullptr;
   Ending ending;
 };
@@ -63,6 +65,8 @@ class PathTree {
   /// them: those that do are live from then on. The table holds what the step takes then, else nothing new.
   [[nodiscard]] static PathNode* find(const PathNode& at, const c10::OperatorHandle& op,
                                       c10::ArrayRef<c10::IValue> arguments, TensorTable& table, CallNumbers& numbers);
+  /// Adds a composite operator whose steps stand behind `at`; no more than a few there.
+  void add(PathNode& at, Shortcut shortcut);
   /// An operator has thrown behind `at`, or has not this time: it is no step, and the program may go on.
   void note_throw(const PathNode& at, const c10::OperatorHandle& op, bool threw);
   /// True where it did the last time.
@@ -76,6 +80,7 @@ class PathTree {
  private:
   std::mutex mutex_;
   std::deque<PathNode> nodes_;  ///< stay where they are
+  std::deque<Shortcut> shortcuts_;
   std::vector<std::pair<const PathNode*, c10::OperatorHandle>> threw_;
   std::atomic<bool> any_threw_{false};
   std::atomic<size_t> size_{0};

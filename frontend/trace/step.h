@@ -71,6 +71,14 @@ struct Returned {
   c10::IValue constant{};  ///< None, an undefined tensor, or a number that follows from sizes
 };
 
+/// What autograd's kernels do beside calling those under them while gradients are off.
+enum class AboveKernel : uint8_t {
+  unknown,
+  nothing,
+  counts_write,  ///< to the first argument, in its version
+  makes_views,   ///< of the first argument
+};
+
 /// One operator call of a segment.
 struct Step {
   std::optional<c10::OperatorHandle> op;  ///< always, but for the place before the first step
@@ -87,9 +95,10 @@ struct Step {
   std::vector<c10::IValue> opaques{};
   std::vector<uint32_t> mutates{};
   std::vector<StepNumber> numbers{};  ///< at most 64, in the order of their words
-  bool settings_matter = true;        ///< LibTorch's settings may decide what the call computes
-  std::string module{};               ///< path of the module it belongs to; or empty
-  std::string source{};               ///< "resnet.py:58", where the program states it; or empty
+  AboveKernel above = AboveKernel::unknown;
+  bool settings_matter = true;  ///< LibTorch's settings may decide what the call computes
+  std::string module{};         ///< path of the module it belongs to; or empty
+  std::string source{};         ///< "resnet.py:58", where the program states it; or empty
 };
 
 }  // namespace sinter::frontend

@@ -58,6 +58,10 @@ class TensorTable {
   /// outlives the run.
   void add(const TraceMemory& memory, const c10::Storage& storage);
   void add(const TraceValue& value);
+  /// Puts a storage under memory that was added without one.
+  void set_storage(TraceMemoryId memory, const c10::Storage& storage) {
+    memories_[memory.index].storage = storage.getWeakStorageImpl();
+  }
   /// Missing memory has come, so that it is known by its storage alone from here on.
   void note_arrivals();
   void note_write(TraceMemoryId memory) { memories_[memory.index].written = true; }

@@ -1,0 +1,81 @@
+#include "frontend/replay/autograds_part.h"
+
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
+#include <torch/library.h>
+
+#include "frontend/convert.h"
+#include "frontend/libtorch_version.h"
+#include "frontend/replay/session.h"
+
+namespace sinter::frontend {
+namespace {
+
+void call_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kAboveAutogradKey);
+  Session* session = current_session();
+  if (session == nullptr) return op.redispatchBoxed(below, stack);
+  session->call_above_autograd(op, below, stack);
+}
+
+/// Nothing reaches it while no session includes the key.
+static_assert(kAboveAutogradKey == c10::DispatchKey::TESTING_ONLY_GenericMode);
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&call_above_autograd>());
+}
+
+bool is_tracked(const at::Tensor& tensor) { return tensor.key_set().has(c10::DispatchKey::ADInplaceOrView); }
+
+}  // namespace
+
+std::optional<c10::impl::IncludeDispatchKeyGuard> above_autograd_hook() {
+  if (c10::GradMode::is_enabled()) return std::nullopt;
+  return std::make_optional<c10::impl::IncludeDispatchKeyGuard>(kAboveAutogradKey);
+}
+
+bool is_plain_call(c10::DispatchKeySet below) {
+  using c10::DispatchKey;
+  constexpr c10::DispatchKeySet plain({DispatchKey::Dense, DispatchKey::AutogradFunctionality,
+                                       DispatchKey::AutogradOther, DispatchKey::ADInplaceOrView,
+                                       DispatchKey::BackendSelect, DispatchKey::DeferredInit, kCaptureKey});
+  if (c10::GradMode::is_enabled()) return false;
+  const c10::DispatchKeySet functions(c10::DispatchKeySet::RAW, below.raw_repr() & ~c10::full_backend_mask);
+  return (functions - plain).empty();
+}
+
+bool has_tangent(c10::ArrayRef<c10::IValue> arguments) {
+  bool found = false;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor(argument, [&](const at::Tensor& tensor) {
+      if (!tensor.defined() || tensor.unsafeGetTensorImpl()->autograd_meta() == nullptr) return;
+      found = found || tensor._fw_grad(0).defined();
+    });
+  }
+  return found;
+}
+
+bool can_do_autograds_part(AboveKernel above, c10::ArrayRef<c10::IValue> arguments) {
+  if (above == AboveKernel::unknown || has_tangent(arguments)) return false;
+  if (above == AboveKernel::nothing) return true;
+  return arguments.front().isTensor() && is_tracked(arguments.front().toTensor());
+}
+
+void note_view(const at::Tensor& base, const at::Tensor& view) {
+  using torch::autograd::CreationMeta;
+  const bool inference = c10::InferenceMode::is_enabled();
+  (void)torch::autograd::as_view(base, view, /*is_bw_differentiable=*/true, /*is_fw_differentiable=*/true,
+                                 /*view_func=*/nullptr, /*rev_view_func=*/nullptr,
+                                 inference ? CreationMeta::INFERENCE_MODE : CreationMeta::NO_GRAD_MODE);
+}
+
+void do_autograds_part(const Step& step, c10::ArrayRef<c10::IValue> arguments, c10::ArrayRef<c10::IValue> results) {
+  if (step.above == AboveKernel::nothing) return;
+  const at::Tensor& first = arguments.front().toTensor();
+  if (step.above == AboveKernel::counts_write) return torch::autograd::increment_version(first);
+  for (const c10::IValue& result : results) {
+    for_each_tensor(result, [&](const at::Tensor& view) { note_view(first, view); });
+  }
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <optional>
+
+#include "frontend/trace/step.h"
+
+/// While gradients are off, autograd's kernels do little: they count writes in versions and note what is a view of
+/// what. A hook above them answers known operators with that little, and without their cost.
+namespace sinter::frontend {
+
+/// While it lives, calls of this thread meet the hook above autograd first. None where gradients are on.
+[[nodiscard]] std::optional<c10::impl::IncludeDispatchKeyGuard> above_autograd_hook();
+
+/// True where these keys under the hook are those of a backend and autograd alone, and gradients are off: no autocast,
+/// no transform of functions, nothing that another library put between.
+[[nodiscard]] bool is_plain_call(c10::DispatchKeySet below);
+
+/// True where what autograd's kernels do for a step with these arguments can be done by do_autograds_part.
+[[nodiscard]] bool can_do_autograds_part(AboveKernel above, c10::ArrayRef<c10::IValue> arguments);
+
+/// Does what they do: versions of what the step writes, views among its results.
+void do_autograds_part(const Step& step, c10::ArrayRef<c10::IValue> arguments, c10::ArrayRef<c10::IValue> results);
+
+/// Makes a result a view of an argument, as view operators do.
+void note_view(const at::Tensor& base, const at::Tensor& view);
+
+/// True where forward-mode AD has put a tangent beside one of these.
+[[nodiscard]] bool has_tangent(c10::ArrayRef<c10::IValue> arguments);
+
+}  // namespace sinter::frontend

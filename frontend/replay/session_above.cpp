@@ -1,0 +1,138 @@
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+
+#include "frontend/composites.h"
+#include "frontend/convert.h"
+#include "frontend/replay/autograds_part.h"
+#include "frontend/replay/session.h"
+#include "frontend/replay/step_recorder.h"
+
+/// How a session answers operators before autograd sees them.
+namespace sinter::frontend {
+namespace {
+
+/// Composite operators of LibTorch whose kernels do nothing but call others.
+bool may_be_opened(const OpTraits& traits) {
+  const OpFacts& facts = traits.facts;
+  return facts.composite && facts.name.starts_with("aten::") && !facts.metadata_only && facts.mutates.empty() &&
+         CatchComposites::work_of(facts.name) == CatchComposites::Work::none;
+}
+
+std::vector<const PathNode*> steps_between(const PathNode& begin, const PathNode& end) {
+  std::vector<const PathNode*> steps;
+  for (const PathNode* node = &end; node != &begin; node = node->parent) {
+    if (node == nullptr || node->live.load(std::memory_order_relaxed) != 0) return {};
+    steps.push_back(node);
+  }
+  std::ranges::reverse(steps);
+  return steps;
+}
+
+}  // namespace
+
+void Session::call_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
+  std::unique_lock lock(mutex_);
+  if (!off_ && !recording_ && is_plain_call(below)) {
+    if (at_ == nullptr) begin_segment();
+    if (match_above_autograd(op, stack)) return;
+    if (may_be_opened(library_->traits(op))) return open(op, below, stack, lock);
+  }
+  lock.unlock();
+  op.redispatchBoxed(below, stack);
+}
+
+bool Session::match_above_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  for (const auto* shortcut = at_->shortcuts.load(std::memory_order_acquire); shortcut != nullptr;
+       shortcut = shortcut->next) {
+    if (shortcut->op == op && answer_by(*shortcut, stack)) return true;
+  }
+  const Step* candidate = PathTree::first_call_of(*at_, op);
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  if (candidate == nullptr || !can_do_autograds_part(candidate->above, arguments)) return false;
+  if (!surroundings_->are_current(candidate->settings_matter)) return false;
+  CallNumbers numbers;
+  PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers);
+  if (next == nullptr) return false;
+  answer(*next, numbers, Level::above_autograd, stack);
+  return true;
+}
+
+/// Gives the results of all of a shortcut's steps at once.
+bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
+  if (shortcut.inference != c10::InferenceMode::is_enabled() || !surroundings_->are_current(true)) return false;
+  const size_t count = shortcut.op.schema().arguments().size();
+  const auto arguments = torch::jit::last(*stack, count);
+  if (has_tangent(arguments)) return false;
+  table_.begin_call();
+  if (!take(shortcut, arguments, table_)) {
+    table_.forget_added();
+    return false;
+  }
+  c10::SmallVector<c10::Storage, 2> made;
+  for (const TraceMemoryId id : shortcut.given) {
+    const TraceMemory& memory = table_.known(id);
+    made.push_back(stand_in_storage(memory.device, memory.bytes, id.index));
+    table_.set_storage(id, made.back());
+  }
+  c10::SmallVector<c10::IValue, 2> results;
+  for (const Returned& item : shortcut.returns) {
+    results.push_back(returned(item, arguments));
+    if (item.how == Returned::How::value && item.base) {
+      note_view(arguments[*item.base].toTensor(), results.back().toTensor());
+    }
+  }
+  for (const PathNode* node : shortcut.steps) {
+    note_writes(node->step);
+    settings_matter_ = settings_matter_ || node->step.settings_matter;
+  }
+  at_ = const_cast<PathNode*>(shortcut.steps.back());
+  torch::jit::drop(*stack, count);
+  for (c10::IValue& result : results) stack->push_back(std::move(result));
+  return true;
+}
+
+/// Runs the kernel of a composite operator, whose calls are answered one by one, and notes what they were.
+void Session::open(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack,
+                   std::unique_lock<std::mutex>& lock) {
+  PathNode* const begin = at_;
+  const auto tree = tree_;
+  const std::pair before(unanswered_, account_.segments);
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size()).vec();
+  lock.unlock();
+  op.redispatchBoxed(below, stack);
+  lock.lock();
+  const bool answered = std::pair(unanswered_, account_.segments) == before && tree == tree_ && at_ != nullptr &&
+                        at_ != begin && !recording_ && !off_ && !has_tangent(arguments);
+  if (answered) note_shortcut(*begin, op, arguments, torch::jit::last(*stack, op.schema().returns().size()));
+}
+
+/// True for a result that is new memory of a step behind `begin`, or a view of an argument.
+bool Session::can_be_given(const Returned& item, const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments,
+                           const PathNode& begin) const {
+  if (!item.value.valid()) return false;
+  if (item.base) return result.is_view() || arguments[*item.base].toTensor().is_inference();
+  const TraceMemoryId memory = table_.value(item.value).memory;
+  return table_.known(memory).fresh && memory.index >= begin.memories && !result.is_view();
+}
+
+void Session::note_shortcut(PathNode& begin, const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+                            c10::ArrayRef<c10::IValue> results) {
+  Shortcut shortcut{.op = op, .inference = c10::InferenceMode::is_enabled(), .steps = steps_between(begin, *at_)};
+  auto key = key_of(arguments, table_);
+  if (!key || shortcut.steps.empty()) return;
+  shortcut.key = std::move(*key);
+  const OpFacts& facts = library_->traits(op).facts;
+  for (const c10::IValue& result : results) {
+    Returned item = returned_like(facts, result, arguments, table_);
+    if (item.how == Returned::How::list) return;
+    if (item.how == Returned::How::value) {
+      if (!can_be_given(item, result.toTensor(), arguments, begin)) return;
+      if (!item.base) shortcut.given.push_back(table_.value(item.value).memory);
+    }
+    shortcut.returns.push_back(std::move(item));
+  }
+  tree_->add(begin, std::move(shortcut));
+}
+
+}  // namespace sinter::frontend

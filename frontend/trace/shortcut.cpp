@@ -1,0 +1,105 @@
+#include "frontend/trace/shortcut.h"
+
+#include <algorithm>
+
+#include "frontend/trace/call_key.h"
+#include "frontend/trace/call_words.h"
+#include "frontend/trace/path_tree.h"
+
+namespace sinter::frontend {
+namespace {
+
+/// Writes the key of a call down whose tensors are known.
+class KnownKeyWriter {
+ public:
+  KnownKeyWriter(const TensorTable& table, CallKey& key) : table_(table), key_(key) {}
+
+  bool word(uint64_t word) { return key_.push_back(word), true; }
+  bool number(uint64_t bits) { return word(bits); }
+  bool tensor(const at::Tensor& tensor) {
+    if (!is_ordinary(tensor)) return false;
+    const TraceValueId value = table_.find(tensor);
+    return value.valid() && word(tensor_word(value));
+  }
+
+ private:
+  const TensorTable& table_;
+  CallKey& key_;
+};
+
+/// Follows the key of a shortcut. Tensors that its steps are the first to take are put aside.
+class ShortcutReader {
+ public:
+  ShortcutReader(const CallKey& key, const TensorTable& table) : key_(key), table_(table) {}
+
+  [[nodiscard]] bool at_end() const { return next_ == key_.size(); }
+
+  bool word(uint64_t word) { return next_ < key_.size() && key_[next_++] == word; }
+  bool number(uint64_t bits) { return word(bits); }
+  bool tensor(const at::Tensor& tensor) {
+    if (next_ == key_.size() || !is_ordinary(tensor)) return false;
+    const uint64_t expected = key_[next_++];
+    const TraceValueId value{static_cast<uint32_t>(expected >> 8)};
+    if (expected != tensor_word(value)) return false;
+    if (value.index < table_.size()) return table_.is(value, tensor);
+    arrivals_.emplace_back(value, &tensor);
+    return true;
+  }
+
+  [[nodiscard]] const at::Tensor* arrival(TraceValueId value) const {
+    const auto* found = std::ranges::find(arrivals_, value, [](const auto& arrival) { return arrival.first; });
+    return found == arrivals_.end() ? nullptr : found->second;
+  }
+  [[nodiscard]] bool are_all(const TensorTable& table) const {
+    return std::ranges::all_of(arrivals_,
+                               [&](const auto& arrival) { return table.is(arrival.first, *arrival.second); });
+  }
+
+ private:
+  const CallKey& key_;
+  const TensorTable& table_;
+  size_t next_ = 0;
+  c10::SmallVector<std::pair<TraceValueId, const at::Tensor*>, 4> arrivals_;
+};
+
+bool take_step(const PathNode& node, const ShortcutReader& arguments, TensorTable& table) {
+  const Step& step = node.step;
+  size_t memories = 0;
+  const auto next_memory = [&](const TraceValue& value) -> const TraceMemory* {
+    return value.memory.index < table.memories().size() ? nullptr : &step.memories[memories++];
+  };
+  for (const TraceValue& value : step.taken) {
+    const at::Tensor* tensor = arguments.arrival({static_cast<uint32_t>(table.size())});
+    if (tensor == nullptr || !table.take_as(value, next_memory(value), *tensor)) return false;
+  }
+  for (const TraceValue& value : step.made) {
+    if (const TraceMemory* memory = next_memory(value)) table.add(*memory, c10::Storage());
+    table.add(value);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<CallKey> key_of(c10::ArrayRef<c10::IValue> arguments, const TensorTable& table) {
+  CallKey key;
+  KnownKeyWriter writer(table, key);
+  for (const c10::IValue& argument : arguments) {
+    if (!visit_words(argument, writer)) return std::nullopt;
+  }
+  return key;
+}
+
+bool take(const Shortcut& shortcut, c10::ArrayRef<c10::IValue> arguments, TensorTable& table) {
+  ShortcutReader reader(shortcut.key, table);
+  for (const c10::IValue& argument : arguments) {
+    if (!visit_words(argument, reader)) return false;
+  }
+  if (!reader.at_end()) return false;
+  for (const PathNode* node : shortcut.steps) {
+    if (node->live.load(std::memory_order_relaxed) != 0 || !take_step(*node, reader, table)) return false;
+  }
+  return reader.are_all(table);
+}
+
+}  // namespace sinter::frontend
