@@ -25,8 +25,6 @@ TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&call_above_autograd>());
 }
 
-bool is_tracked(const at::Tensor& tensor) { return tensor.key_set().has(c10::DispatchKey::ADInplaceOrView); }
-
 }  // namespace
 
 std::optional<c10::impl::IncludeDispatchKeyGuard> above_autograd_hook() {
@@ -44,6 +42,8 @@ bool is_plain_call(c10::DispatchKeySet below) {
   return (functions - plain).empty();
 }
 
+bool is_tracked(c10::DispatchKeySet below) { return below.has(c10::DispatchKey::ADInplaceOrView); }
+
 bool has_tangent(c10::ArrayRef<c10::IValue> arguments) {
   bool found = false;
   for (const c10::IValue& argument : arguments) {
@@ -56,9 +56,9 @@ bool has_tangent(c10::ArrayRef<c10::IValue> arguments) {
 }
 
 bool can_do_autograds_part(AboveKernel above, c10::ArrayRef<c10::IValue> arguments) {
-  if (above == AboveKernel::unknown || has_tangent(arguments)) return false;
+  if (above == AboveKernel::unknown) return false;
   if (above == AboveKernel::nothing) return true;
-  return arguments.front().isTensor() && is_tracked(arguments.front().toTensor());
+  return arguments.front().isTensor() && is_tracked(arguments.front().toTensor().key_set());
 }
 
 void note_view(const at::Tensor& base, const at::Tensor& view) {

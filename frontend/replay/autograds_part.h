@@ -18,10 +18,14 @@ namespace sinter::frontend {
 /// no transform of functions, nothing that another library put between.
 [[nodiscard]] bool is_plain_call(c10::DispatchKeySet below);
 
-/// True where what autograd's kernels do for a step with these arguments can be done by do_autograds_part.
+/// True where a call with these keys would come to the kernels that count writes and note views. They are switched off
+/// inside other kernels, and are not called for inference tensors.
+[[nodiscard]] bool is_tracked(c10::DispatchKeySet below);
+
+/// True where what they do for a step with these arguments can be done by do_autograds_part.
 [[nodiscard]] bool can_do_autograds_part(AboveKernel above, c10::ArrayRef<c10::IValue> arguments);
 
-/// Does what they do: versions of what the step writes, views among its results.
+/// Does it: versions of what the step writes, views among its results.
 void do_autograds_part(const Step& step, c10::ArrayRef<c10::IValue> arguments, c10::ArrayRef<c10::IValue> results);
 
 /// Makes a result a view of an argument, as view operators do.

@@ -174,7 +174,7 @@ bool Session::match(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers);
   if (next == nullptr) return false;
-  answer(*next, numbers, Level::below, stack);
+  answer(*next, numbers, Part::kernels, stack);
   return true;
 }
 
@@ -186,7 +186,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     begin_segment();
     CallNumbers numbers;
     if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) {
-      return answer(*next, numbers, Level::below, stack);
+      return answer(*next, numbers, Part::kernels, stack);
     }
   }
   if (!recording_ && tree_->throws(*at_, op)) return run_what_threw(op, traits, below, stack);
@@ -204,7 +204,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     table_.forget_added();
     CallNumbers numbers;
     if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) {
-      return answer(*next, numbers, Level::below, stack);
+      return answer(*next, numbers, Part::kernels, stack);
     }
     table_.begin_call();
     key.clear();
@@ -225,7 +225,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   record(op, traits, std::move(key), words, below, stack);
 }
 
-void Session::answer(PathNode& node, const CallNumbers& numbers, Level level, torch::jit::Stack* stack) {
+void Session::answer(PathNode& node, const CallNumbers& numbers, Part part, torch::jit::Stack* stack) {
   const Step& step = node.step;
   const uint64_t live = node.live.load(std::memory_order_relaxed);
   for (uint32_t i = 0; live != 0 && i < step.numbers.size(); ++i) {
@@ -245,7 +245,7 @@ void Session::answer(PathNode& node, const CallNumbers& numbers, Level level, to
   c10::SmallVector<c10::IValue, 2> results;
   const auto arguments = torch::jit::last(*stack, count);
   for (const Returned& item : step.returns) results.push_back(returned(item, arguments));
-  if (level == Level::above_autograd) do_autograds_part(step, arguments, results);
+  if (part == Part::kernels_and_autograds) do_autograds_part(step, arguments, results);
   note_writes(step);
   settings_matter_ = settings_matter_ || step.settings_matter;
   at_ = &node;
@@ -394,14 +394,37 @@ void Session::interpret() {
   const runtime::Stopwatch stopwatch;
   std::vector<c10::Storage> storages(table_.memories().size());
   for (size_t i = 0; i < storages.size(); ++i) storages[i] = table_.memories()[i].held;
+  const auto steps = steps_to(*at_);
+  const auto last_uses = last_uses_of(steps);
   try {
-    for (const PathNode* node : steps_to(*at_)) interpret(*node, storages);
+    for (const PathNode* node : steps) {
+      interpret(*node, storages);
+      for (const TraceMemoryId memory : last_uses[node->depth - 1]) storages[memory.index] = {};
+    }
   } catch (...) {
     give(storages);
     throw;
   }
   give(storages);
   library_->note_recording(stopwatch.seconds());  // about what matching the steps has taken besides
+}
+
+/// By step: the memories that no later step looks at, and that nobody else will.
+std::vector<std::vector<TraceMemoryId>> Session::last_uses_of(std::span<const PathNode* const> steps) {
+  std::vector<size_t> last(table_.memories().size(), steps.size());  // beyond all: nowhere
+  for (const PathNode* node : steps) {
+    const auto use = [&](uint32_t value) { last[table_.value({value}).memory.index] = node->depth - 1; };
+    for (const ir::Arg& argument : node->step.args) {
+      ir::for_each_value(argument, [&](ir::ValueId value) { use(value.index); });
+    }
+    for (const TraceValueId result : node->step.results) use(result.index);
+  }
+  for (const TraceMemoryId memory : escaped()) last[memory.index] = steps.size();
+  std::vector<std::vector<TraceMemoryId>> last_uses(steps.size());
+  for (uint32_t i = 0; i < last.size(); ++i) {
+    if (last[i] < steps.size()) last_uses[last[i]].push_back({i});
+  }
+  return last_uses;
 }
 
 void Session::interpret(const PathNode& node, std::vector<c10::Storage>& storages) {

@@ -132,15 +132,16 @@ class Session : public c10::DebugInfoBase {
   void begin_segment();
   [[nodiscard]] bool match(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
-  enum class Level : uint8_t { above_autograd, below };
-  void answer(PathNode& node, const CallNumbers& numbers, Level level, torch::jit::Stack* stack);
-  [[nodiscard]] bool match_above_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+  /// Whether an answer does autograd's part as well.
+  enum class Part : uint8_t { kernels, kernels_and_autograds };
+  void answer(PathNode& node, const CallNumbers& numbers, Part part, torch::jit::Stack* stack);
+  [[nodiscard]] bool match_above_autograd(const c10::OperatorHandle& op, bool tracked, torch::jit::Stack* stack);
   [[nodiscard]] bool answer_by(const Shortcut& shortcut, torch::jit::Stack* stack);
   void open(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack,
             std::unique_lock<std::mutex>& lock);
-  [[nodiscard]] bool can_be_given(const Returned& item, const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments,
-                                  const PathNode& begin) const;
-  void note_shortcut(PathNode& begin, const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+  [[nodiscard]] bool can_be_given(const Returned& item, const at::Tensor& result, const Shortcut& shortcut,
+                                  c10::ArrayRef<c10::IValue> arguments, const PathNode& begin) const;
+  void note_shortcut(PathNode& begin, Shortcut shortcut, c10::ArrayRef<c10::IValue> arguments,
                      c10::ArrayRef<c10::IValue> results);
   void record(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key, std::span<const uint32_t> words,
               c10::DispatchKeySet below, torch::jit::Stack* stack);
@@ -156,6 +157,7 @@ class Session : public c10::DebugInfoBase {
   void run_compiled(CompiledPath& path);
   void interpret();
   void interpret(const PathNode& node, std::vector<c10::Storage>& storages);
+  [[nodiscard]] std::vector<std::vector<TraceMemoryId>> last_uses_of(std::span<const PathNode* const> steps);
   void give(std::vector<c10::Storage>& storages);
 
   const std::shared_ptr<PathLibrary> library_;

@@ -35,26 +35,27 @@ void Session::call_above_autograd(const c10::OperatorHandle& op, c10::DispatchKe
   std::unique_lock lock(mutex_);
   if (!off_ && !recording_ && is_plain_call(below)) {
     if (at_ == nullptr) begin_segment();
-    if (match_above_autograd(op, stack)) return;
+    if (match_above_autograd(op, is_tracked(below), stack)) return;
     if (may_be_opened(library_->traits(op))) return open(op, below, stack, lock);
   }
   lock.unlock();
   op.redispatchBoxed(below, stack);
 }
 
-bool Session::match_above_autograd(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+bool Session::match_above_autograd(const c10::OperatorHandle& op, bool tracked, torch::jit::Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  if (has_tangent(arguments)) return false;
   for (const auto* shortcut = at_->shortcuts.load(std::memory_order_acquire); shortcut != nullptr;
        shortcut = shortcut->next) {
-    if (shortcut->op == op && answer_by(*shortcut, stack)) return true;
+    if (shortcut->op == op && shortcut->tracked == tracked && answer_by(*shortcut, stack)) return true;
   }
   const Step* candidate = PathTree::first_call_of(*at_, op);
-  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-  if (candidate == nullptr || !can_do_autograds_part(candidate->above, arguments)) return false;
+  if (candidate == nullptr || (tracked && !can_do_autograds_part(candidate->above, arguments))) return false;
   if (!surroundings_->are_current(candidate->settings_matter)) return false;
   CallNumbers numbers;
   PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers);
   if (next == nullptr) return false;
-  answer(*next, numbers, Level::above_autograd, stack);
+  answer(*next, numbers, tracked ? Part::kernels_and_autograds : Part::kernels, stack);
   return true;
 }
 
@@ -63,7 +64,6 @@ bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
   if (shortcut.inference != c10::InferenceMode::is_enabled() || !surroundings_->are_current(true)) return false;
   const size_t count = shortcut.op.schema().arguments().size();
   const auto arguments = torch::jit::last(*stack, count);
-  if (has_tangent(arguments)) return false;
   table_.begin_call();
   if (!take(shortcut, arguments, table_)) {
     table_.forget_added();
@@ -78,7 +78,7 @@ bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
   c10::SmallVector<c10::IValue, 2> results;
   for (const Returned& item : shortcut.returns) {
     results.push_back(returned(item, arguments));
-    if (item.how == Returned::How::value && item.base) {
+    if (shortcut.tracked && item.how == Returned::How::value && item.base) {
       note_view(arguments[*item.base].toTensor(), results.back().toTensor());
     }
   }
@@ -104,30 +104,32 @@ void Session::open(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   lock.lock();
   const bool answered = std::pair(unanswered_, account_.segments) == before && tree == tree_ && at_ != nullptr &&
                         at_ != begin && !recording_ && !off_ && !has_tangent(arguments);
-  if (answered) note_shortcut(*begin, op, arguments, torch::jit::last(*stack, op.schema().returns().size()));
+  if (!answered) return;
+  note_shortcut(*begin, {.op = op, .inference = c10::InferenceMode::is_enabled(), .tracked = is_tracked(below)},
+                arguments, torch::jit::last(*stack, op.schema().returns().size()));
 }
 
 /// True for a result that is new memory of a step behind `begin`, or a view of an argument.
-bool Session::can_be_given(const Returned& item, const at::Tensor& result, c10::ArrayRef<c10::IValue> arguments,
-                           const PathNode& begin) const {
+bool Session::can_be_given(const Returned& item, const at::Tensor& result, const Shortcut& shortcut,
+                           c10::ArrayRef<c10::IValue> arguments, const PathNode& begin) const {
   if (!item.value.valid()) return false;
-  if (item.base) return result.is_view() || arguments[*item.base].toTensor().is_inference();
+  if (item.base) return result.is_view() == shortcut.tracked || arguments[*item.base].toTensor().is_inference();
   const TraceMemoryId memory = table_.value(item.value).memory;
   return table_.known(memory).fresh && memory.index >= begin.memories && !result.is_view();
 }
 
-void Session::note_shortcut(PathNode& begin, const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+void Session::note_shortcut(PathNode& begin, Shortcut shortcut, c10::ArrayRef<c10::IValue> arguments,
                             c10::ArrayRef<c10::IValue> results) {
-  Shortcut shortcut{.op = op, .inference = c10::InferenceMode::is_enabled(), .steps = steps_between(begin, *at_)};
+  shortcut.steps = steps_between(begin, *at_);
   auto key = key_of(arguments, table_);
   if (!key || shortcut.steps.empty()) return;
   shortcut.key = std::move(*key);
-  const OpFacts& facts = library_->traits(op).facts;
+  const OpFacts& facts = library_->traits(shortcut.op).facts;
   for (const c10::IValue& result : results) {
     Returned item = returned_like(facts, result, arguments, table_);
     if (item.how == Returned::How::list) return;
     if (item.how == Returned::How::value) {
-      if (!can_be_given(item, result.toTensor(), arguments, begin)) return;
+      if (!can_be_given(item, result.toTensor(), shortcut, arguments, begin)) return;
       if (!item.base) shortcut.given.push_back(table_.value(item.value).memory);
     }
     shortcut.returns.push_back(std::move(item));

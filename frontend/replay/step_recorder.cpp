@@ -107,6 +107,10 @@ bool StepRecorder::are_as_they_were() const {
 /// False for a result that no segment can give.
 bool StepRecorder::add_result(const at::Tensor& tensor) {
   if (!is_ordinary(tensor)) return false;
+  if (const TraceValueId known = table_.find(tensor); known.valid()) {
+    step_.results.push_back(known);
+    return true;
+  }
   const TraceValueId id = table_.give(tensor);
   step_.results.push_back(id);
   const TraceValue& value = table_.value(id);

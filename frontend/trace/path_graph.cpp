@@ -122,7 +122,12 @@ class GraphBuilder {
     const bool known = ids_[value.index].valid();
     const TraceMemoryId memory = values_[value.index].memory;
     const bool is_root = memories_[memory.index].root == value && memory.index >= first_memory_ && !known;
-    if (!is_root) result_.graph.value(id).alias = alias_of(values_[value.index]);
+    const bool is_input = known && values_[value.index].from == TraceValue::From::input;
+    if (is_input) {
+      result_.graph.value(id).alias = ir::Alias{ids_[value.index], 0};
+    } else if (!is_root) {
+      result_.graph.value(id).alias = alias_of(values_[value.index]);
+    }
     if (!known) ids_[value.index] = id;
   }
 

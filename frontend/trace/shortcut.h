@@ -20,6 +20,7 @@ struct Shortcut {
   c10::OperatorHandle op;
   CallKey key{};
   bool inference = false;                ///< whether inference mode is on
+  bool tracked = false;                  ///< views and versions are noted
   std::vector<const PathNode*> steps{};  ///< in order
   std::vector<Returned> returns{};
   std::vector<TraceMemoryId> given{};  ///< memories that steps make and the results lie in

@@ -1,0 +1,165 @@
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/checked/checked.h"
+
+/// What LibTorch does above the operators' kernels while gradients are off, in calls that are answered from a
+/// recording.
+namespace sinter::test {
+namespace {
+
+using at::Tensor;
+namespace nn = torch::nn;
+
+TEST_F(Checked, views_are_views_of_what_they_look_at) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const Tensor& x) {
+    const Tensor made = x * 2;
+    return std::vector<Tensor>{
+        x.view({3, 2}).t(), made.reshape({6}).slice(0, 1, 4), made.flatten(),
+        made.detach(),      x.narrow(1, 1, 1).squeeze(1),     made.view({2, 3}).unbind(1).back()};
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 6; ++call) {
+    const Tensor x = at::randn({2, 3});
+    const auto expected = program(x);
+    const auto results = fast(x);
+    for (size_t i = 0; i < results.size(); ++i) {
+      SCOPED_TRACE(i);
+      EXPECT_TRUE(at::equal(results[i], expected[i]));
+      EXPECT_EQ(results[i].is_view(), expected[i].is_view());
+      if (expected[i].is_view()) {
+        EXPECT_EQ(results[i]._base().sizes(), expected[i]._base().sizes());
+        EXPECT_EQ(results[i]._base().is_same(x), expected[i]._base().is_same(x));
+      }
+    }
+    const int64_t before = x._version();
+    results[0].add_(1);
+    EXPECT_EQ(x._version(), before + 1) << "a view shares the version of what it looks at";
+  }
+  EXPECT_GE(fast.stats().replayed, 4);
+}
+
+TEST_F(Checked, writes_are_counted_in_versions) {
+  const c10::NoGradGuard no_grad;
+  Tensor state = at::zeros({3});
+  const auto program = [&](const Tensor& x) {
+    state.add_(x).mul_(0.5);
+    state.view({3, 1}).add_(1);
+    return x + state;
+  };
+  auto fast = compile(program, checked());
+  const int64_t before = state._version();
+  for (int64_t call = 1; call <= 5; ++call) {
+    (void)fast(at::ones({3}));
+    EXPECT_EQ(state._version() - before, 3 * call);
+  }
+  EXPECT_GE(fast.stats().replayed, 3);
+}
+
+TEST_F(Checked, a_write_that_autograd_must_hear_of_is_heard) {
+  Tensor weight = at::ones({3}).requires_grad_();
+  auto fast = compile(
+      [&](const Tensor& x) {
+        const c10::NoGradGuard no_grad;
+        return weight.mul_(2).mul(x);
+      },
+      checked());
+  for (int call = 0; call < 4; ++call) {
+    const Tensor loss = (weight * weight).sum();
+    const c10::NoGradGuard no_grad;
+    (void)fast(at::ones({3}));
+    const c10::AutoGradMode grad(true);
+    EXPECT_THROW(loss.backward(), c10::Error) << "the product's operand was modified";
+  }
+}
+
+TEST_F(Checked, gradients_switched_on_inside_flow) {
+  const c10::NoGradGuard no_grad;
+  nn::Linear layer(3, 2);
+  const auto program = [&](const Tensor& x) {
+    const Tensor before = layer(x).relu();
+    Tensor gradient;
+    {
+      const c10::AutoGradMode grad(true);
+      const Tensor loss = layer(x).pow(2).sum();
+      gradient = torch::autograd::grad({loss}, {layer->weight}).front();
+    }
+    return before.sum() + gradient.sum() + layer(x).sum();
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 5; ++call) {
+    const Tensor x = at::randn({4, 3});
+    EXPECT_TRUE(at::allclose(fast(x), program(x)));
+  }
+}
+
+TEST_F(Checked, tangents_go_through_composite_operators) {
+  const c10::NoGradGuard no_grad;
+  nn::Linear layer(3, 2);
+  const auto program = [&](const Tensor& x) { return layer(x).flatten().sigmoid(); };
+  auto fast = compile(program, checked());
+  const Tensor x = at::randn({4, 3});
+  for (int call = 0; call < 4; ++call) (void)fast(x);
+  const uint64_t level = torch::autograd::forward_ad::enter_dual_level();
+  const Tensor dual = at::_make_dual(x, at::ones_like(x), static_cast<int64_t>(level));
+  const Tensor expected = std::get<1>(at::_unpack_dual(program(dual), static_cast<int64_t>(level)));
+  const Tensor tangent = std::get<1>(at::_unpack_dual(fast(dual), static_cast<int64_t>(level)));
+  ASSERT_TRUE(tangent.defined());
+  EXPECT_TRUE(at::allclose(tangent, expected));
+  torch::autograd::forward_ad::exit_dual_level(level);
+}
+
+TEST_F(Checked, composite_operators_differ_with_their_numbers_and_tensors) {
+  const c10::NoGradGuard no_grad;
+  nn::Linear first(3, 3), second(3, 3);
+  int64_t calls = 0;
+  const auto program = [&](const Tensor& x, int64_t turn) {
+    const Tensor y = (turn % 2 == 0 ? first : second)(x);
+    const Tensor z = at::layer_norm(y, {3}, {}, {}, turn % 3 == 0 ? 1e-5 : 0.5);
+    return at::matmul(z, turn % 5 == 0 ? x.mT() : y.mT()).flatten(turn % 2);
+  };
+  auto fast = compile([&](const Tensor& x) { return program(x, ++calls); }, checked());
+  for (int64_t call = 1; call <= 60; ++call) {
+    const Tensor x = at::randn({2, 4, 3});
+    EXPECT_TRUE(at::allclose(fast(x), program(x, call), 1e-4, 1e-5)) << call;
+  }
+  EXPECT_GE(fast.stats().replayed, 25);
+}
+
+TEST_F(Checked, what_a_composite_operator_asks_of_settings_is_asked_again) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const Tensor& q) { return at::scaled_dot_product_attention(q, q, q).sum(); };
+  auto fast = compile(program, checked());
+  const Tensor q = at::randn({1, 2, 8, 16});
+  for (int call = 0; call < 12; ++call) {
+    at::globalContext().setSDPUseFlash(call % 3 != 0);
+    EXPECT_TRUE(at::equal(fast(q), program(q)));
+  }
+  at::globalContext().setSDPUseFlash(true);
+}
+
+TEST_F(Checked, autocast_is_seen_by_operators_answered_before_it) {
+  const c10::NoGradGuard no_grad;
+  nn::Linear layer(4, 4);
+  bool autocast = false;
+  const auto program = [&](const Tensor& x) {
+    at::autocast::set_autocast_enabled(at::kCPU, autocast);
+    const Tensor y = layer(x).relu();
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    return y;
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 12; ++call) {
+    autocast = call % 4 == 3;
+    const Tensor x = at::randn({2, 4});
+    const Tensor expected = program(x);
+    const Tensor result = fast(x);
+    EXPECT_EQ(result.scalar_type(), expected.scalar_type());
+    EXPECT_TRUE(at::equal(result, expected) || !autocast);
+  }
+}
+
+}  // namespace
+}  // namespace sinter::test
