@@ -48,9 +48,10 @@ double seconds_of(at::Device device, const std::function<void()>& call) {
 Timing steady(at::Device device, const Call& call, double budget) {
   const double one = warm_up(device, call, budget / 4, 3);
   if (!device.is_cuda()) return latency(device, call, budget);
-  // Groups of at least a millisecond, so that an event's half microsecond does not show.
-  const auto group = static_cast<int64_t>(std::clamp(std::ceil(1e-3 / one), 1.0, 512.0));
-  const auto groups = static_cast<int64_t>(std::clamp(budget / (one * static_cast<double>(group)), 10.0, 200.0));
+  // Groups of at least a millisecond, so that an event's half microsecond does not show, and of several calls, so that
+  // the host's work for one lies beside the device's for another.
+  const auto group = static_cast<int64_t>(std::clamp(std::ceil(1e-3 / one), 8.0, 512.0));
+  const auto groups = static_cast<int64_t>(std::clamp(budget / (one * static_cast<double>(group)), 5.0, 200.0));
   std::vector<double> samples;
   int64_t next = 0;
   cuda::Event start;

@@ -103,8 +103,8 @@ def steady(device, call, budget):
     one = warm_up(device, call, budget / 4, 3)
     if device != "cuda":
         return latency(device, call, budget)
-    group = int(min(max(math.ceil(1e-3 / one), 1), 512))
-    groups = int(min(max(budget / (one * group), 10), 200))
+    group = int(min(max(math.ceil(1e-3 / one), 8), 512))
+    groups = int(min(max(budget / (one * group), 5), 200))
     start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     samples, following = [], 0
     for _ in range(groups):

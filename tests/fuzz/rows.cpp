@@ -220,7 +220,12 @@ const Row all_rows[] = {
     {Kind::library, "fkfd", EXPRESSION(at::index_add(t[0], n[0], at::remainder(t[1], t[0].size(n[0])), t[2])),
      On::cuda},
     // No index stands twice in a permutation: which number is written last would be open.
-    {Kind::library, "fSd", EXPRESSION(at::scatter(t[0], n[0], at::argsort(t[1], true, n[0]), t[1]))},
+    {Kind::library, "fSd", EXPRESSION(at::scatter(t[0], n[0], at::argsort(t[1], true, n[0]), t[1])), On::cpu},
+    {Kind::library, "fSd",
+     EXPRESSION(at::scatter(
+         t[0], n[0],
+         at::argsort(t[1].narrow(n[0], 0, std::min(t[0].size(n[0]), t[1].size(n[0]))), true, n[0]), t[1])),
+     On::cuda},
     {Kind::library, "fSd", EXPRESSION(at::take_along_dim(t[0], at::argsort(t[1], true, n[0]), n[0]))},
     {Kind::library, "fdi", EXPRESSION(at::select_scatter(t[0], at::zeros_like(t[0].select(n[0], n[1])), n[0], n[1]))},
     {Kind::library, "fd", EXPRESSION(at::glu(t[0], n[0]))},
