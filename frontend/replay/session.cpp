@@ -164,12 +164,21 @@ void Session::begin_segment() {
   recording_ = false;
 }
 
+/// False where the work of the steps so far cannot be done together with this one's. Ends the segment if that is for
+/// good.
+bool Session::may_match(const Step& candidate) {
+  if (!surroundings_->are_current(candidate.settings_matter)) return false;
+  if (draws_.continues_with(candidate)) return true;
+  synchronize("a generator that was set");
+  return false;
+}
+
 /// Answers a call that is a step behind the last one; false where it is none. What decides when its work is done
 /// (way_of) follows from what is compared, and from the steps before.
 bool Session::match(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (at_ == nullptr || recording_) return false;
   const Step* candidate = PathTree::first_call_of(*at_, op);
-  if (candidate == nullptr || !surroundings_->are_current(candidate->settings_matter)) return false;
+  if (candidate == nullptr || !may_match(*candidate)) return false;
   CallNumbers numbers;
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers);
@@ -248,6 +257,7 @@ void Session::answer(PathNode& node, const CallNumbers& numbers, Part part, torc
   if (part == Part::kernels_and_autograds) do_autograds_part(step, arguments, results);
   note_writes(step);
   settings_matter_ = settings_matter_ || step.settings_matter;
+  draws_.note(step);
   at_ = &node;
   torch::jit::drop(*stack, count);
   for (c10::IValue& result : results) stack->push_back(std::move(result));
@@ -302,6 +312,8 @@ void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, Call
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   StepRecorder recorder(op, traits, std::move(key), words, arguments, table_, module_of(arguments));
   keep_what_is_written(traits.facts, arguments);
+  const auto drawn_on = draws(traits.facts, arguments) ? draws_in_step(traits.facts, arguments) : std::nullopt;
+  const auto place = drawn_on ? GeneratorPlace::of(*drawn_on) : GeneratorPlace();
   const runtime::Stopwatch eager;
   try {
     run_below(op, below, stack);
@@ -318,6 +330,10 @@ void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, Call
     library_->exclude(op);
     note_break(traits, {}, break_of(traits, {}));
     return synchronize(traits.facts.name);  // the segment ends before this operator
+  }
+  if (drawn_on) {
+    step->draw = {.device = *drawn_on, .amount = GeneratorPlace::of(*drawn_on).drawn - place.drawn};
+    account_.wrote = true;
   }
   note_writes(*step);
   ++account_.recorded;
@@ -355,6 +371,7 @@ void Session::end_segment() {
   closed_.open();
   table_.clear();
   numbers_.clear();
+  draws_.clear();
   settings_matter_ = false;
   at_ = nullptr;
   tree_.reset();
@@ -368,11 +385,16 @@ void Session::run_matched(std::string_view reason) {
   const SurroundingsGuard segment(*surroundings_, settings_matter_);
   const auto memories = escaped();
   const PathLibrary::Matched matched{*at_, tree_, memories, numbers_, reason, table_, setup_.arguments};
-  if (const auto path = library_->compiled(matched, news_)) return run_compiled(*path);
-  interpret();
+  const auto path = library_->compiled(matched, news_);
+  {
+    const DrawLog::WhileItRuns draws(draws_);
+    path ? run_compiled(*path, draws) : interpret();
+  }
+  account_.wrote = account_.wrote || !draws_.empty();
+  draws_.clear();
 }
 
-void Session::run_compiled(CompiledPath& path) {
+void Session::run_compiled(CompiledPath& path, const DrawLog::WhileItRuns& draws) {
   const auto give = [this](TraceMemoryId memory, at::Tensor data) {
     if (const auto storage = table_.memory(memory).storage.lock()) give_memory(*storage, std::move(data));
   };
@@ -381,6 +403,7 @@ void Session::run_compiled(CompiledPath& path) {
     path.run(table_, numbers_, give, wrote);
   } catch (const std::exception&) {
     if (wrote) throw;
+    draws.begin_again();
     return interpret();  // throws the same where eager does, with what it writes before
   }
   account_.wrote = account_.wrote || wrote;
@@ -507,6 +530,7 @@ void Session::finish() {
 void Session::abandon() {
   const std::lock_guard lock(mutex_);
   off_ = true;
+  draws_.take_back();
   end_segment();
 }
 

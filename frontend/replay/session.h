@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "frontend/replay/compiled_path.h"
+#include "frontend/replay/draw_log.h"
 #include "frontend/replay/findings.h"
 #include "frontend/replay/stand_in.h"
 #include "frontend/replay/surroundings.h"
@@ -130,6 +131,7 @@ class Session : public c10::DebugInfoBase {
   void keep_what_is_written(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
   void keep_what_was_matched();
   void begin_segment();
+  [[nodiscard]] bool may_match(const Step& candidate);
   [[nodiscard]] bool match(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
   /// Whether an answer does autograd's part as well.
@@ -154,7 +156,7 @@ class Session : public c10::DebugInfoBase {
   void end_segment();
   [[nodiscard]] std::vector<TraceMemoryId> escaped() const;
   void run_matched(std::string_view reason);
-  void run_compiled(CompiledPath& path);
+  void run_compiled(CompiledPath& path, const DrawLog::WhileItRuns& draws);
   void interpret();
   void interpret(const PathNode& node, std::vector<c10::Storage>& storages);
   [[nodiscard]] std::vector<std::vector<TraceMemoryId>> last_uses_of(std::span<const PathNode* const> steps);
@@ -178,6 +180,7 @@ class Session : public c10::DebugInfoBase {
   std::optional<KernelSurroundings> surroundings_;
   TensorTable table_;
   std::vector<LiveNumber> numbers_;
+  DrawLog draws_;
   ClosedStorages closed_;  ///< that steps write which have not run
 };
 

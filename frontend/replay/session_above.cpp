@@ -22,7 +22,7 @@ bool may_be_opened(const OpTraits& traits) {
 std::vector<const PathNode*> steps_between(const PathNode& begin, const PathNode& end) {
   std::vector<const PathNode*> steps;
   for (const PathNode* node = &end; node != &begin; node = node->parent) {
-    if (node == nullptr || node->live.load(std::memory_order_relaxed) != 0) return {};
+    if (node == nullptr || node->step.draw || node->live.load(std::memory_order_relaxed) != 0) return {};
     steps.push_back(node);
   }
   std::ranges::reverse(steps);
@@ -51,7 +51,7 @@ bool Session::match_above_autograd(const c10::OperatorHandle& op, bool tracked, 
   }
   const Step* candidate = PathTree::first_call_of(*at_, op);
   if (candidate == nullptr || (tracked && !can_do_autograds_part(candidate->above, arguments))) return false;
-  if (!surroundings_->are_current(candidate->settings_matter)) return false;
+  if (!may_match(*candidate)) return false;
   CallNumbers numbers;
   PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers);
   if (next == nullptr) return false;

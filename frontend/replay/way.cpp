@@ -9,6 +9,7 @@
 #include "compiler/passes/aten.h"
 #include "frontend/convert.h"
 #include "frontend/overlap.h"
+#include "frontend/replay/draw_log.h"
 #include "frontend/trace/call_key.h"
 
 namespace sinter::frontend {
@@ -147,9 +148,10 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
   if (facts.metadata_only || facts.view_in_place) return Way::transparent;
   if (any_tensor(arguments, [](const at::Tensor& tensor) { return !is_ordinary(tensor); })) return Way::now;
   if (facts.reads_host || facts.impure || traits.resizes || traits.excluded.load(std::memory_order_relaxed) ||
-      sizes_from_data(facts, arguments) || draws(facts, arguments) || crosses_devices(traits, arguments)) {
+      sizes_from_data(facts, arguments) || crosses_devices(traits, arguments)) {
     return Way::now;
   }
+  if (draws(facts, arguments) && !draws_in_step(facts, arguments)) return Way::now;
   if (makes_memory_for_the_host(traits, arguments)) return Way::transparent;
   if (may_refuse(traits, arguments) || few_numbers(table, arguments)) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return sees_writes_otherwise(table, tensor); })) {

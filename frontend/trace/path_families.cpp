@@ -12,6 +12,10 @@ void PathFamilies::add(PathNode& end) {
   if (!groups_.contains(operators) && groups_.size() >= max_groups) return;
   Group& group = groups_[operators];
   if (!group.refusal.empty()) return;
+  if (std::ranges::any_of(steps_of(end), [](const Step* step) { return step->draw.has_value(); })) {
+    group.refusal = "how far random numbers are drawn is known of recorded sizes alone";
+    return;
+  }
   if (group.family != nullptr) {
     if (auto family = group.family->with(steps_of(end))) {
       group.family = std::move(family);

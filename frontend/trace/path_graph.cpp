@@ -100,7 +100,7 @@ class GraphBuilder {
 
   void add_call(const Step& step, uint64_t live) {
     const OpFacts& facts = *step.facts;
-    ir::Call call{facts.name, step.mutates, facts.functional, false, facts.impure};
+    ir::Call call{facts.name, step.mutates, facts.functional, step.draw.has_value(), facts.impure};
     std::vector<ir::Arg> args = step.args;
     const auto opaque_base = static_cast<uint32_t>(result_.opaques.size());
     for (ir::Arg& arg : args) translate(arg, opaque_base);

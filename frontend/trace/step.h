@@ -71,6 +71,12 @@ struct Returned {
   c10::IValue constant{};  ///< None, an undefined tensor, or a number that follows from sizes
 };
 
+/// How far a call moves the generator on that a CUDA device draws from by default.
+struct Draw {
+  c10::Device device{c10::kCUDA};
+  uint64_t amount = 0;
+};
+
 /// What autograd's kernels do beside calling those under them while gradients are off.
 enum class AboveKernel : uint8_t {
   unknown,
@@ -95,6 +101,7 @@ struct Step {
   std::vector<c10::IValue> opaques{};
   std::vector<uint32_t> mutates{};
   std::vector<StepNumber> numbers{};  ///< at most 64, in the order of their words
+  std::optional<Draw> draw{};
   AboveKernel above = AboveKernel::unknown;
   bool settings_matter = true;  ///< LibTorch's settings may decide what the call computes
   std::string module{};         ///< path of the module it belongs to; or empty

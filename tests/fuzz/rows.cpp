@@ -223,8 +223,7 @@ const Row all_rows[] = {
     {Kind::library, "fSd", EXPRESSION(at::scatter(t[0], n[0], at::argsort(t[1], true, n[0]), t[1])), On::cpu},
     {Kind::library, "fSd",
      EXPRESSION(at::scatter(
-         t[0], n[0],
-         at::argsort(t[1].narrow(n[0], 0, std::min(t[0].size(n[0]), t[1].size(n[0]))), true, n[0]), t[1])),
+         t[0], n[0], at::argsort(t[1].narrow(n[0], 0, std::min(t[0].size(n[0]), t[1].size(n[0]))), true, n[0]), t[1])),
      On::cuda},
     {Kind::library, "fSd", EXPRESSION(at::take_along_dim(t[0], at::argsort(t[1], true, n[0]), n[0]))},
     {Kind::library, "fdi", EXPRESSION(at::select_scatter(t[0], at::zeros_like(t[0].select(n[0], n[1])), n[0], n[1]))},

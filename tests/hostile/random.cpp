@@ -132,7 +132,23 @@ void slopes_drawn_in_training(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({32}));
 }
 
+void the_generator_touched_between_two_draws(Session& s) {
+  int64_t calls = 0;
+  auto f = s.compile([&](const Tensor& x) {
+    const int64_t turn = ++calls % 4;
+    const Tensor first = at::dropout(x, 0.5, true) + at::rand_like(x);
+    at::Generator generator = at::globalContext().defaultGenerator(s.device());
+    const Tensor state = generator.get_state();
+    if (turn == 1) generator.set_current_seed(static_cast<uint64_t>(calls));
+    const Tensor second = at::dropout(first * 2, 0.25, true);
+    if (turn == 2) generator.set_state(state);  // what follows draws the same again
+    return std::vector<Tensor>{first, second, at::randn_like(x) + second};
+  });
+  for (int call = 0; call < 16; ++call) f(s.randn({64}));
+}
+
 const Program programs[] = {
+    {"the_generator_touched_between_two_draws", the_generator_touched_between_two_draws, under_checked_replay_alone()},
     {"a_draw_before_a_branch_that_is_new", a_draw_before_a_branch_that_is_new, replays()},
     {"dropout_in_training", dropout_in_training, replays(2)},
     {"noise_of_every_kind", noise_of_every_kind, replays()},
