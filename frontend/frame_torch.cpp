@@ -60,10 +60,10 @@ at::Tensor empty(const BufferShape& shape) {
 }
 
 /// A tensor over memory that another tensor holds. `offset` counts elements of the new tensor's dtype.
-at::Tensor over(const c10::Storage& storage, const BufferShape& shape, int64_t offset) {
+at::Tensor over(const c10::Storage& storage, const BufferShape& shape, at::ScalarType dtype, int64_t offset) {
   const auto key = shape.device.is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
   auto tensor = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(key),
-                                                         c10::scalarTypeToTypeMeta(shape.dtype));
+                                                         c10::scalarTypeToTypeMeta(dtype));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(shape.sizes, shape.strides, offset);
   return tensor;
 }
@@ -151,7 +151,15 @@ FrameLayout::FrameLayout(std::shared_ptr<const Plan> source, const std::vector<c
     if (buffers[i].kind == BufferKind::arena) arena.push_back(i);
   }
   mark_needs(*plan, buffers);
-  for (const auto& call : plan->calls) calls.emplace_back(call, opaques);
+  for (const auto& call : plan->calls) {
+    calls.emplace_back(call, opaques);
+    auto& read = inputs_of_calls.emplace_back();
+    for (const ir::Arg& arg : call.args) {
+      ir::for_each_value(arg, [&](ir::ValueId value) {
+        if (buffers[value.index].kind == BufferKind::input) read.push_back(value.index);
+      });
+    }
+  }
 }
 
 TorchFrame::TorchFrame(std::shared_ptr<const FrameLayout> layout)
@@ -165,6 +173,28 @@ bool TorchFrame::bind_arguments(std::span<const at::Tensor* const> inputs, std::
     data_[buffer] = reinterpret_cast<void*>(address_of(*tensor.unsafeGetTensorImpl()));
     if (shape.needs_tensor) tensors_[buffer] = tensor;
   }
+  return bind_state(states, contents);
+}
+
+bool TorchFrame::bind_arguments(std::span<const InputMemory> inputs, std::span<const StateSlot> states) {
+  memories_.assign(inputs.begin(), inputs.end());
+  for (const auto buffer : layout_->inputs) {
+    const InputMemory& memory = inputs[layout_->buffers[buffer].index];
+    auto* const base = static_cast<char*>(const_cast<void*>(memory.storage->data()));
+    const auto element_bytes = static_cast<int64_t>(c10::elementSize(memory.dtype));
+    data_[buffer] = base == nullptr ? nullptr : base + memory.offset * element_bytes;
+  }
+  return bind_state(states, {});
+}
+
+void TorchFrame::make_input(uint32_t buffer) const {
+  const BufferShape& shape = layout_->buffers[buffer];
+  if (memories_.empty() || shape.kind != BufferKind::input || tensors_[buffer].defined()) return;
+  const InputMemory& memory = memories_[shape.index];
+  tensors_[buffer] = over(*memory.storage, shape, memory.dtype, memory.offset);
+}
+
+bool TorchFrame::bind_state(std::span<const StateSlot> states, std::span<const ContentSlot> contents) {
   for (const auto buffer : layout_->states) {
     auto tensor = lock(states[layout_->buffers[buffer].index].tensor);
     if (!tensor.defined()) return false;
@@ -177,6 +207,7 @@ bool TorchFrame::bind_arguments(std::span<const at::Tensor* const> inputs, std::
 void TorchFrame::clear() {
   stack_.clear();  // what a call that threw was given
   for (auto& tensor : tensors_) tensor.reset();
+  memories_.clear();
   writing_ = false;
   release_arena();
 }
@@ -185,6 +216,7 @@ const at::Tensor& TorchFrame::tensor(BufferId buffer) {
   auto& tensor = tensors_[buffer.index];
   const auto& shape = layout_->buffers[buffer.index];
   if (!tensor.defined() && shape.in_arena) tensor = over_arena(shape, data_[buffer.index]);
+  make_input(buffer.index);
   return tensor;
 }
 
@@ -230,7 +262,7 @@ void TorchFrame::release_arena() {
 
 at::Tensor TorchFrame::over_arena(const BufferShape& shape, void* data) const {
   const auto distance = static_cast<const char*>(data) - static_cast<const char*>(arena_data_);
-  return over(arena_.storage(), shape, distance / shape.element_bytes);
+  return over(arena_.storage(), shape, shape.dtype, distance / shape.element_bytes);
 }
 
 void TorchFrame::bind(BufferId buffer) {
@@ -246,6 +278,7 @@ void TorchFrame::bind(BufferId buffer) {
     if (shape.needs_tensor) tensors_[index] = over_arena(shape, data_[index]);
     return;
   }
+  make_input(shape.base);
   const auto& base = tensors_[shape.base];
   if (shape.kind == BufferKind::in_place && same_layout(shape, layout_->buffers[shape.base])) {
     tensors_[index] = base;
@@ -258,19 +291,21 @@ void TorchFrame::bind(BufferId buffer) {
     return;
   }
   const auto base_bytes = base.storage_offset() * static_cast<int64_t>(base.itemsize());
-  tensors_[index] = over(base.storage(), shape, base_bytes / shape.element_bytes + extra);
+  tensors_[index] = over(base.storage(), shape, shape.dtype, base_bytes / shape.element_bytes + extra);
 }
 
 void TorchFrame::release(BufferId buffer) { tensors_[buffer.index].reset(); }
 
 void TorchFrame::share(BufferId buffer, const Frame& other, BufferId other_buffer) {
   const auto& source = static_cast<const TorchFrame&>(other);
+  source.make_input(other_buffer.index);
   tensors_[buffer.index] = source.tensors_[other_buffer.index];
   data_[buffer.index] = source.data_[other_buffer.index];
 }
 
 void TorchFrame::call(uint32_t call) {
   const auto& prepared = layout_->calls[call];
+  for (const uint32_t input : layout_->inputs_of_calls[call]) make_input(input);
   prepared.run(tensors_, stack_);
   size_t position = 0;
   for (const auto& result : stack_) {

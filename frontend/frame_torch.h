@@ -38,7 +38,15 @@ struct FrameLayout {
   std::shared_ptr<const Plan> plan;
   std::vector<BufferShape> buffers;
   std::vector<PreparedCall> calls;
+  std::vector<std::vector<uint32_t>> inputs_of_calls;     ///< buffers that are inputs themselves
   std::vector<uint32_t> inputs, states, contents, arena;  ///< buffers of these kinds
+};
+
+/// Where an input lies; its sizes and strides are those of its buffer.
+struct InputMemory {
+  const c10::Storage* storage = nullptr;  ///< outlives the call
+  at::ScalarType dtype{};
+  int64_t offset = 0;  ///< of its first element, in elements
 };
 
 /// The tensors of one call.
@@ -49,6 +57,8 @@ class TorchFrame final : public runtime::Frame {
   /// Binds arguments, state and content. False when a state tensor has died meanwhile.
   [[nodiscard]] bool bind_arguments(std::span<const at::Tensor* const> inputs, std::span<const StateSlot> states,
                                     std::span<const ContentSlot> contents);
+  /// The same, of inputs that become tensors where an operator asks for them.
+  [[nodiscard]] bool bind_arguments(std::span<const InputMemory> inputs, std::span<const StateSlot> states);
   /// Drops every tensor.
   void clear();
   /// The tensor of a bound buffer.
@@ -72,14 +82,17 @@ class TorchFrame final : public runtime::Frame {
 
  private:
   [[nodiscard]] at::Tensor bytes_on_device(int64_t bytes) const;
+  [[nodiscard]] bool bind_state(std::span<const StateSlot> states, std::span<const ContentSlot> contents);
+  void make_input(uint32_t buffer) const;
   void set(uint32_t buffer, at::Tensor tensor);
   void set_result(const ExternCall& call, size_t position, const at::Tensor& tensor);
   [[nodiscard]] bool is_view_of_operand(const ExternCall& call, const at::Tensor& result) const;
   [[nodiscard]] at::Tensor over_arena(const BufferShape& shape, void* data) const;
 
   std::shared_ptr<const FrameLayout> layout_;
-  std::vector<at::Tensor> tensors_;
+  mutable std::vector<at::Tensor> tensors_;
   std::vector<void*> data_;
+  std::vector<InputMemory> memories_;  ///< by input; empty where they came as tensors
   at::Tensor arena_;
   void* arena_data_ = nullptr;
   bool writing_ = false;

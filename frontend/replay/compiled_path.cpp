@@ -77,8 +77,8 @@ CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, co
   const c10::OptionalDeviceGuard device(device_to_set(*plan_));
   const auto frame = host_->make_torch_frame();
   const at::Tensor none(at::detail::empty_cpu({0}, at::kFloat));  // what is computed once takes no inputs
-  const std::vector<const at::Tensor*> nothing(inputs_.size(), &none);
-  if (!frame->bind_arguments(nothing, state_slots_, {})) throw InternalError("prepare", "a segment has no state");
+  const std::vector<InputMemory> nothing(inputs_.size(), {&none.storage(), at::kFloat, 0});
+  if (!frame->bind_arguments(nothing, state_slots_)) throw InternalError("prepare", "a segment has no state");
   executable_->prepare(*frame);
   record_.compiled = true;
 }
@@ -113,20 +113,25 @@ std::vector<TraceValueId> CompiledPath::moved_states(const TensorTable& table) c
 void CompiledPath::run(const TensorTable& table, std::span<const LiveNumber> numbers,
                        const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote) {
   const c10::OptionalDeviceGuard device(device_to_set(*plan_));
-  std::vector<at::Tensor> tensors;
-  tensors.reserve(inputs_.size());
-  size_t number = 0;
+  std::vector<at::Tensor> number_tensors;
+  number_tensors.reserve(numbers.size());
+  std::vector<InputMemory> memories;
+  memories.reserve(inputs_.size());
   for (const PathInput& wanted : inputs_) {
-    tensors.push_back(wanted.value.valid() ? table.given(wanted.value)
-                                           : tensor_of(numbers[number++].value, wanted.dtype));
+    if (wanted.value.valid()) {
+      const TraceValue& value = table.value(wanted.value);
+      const c10::Storage& storage = table.memories()[value.memory.index].held;
+      memories.push_back({&storage, value.elements.dtype, value.elements.offset});
+    } else {
+      const at::Tensor& number =
+          number_tensors.emplace_back(tensor_of(numbers[number_tensors.size()].value, wanted.dtype));
+      memories.push_back({&number.storage(), number.scalar_type(), 0});
+    }
   }
-  std::vector<const at::Tensor*> pointers;
-  pointers.reserve(tensors.size());
-  for (const at::Tensor& tensor : tensors) pointers.push_back(&tensor);
   std::vector<at::Tensor> outputs;
   {
     const FrameLease frame(frames_, *host_);
-    if (!frame->bind_arguments(pointers, state_slots_, {})) throw InternalError("run", "a segment has no state");
+    if (!frame->bind_arguments(memories, state_slots_)) throw InternalError("run", "a segment has no state");
     try {
       executable_->run(*frame);
     } catch (...) {
