@@ -267,9 +267,11 @@ const Row all_rows[] = {
     {Kind::spatial, "g",
      EXPRESSION(
          at::conv3d(t[0], at::linspace(-1, 1, 16 * t[0].size(1), t[0].options()).view({2, -1, 2, 2, 2}), {}, 1, 1))},
+    // On a GPU LibTorch's kernel reads beyond its input.
     {Kind::spatial, "g",
      EXPRESSION(at::conv3d(t[0], at::linspace(-1, 1, 8 * t[0].size(1), t[0].options()).view({-1, 1, 2, 2, 2}), {}, 1, 1,
-                           1, t[0].size(1)))},
+                           1, t[0].size(1))),
+     On::cpu},
     {Kind::spatial, "g", EXPRESSION(at::adaptive_avg_pool2d(t[0].clone(at::MemoryFormat::Contiguous), {1, 1}))},
     {Kind::spatial, "g", EXPRESSION(at::avg_pool2d(t[0], 2, 1, 1))},
     {Kind::spatial, "g", EXPRESSION(at::max_pool2d(t[0], 3, 2, 1))},
