@@ -1,6 +1,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "frontend/composites.h"
 #include "frontend/convert.h"
@@ -19,10 +20,11 @@ bool may_be_opened(const OpTraits& traits) {
          CatchComposites::work_of(facts.name) == CatchComposites::Work::none;
 }
 
-std::vector<const PathNode*> steps_between(const PathNode& begin, const PathNode& end) {
+/// Nothing where one of them draws, or takes numbers that differ from call to call.
+std::optional<std::vector<const PathNode*>> steps_between(const PathNode& begin, const PathNode& end) {
   std::vector<const PathNode*> steps;
   for (const PathNode* node = &end; node != &begin; node = node->parent) {
-    if (node == nullptr || node->step.draw || node->live.load(std::memory_order_relaxed) != 0) return {};
+    if (node == nullptr || node->step.draw || node->live.load(std::memory_order_relaxed) != 0) return std::nullopt;
     steps.push_back(node);
   }
   std::ranges::reverse(steps);
@@ -86,7 +88,7 @@ bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
     note_writes(node->step);
     settings_matter_ = settings_matter_ || node->step.settings_matter;
   }
-  at_ = const_cast<PathNode*>(shortcut.steps.back());
+  if (!shortcut.steps.empty()) at_ = const_cast<PathNode*>(shortcut.steps.back());
   torch::jit::drop(*stack, count);
   for (c10::IValue& result : results) stack->push_back(std::move(result));
   return true;
@@ -103,7 +105,7 @@ void Session::open(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   op.redispatchBoxed(below, stack);
   lock.lock();
   const bool answered = std::pair(unanswered_, account_.segments) == before && tree == tree_ && at_ != nullptr &&
-                        at_ != begin && !recording_ && !off_ && !has_tangent(arguments);
+                        !recording_ && !off_ && !has_tangent(arguments);
   if (!answered) return;
   note_shortcut(*begin, {.op = op, .inference = c10::InferenceMode::is_enabled(), .tracked = is_tracked(below)},
                 arguments, torch::jit::last(*stack, op.schema().returns().size()));
@@ -120,9 +122,10 @@ bool Session::can_be_given(const Returned& item, const at::Tensor& result, const
 
 void Session::note_shortcut(PathNode& begin, Shortcut shortcut, c10::ArrayRef<c10::IValue> arguments,
                             c10::ArrayRef<c10::IValue> results) {
-  shortcut.steps = steps_between(begin, *at_);
+  auto steps = steps_between(begin, *at_);
   auto key = key_of(arguments, table_);
-  if (!key || shortcut.steps.empty()) return;
+  if (!key || !steps) return;
+  shortcut.steps = std::move(*steps);
   shortcut.key = std::move(*key);
   const OpFacts& facts = library_->traits(shortcut.op).facts;
   for (const c10::IValue& result : results) {
