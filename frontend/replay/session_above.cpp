@@ -13,11 +13,12 @@
 namespace sinter::frontend {
 namespace {
 
-/// Composite operators of LibTorch whose kernels do nothing but call others.
+/// Composite operators of LibTorch whose kernels do nothing but call others, and give tensors. Numbers may be those of
+/// the tensor object: its version, whether it is a leaf.
 bool may_be_opened(const OpTraits& traits) {
   const OpFacts& facts = traits.facts;
-  return facts.composite && facts.name.starts_with("aten::") && !facts.metadata_only && facts.mutates.empty() &&
-         CatchComposites::work_of(facts.name) == CatchComposites::Work::none;
+  return facts.composite && facts.name.starts_with("aten::") && !facts.gives_numbers && !facts.impure &&
+         facts.mutates.empty() && CatchComposites::work_of(facts.name) == CatchComposites::Work::none;
 }
 
 /// Nothing where one of them draws, or takes numbers that differ from call to call.
