@@ -62,6 +62,7 @@ std::optional<c10::Device> draws_in_step(const OpFacts& facts, c10::ArrayRef<c10
   static constexpr std::array<std::string_view, 7> names{"aten::native_dropout", "aten::bernoulli", "aten::bernoulli_",
                                                          "aten::uniform_",       "aten::normal_",   "aten::rand_like",
                                                          "aten::randn_like"};
+  if (!draws(facts, arguments)) return std::nullopt;
   if (std::ranges::find(names, passes::base_name(facts.name)) == names.end()) return std::nullopt;
   std::optional<c10::Device> device;
   bool one = true;

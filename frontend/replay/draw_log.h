@@ -54,8 +54,8 @@ class DrawLog {
   GeneratorPlace next_;
 };
 
-/// The device whose default generator a call with these arguments draws from, where the call may be a step: an operator
-/// whose draws follow from sizes alone, all of it on one CUDA device.
+/// The device whose default generator a call with these arguments draws from, where one that draws may be a step: an
+/// operator whose draws follow from sizes alone, all of it on one CUDA device.
 [[nodiscard]] std::optional<c10::Device> draws_in_step(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace sinter::frontend

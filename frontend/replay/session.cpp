@@ -1,9 +1,5 @@
 #include "frontend/replay/session.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <c10/core/GradMode.h>
-
-#include <algorithm>
 #include <string_view>
 
 #include "compiler/ir/print.h"
@@ -178,12 +174,16 @@ bool Session::may_match(const Step& candidate) {
 bool Session::match(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (at_ == nullptr || recording_) return false;
   const Step* candidate = PathTree::first_call_of(*at_, op);
-  if (candidate == nullptr || !may_match(*candidate)) return false;
+  return candidate != nullptr && may_match(*candidate) && answer_known(op, Part::kernels, stack);
+}
+
+/// Answers a call that is one of the steps behind this place; false where it is none of them.
+bool Session::answer_known(const c10::OperatorHandle& op, Part part, torch::jit::Stack* stack) {
   CallNumbers numbers;
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers);
   if (next == nullptr) return false;
-  answer(*next, numbers, Part::kernels, stack);
+  answer(*next, numbers, part, stack);
   return true;
 }
 
@@ -193,10 +193,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   if (at_ != nullptr && *surroundings_ != KernelSurroundings::current()) synchronize("another stream or setting");
   if (at_ == nullptr) {
     begin_segment();
-    CallNumbers numbers;
-    if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) {
-      return answer(*next, numbers, Part::kernels, stack);
-    }
+    if (answer_known(op, Part::kernels, stack)) return;
   }
   if (!recording_ && tree_->throws(*at_, op)) return run_what_threw(op, traits, below, stack);
   table_.begin_call();
@@ -211,10 +208,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   }
   if (!recording_ && library_->grow(*tree_, *at_, op, table_.added().values, setup_.vouched)) {
     table_.forget_added();
-    CallNumbers numbers;
-    if (PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers)) {
-      return answer(*next, numbers, Part::kernels, stack);
-    }
+    if (answer_known(op, Part::kernels, stack)) return;
     table_.begin_call();
     key.clear();
     for (const c10::IValue& argument : arguments) (void)append(argument, table_, key);
@@ -312,7 +306,7 @@ void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, Call
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   StepRecorder recorder(op, traits, std::move(key), words, arguments, table_, module_of(arguments));
   keep_what_is_written(traits.facts, arguments);
-  const auto drawn_on = draws(traits.facts, arguments) ? draws_in_step(traits.facts, arguments) : std::nullopt;
+  const auto drawn_on = draws_in_step(traits.facts, arguments);
   const auto place = drawn_on ? GeneratorPlace::of(*drawn_on) : GeneratorPlace();
   const runtime::Stopwatch eager;
   try {
@@ -408,90 +402,6 @@ void Session::run_compiled(CompiledPath& path, const DrawLog::WhileItRuns& draws
   }
   account_.wrote = account_.wrote || wrote;
   ++account_.replayed;
-}
-
-/// Runs the matched steps one by one, as they were recorded. Where one throws, those before it have given what they
-/// gave.
-void Session::interpret() {
-  ++account_.interpreted;
-  const runtime::Stopwatch stopwatch;
-  std::vector<c10::Storage> storages(table_.memories().size());
-  for (size_t i = 0; i < storages.size(); ++i) storages[i] = table_.memories()[i].held;
-  const auto steps = steps_to(*at_);
-  const auto last_uses = last_uses_of(steps);
-  try {
-    for (const PathNode* node : steps) {
-      interpret(*node, storages);
-      for (const TraceMemoryId memory : last_uses[node->depth - 1]) storages[memory.index] = {};
-    }
-  } catch (...) {
-    give(storages);
-    throw;
-  }
-  give(storages);
-  library_->note_recording(stopwatch.seconds());  // about what matching the steps has taken besides
-}
-
-/// By step: the memories that no later step looks at, and that nobody else will.
-std::vector<std::vector<TraceMemoryId>> Session::last_uses_of(std::span<const PathNode* const> steps) {
-  std::vector<size_t> last(table_.memories().size(), steps.size());  // beyond all: nowhere
-  for (const PathNode* node : steps) {
-    const auto use = [&](uint32_t value) { last[table_.value({value}).memory.index] = node->depth - 1; };
-    for (const ir::Arg& argument : node->step.args) {
-      ir::for_each_value(argument, [&](ir::ValueId value) { use(value.index); });
-    }
-    for (const TraceValueId result : node->step.results) use(result.index);
-  }
-  for (const TraceMemoryId memory : escaped()) last[memory.index] = steps.size();
-  std::vector<std::vector<TraceMemoryId>> last_uses(steps.size());
-  for (uint32_t i = 0; i < last.size(); ++i) {
-    if (last[i] < steps.size()) last_uses[last[i]].push_back({i});
-  }
-  return last_uses;
-}
-
-void Session::interpret(const PathNode& node, std::vector<c10::Storage>& storages) {
-  const Step& step = node.step;
-  const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const c10::AutoGradMode no_grad(false);
-  const auto tensor = [&](ir::ValueId id) {
-    const TraceValue& value = table_.value({id.index});
-    return tensor_over(storages[value.memory.index], value.elements, table_.known(value.memory).device);
-  };
-  const auto& declared = step.op->schema().arguments();
-  std::vector<ir::Arg> args = step.args;
-  for (const LiveNumber& live : numbers_) {
-    if (live.step + 1 != node.depth) continue;
-    args[step.numbers[live.number].argument] = std::visit([](auto value) { return ir::Arg{value}; }, live.value);
-  }
-  torch::jit::Stack stack;
-  for (size_t i = 0; i < declared.size(); ++i) {
-    stack.push_back(ivalue_of(args[i], *declared[i].real_type(), tensor, step.opaques));
-  }
-  step.op->callBoxed(stack);
-  account_.wrote = account_.wrote || !step.written.empty();
-  const auto results = tensors_of({stack.data(), stack.size()});
-  if (results.size() != step.results.size()) throw InternalError("interpret", step.facts->name + " gave other results");
-  for (size_t i = 0; i < results.size(); ++i) {
-    const TraceValue& value = table_.value(step.results[i]);
-    if (storages[value.memory.index]) continue;
-    if (!value.elements.are_those_of(results[i])) {
-      throw InternalError("interpret", step.facts->name + " gave other sizes or strides");
-    }
-    storages[value.memory.index] = results[i].storage();
-  }
-}
-
-/// Gives the memories that outlive the segment what was computed.
-void Session::give(std::vector<c10::Storage>& storages) {
-  for (const TraceMemoryId memory : escaped()) {
-    const auto storage = table_.memory(memory).storage.lock();
-    if (!storage || !storages[memory.index]) continue;
-    const Elements& root = table_.value(table_.known(memory).root).elements;
-    at::Tensor data = tensor_over(std::move(storages[memory.index]), root, table_.known(memory).device);
-    give_memory(*storage, std::move(data));
-  }
 }
 
 void Session::call_whole(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {

@@ -131,11 +131,12 @@ class Session : public c10::DebugInfoBase {
   void keep_what_is_written(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
   void keep_what_was_matched();
   void begin_segment();
-  [[nodiscard]] bool may_match(const Step& candidate);
-  [[nodiscard]] bool match(const c10::OperatorHandle& op, torch::jit::Stack* stack);
-  void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
   /// Whether an answer does autograd's part as well.
   enum class Part : uint8_t { kernels, kernels_and_autograds };
+  [[nodiscard]] bool may_match(const Step& candidate);
+  [[nodiscard]] bool answer_known(const c10::OperatorHandle& op, Part part, torch::jit::Stack* stack);
+  [[nodiscard]] bool match(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+  void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
   void answer(PathNode& node, const CallNumbers& numbers, Part part, torch::jit::Stack* stack);
   [[nodiscard]] bool match_above_autograd(const c10::OperatorHandle& op, bool tracked, torch::jit::Stack* stack);
   [[nodiscard]] bool answer_by(const Shortcut& shortcut, torch::jit::Stack* stack);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "frontend/composites.h"
 #include "frontend/convert.h"
 #include "frontend/replay/autograds_part.h"
 #include "frontend/replay/session.h"
@@ -12,14 +11,6 @@
 /// How a session answers operators before autograd sees them.
 namespace sinter::frontend {
 namespace {
-
-/// Composite operators of LibTorch whose kernels do nothing but call others, and give tensors. Numbers may be those of
-/// the tensor object: its version, whether it is a leaf.
-bool may_be_opened(const OpTraits& traits) {
-  const OpFacts& facts = traits.facts;
-  return facts.composite && facts.name.starts_with("aten::") && !facts.gives_numbers && !facts.impure &&
-         facts.mutates.empty() && CatchComposites::work_of(facts.name) == CatchComposites::Work::none;
-}
 
 /// Nothing where one of them draws, or takes numbers that differ from call to call.
 std::optional<std::vector<const PathNode*>> steps_between(const PathNode& begin, const PathNode& end) {
@@ -39,7 +30,7 @@ void Session::call_above_autograd(const c10::OperatorHandle& op, c10::DispatchKe
   if (!off_ && !recording_ && is_plain_call(below)) {
     if (at_ == nullptr) begin_segment();
     if (match_above_autograd(op, is_tracked(below), stack)) return;
-    if (may_be_opened(library_->traits(op))) return open(op, below, stack, lock);
+    if (library_->traits(op).opens) return open(op, below, stack, lock);
   }
   lock.unlock();
   op.redispatchBoxed(below, stack);
@@ -54,12 +45,7 @@ bool Session::match_above_autograd(const c10::OperatorHandle& op, bool tracked, 
   }
   const Step* candidate = PathTree::first_call_of(*at_, op);
   if (candidate == nullptr || (tracked && !can_do_autograds_part(candidate->above, arguments))) return false;
-  if (!may_match(*candidate)) return false;
-  CallNumbers numbers;
-  PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers);
-  if (next == nullptr) return false;
-  answer(*next, numbers, tracked ? Part::kernels_and_autograds : Part::kernels, stack);
-  return true;
+  return may_match(*candidate) && answer_known(op, tracked ? Part::kernels_and_autograds : Part::kernels, stack);
 }
 
 /// Gives the results of all of a shortcut's steps at once.

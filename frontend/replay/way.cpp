@@ -7,6 +7,7 @@
 #include "compiler/ir/op_types.h"
 #include "compiler/ir/verify.h"
 #include "compiler/passes/aten.h"
+#include "frontend/composites.h"
 #include "frontend/convert.h"
 #include "frontend/overlap.h"
 #include "frontend/replay/draw_log.h"
@@ -141,6 +142,8 @@ OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
   refuses_divisors = pointwise && ir::row(*pointwise).domain == ir::Domain::nonzero_second;
   settings_matter = !pointwise && !only_looks(facts);
   above = sinter::frontend::above(facts);
+  opens = facts.composite && facts.name.starts_with("aten::") && !facts.gives_numbers && !facts.impure &&
+          facts.mutates.empty() && CatchComposites::work_of(facts.name) == CatchComposites::Work::none;
 }
 
 Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {

@@ -20,6 +20,9 @@ struct OpTraits {
 
   OpFacts facts;
   AboveKernel above = AboveKernel::unknown;
+  /// A composite operator of LibTorch whose kernel does nothing but call others, and which gives tensors. Numbers may
+  /// be those of the tensor object: its version, whether it is a leaf.
+  bool opens = false;
   bool settings_matter = true;                   ///< LibTorch's settings may decide what it computes
   bool copies = false;                           ///< brings a tensor to another device or dtype
   bool resizes = false;                          ///< or puts other memory under a tensor

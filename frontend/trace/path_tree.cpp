@@ -44,6 +44,10 @@ PathNode* find_same(PathNode* node, const Step& step) {
   return nullptr;
 }
 
+bool is_same_call(const Shortcut& a, const Shortcut& b) {
+  return a.op == b.op && a.key == b.key && a.inference == b.inference && a.tracked == b.tracked;
+}
+
 }  // namespace
 
 void Ending::add(std::span<const TraceMemoryId> memories, std::string_view reason) {
@@ -111,7 +115,7 @@ void PathTree::add(PathNode& at, Shortcut shortcut) {
   const std::lock_guard lock(mutex_);
   size_t known = 0;
   for (const auto* other = at.shortcuts.load(std::memory_order_relaxed); other != nullptr; other = other->next) {
-    if (++known == most || (other->op == shortcut.op && other->key == shortcut.key)) return;
+    if (++known == most || is_same_call(*other, shortcut)) return;
   }
   shortcut.next = at.shortcuts.load(std::memory_order_relaxed);
   at.shortcuts.store(&shortcuts_.emplace_back(std::move(shortcut)), std::memory_order_release);
