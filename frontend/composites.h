@@ -9,17 +9,12 @@
 
 namespace sinter::frontend {
 
-/// How a host read of all elements of a tensor is called in graphs and reports: `sinter::elements(Tensor self) ->
-/// int[]`.
-inline constexpr const char* kElementsOp = "sinter::elements";
-
-/// Composite operators of LibTorch do their work by calling other operators, and autograd opens them before a recording
+/// Composite operators of LibTorch do their work by calling other operators, and autograd opens them before a session
 /// sees any call. Some do work of their own: they look at the data of an argument, and what they call follows from it
 /// (recurrent layers on packed sequences, tensor_split by a tensor), or they fill their result themselves (max_pool1d).
-/// While this lives, a key above autograd catches those: the first call `sinter::elements` on what they look at, which
-/// a recording takes for the host read that it is, the others are recorded as one call, and those that neither fits end
-/// the recording. Where stand-ins have no memory that can be compared, what compares it runs at once, as a whole. Holds
-/// for this thread and for those LibTorch carries its state to.
+/// While this lives, a key above autograd catches those: what they are given gets its data first. Those that compare
+/// the memories of tensors, which stand-ins do not have, run at once, as a whole. Holds for this thread and for those
+/// LibTorch carries its state to.
 class CatchComposites {
  public:
   CatchComposites();

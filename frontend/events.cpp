@@ -20,8 +20,6 @@ std::string text_of(const Recompilation& recompilation) {
   return fmt::format("recompiled: {}", fmt::join(misses, "; "));
 }
 
-std::string text_of(const LimitReached& limit) { return "limit: " + limit.reason; }
-
 }  // namespace
 
 std::string frontend::one_line(const GraphBreak& reason) {

@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include "compiler/support/errors.h"
-#include "compiler/support/planted.h"
 #include "frontend/convert.h"
 #include "frontend/cuda.h"
 #include "frontend/read_as.h"
@@ -147,7 +146,6 @@ FrameLayout::FrameLayout(std::shared_ptr<const Plan> source, const std::vector<c
     buffers[i].in_arena = lies_in_arena(buffers, i);
     if (buffers[i].kind == BufferKind::input) inputs.push_back(i);
     if (buffers[i].kind == BufferKind::state) states.push_back(i);
-    if (buffers[i].kind == BufferKind::content) contents.push_back(i);
     if (buffers[i].kind == BufferKind::arena) arena.push_back(i);
   }
   mark_needs(*plan, buffers);
@@ -165,18 +163,7 @@ FrameLayout::FrameLayout(std::shared_ptr<const Plan> source, const std::vector<c
 TorchFrame::TorchFrame(std::shared_ptr<const FrameLayout> layout)
     : layout_(std::move(layout)), tensors_(layout_->buffers.size()), data_(layout_->buffers.size()) {}
 
-bool TorchFrame::bind_arguments(std::span<const at::Tensor* const> inputs, std::span<const StateSlot> states,
-                                std::span<const ContentSlot> contents) {
-  for (const auto buffer : layout_->inputs) {
-    const auto& shape = layout_->buffers[buffer];
-    const auto& tensor = *inputs[shape.index];
-    data_[buffer] = reinterpret_cast<void*>(address_of(*tensor.unsafeGetTensorImpl()));
-    if (shape.needs_tensor) tensors_[buffer] = tensor;
-  }
-  return bind_state(states, contents);
-}
-
-bool TorchFrame::bind_arguments(std::span<const InputMemory> inputs, std::span<const StateSlot> states) {
+void TorchFrame::bind_arguments(std::span<const InputMemory> inputs, std::span<const at::Tensor> states) {
   memories_.assign(inputs.begin(), inputs.end());
   for (const auto buffer : layout_->inputs) {
     const InputMemory& memory = inputs[layout_->buffers[buffer].index];
@@ -184,24 +171,14 @@ bool TorchFrame::bind_arguments(std::span<const InputMemory> inputs, std::span<c
     const auto element_bytes = static_cast<int64_t>(c10::elementSize(memory.dtype));
     data_[buffer] = base == nullptr ? nullptr : base + memory.offset * element_bytes;
   }
-  return bind_state(states, {});
+  for (const auto buffer : layout_->states) set(buffer, states[layout_->buffers[buffer].index]);
 }
 
 void TorchFrame::make_input(uint32_t buffer) const {
   const BufferShape& shape = layout_->buffers[buffer];
-  if (memories_.empty() || shape.kind != BufferKind::input || tensors_[buffer].defined()) return;
+  if (shape.kind != BufferKind::input || tensors_[buffer].defined()) return;
   const InputMemory& memory = memories_[shape.index];
   tensors_[buffer] = over(*memory.storage, shape, memory.dtype, memory.offset);
-}
-
-bool TorchFrame::bind_state(std::span<const StateSlot> states, std::span<const ContentSlot> contents) {
-  for (const auto buffer : layout_->states) {
-    auto tensor = lock(states[layout_->buffers[buffer].index].tensor);
-    if (!tensor.defined()) return false;
-    set(buffer, std::move(tensor));
-  }
-  for (const auto buffer : layout_->contents) set(buffer, contents[layout_->buffers[buffer].index].value);
-  return true;
 }
 
 void TorchFrame::clear() {
@@ -354,16 +331,6 @@ void TorchFrame::set_result(const ExternCall& call, size_t position, const at::T
   const at::Tensor expected_layout = read_as(empty(shape), reading_of(tensor));
   expected_layout.copy_(tensor);
   set(index, expected_layout);
-}
-
-void note_writes(const Plan& plan, std::span<const at::Tensor* const> inputs, std::span<const StateSlot> states) {
-  if (planted(Bug::version_not_raised)) return;
-  for (const BufferId written : plan.written) {
-    const Buffer& buffer = plan.buffers[written.index];
-    const bool input = buffer.kind == BufferKind::input;
-    const at::Tensor tensor = input ? *inputs[buffer.index] : lock(states[buffer.index].tensor);
-    if (tensor.defined() && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
-  }
 }
 
 }  // namespace sinter::frontend

@@ -9,7 +9,6 @@
 
 #include "compiler/plan.h"
 #include "compiler/support/errors.h"
-#include "frontend/capture.h"
 #include "frontend/extern_call.h"
 #include "runtime/host.h"
 
@@ -39,7 +38,7 @@ struct FrameLayout {
   std::vector<BufferShape> buffers;
   std::vector<PreparedCall> calls;
   std::vector<std::vector<uint32_t>> inputs_of_calls;     ///< buffers that are inputs themselves
-  std::vector<uint32_t> inputs, states, contents, arena;  ///< buffers of these kinds
+  std::vector<uint32_t> inputs, states, arena;            ///< buffers of these kinds
 };
 
 /// Where an input lies; its sizes and strides are those of its buffer.
@@ -54,11 +53,8 @@ class TorchFrame final : public runtime::Frame {
  public:
   explicit TorchFrame(std::shared_ptr<const FrameLayout> layout);
 
-  /// Binds arguments, state and content. False when a state tensor has died meanwhile.
-  [[nodiscard]] bool bind_arguments(std::span<const at::Tensor* const> inputs, std::span<const StateSlot> states,
-                                    std::span<const ContentSlot> contents);
-  /// The same, of inputs that become tensors where an operator asks for them.
-  [[nodiscard]] bool bind_arguments(std::span<const InputMemory> inputs, std::span<const StateSlot> states);
+  /// Binds inputs, which become tensors where an operator asks for them, and state. Both outlive the call.
+  void bind_arguments(std::span<const InputMemory> inputs, std::span<const at::Tensor> states);
   /// Drops every tensor.
   void clear();
   /// The tensor of a bound buffer.
@@ -82,7 +78,6 @@ class TorchFrame final : public runtime::Frame {
 
  private:
   [[nodiscard]] at::Tensor bytes_on_device(int64_t bytes) const;
-  [[nodiscard]] bool bind_state(std::span<const StateSlot> states, std::span<const ContentSlot> contents);
   void make_input(uint32_t buffer) const;
   void set(uint32_t buffer, at::Tensor tensor);
   void set_result(const ExternCall& call, size_t position, const at::Tensor& tensor);
@@ -92,20 +87,11 @@ class TorchFrame final : public runtime::Frame {
   std::shared_ptr<const FrameLayout> layout_;
   mutable std::vector<at::Tensor> tensors_;
   std::vector<void*> data_;
-  std::vector<InputMemory> memories_;  ///< by input; empty where they came as tensors
+  std::vector<InputMemory> memories_;  ///< by input
   at::Tensor arena_;
   void* arena_data_ = nullptr;
   bool writing_ = false;
   torch::jit::Stack stack_;
-};
-
-/// Raises the version of every tensor the plan wrote, as operators that write do.
-void note_writes(const Plan& plan, std::span<const at::Tensor* const> inputs, std::span<const StateSlot> states);
-
-/// A plan failed after it had begun to write inputs or state: the call can be neither finished nor run again.
-class HalfWritten : public InternalError {
- public:
-  explicit HalfWritten(const InternalError& error) : InternalError(error) {}
 };
 
 }  // namespace sinter::frontend

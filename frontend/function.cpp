@@ -1,342 +1,268 @@
 #include "frontend/function.h"
 
 #include <c10/util/Type.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
+#include <cmath>
+#include <exception>
 
-#include "frontend/events.h"
+#include "compiler/ir/print.h"
+#include "frontend/convert.h"
+#include "frontend/host_torch.h"
+#include "frontend/replay/stand_in.h"
+#include "runtime/known_functions.h"
+#include "runtime/nvrtc.h"
+#include "runtime/stopwatch.h"
 
 namespace sinter::detail {
+
+using frontend::Counters;
+using frontend::News;
+using frontend::Session;
+using frontend::Trial;
+
 namespace {
 
-using frontend::NamedModule;
+/// Types of the tensor arguments: "f32[8,3], i64[4]".
+std::string signature_of(const Flat& arguments) {
+  std::vector<std::string> types;
+  for (const at::Tensor* tensor : arguments.tensors) {
+    if (!tensor->defined() || tensor->layout() != c10::kStrided || tensor->is_nested()) continue;
+    const ir::Type type = frontend::type_of(*tensor);
+    types.push_back(ir::to_string(type, type.device));
+  }
+  return fmt::format("{}", fmt::join(types, ", "));
+}
+
+using Storages = std::vector<const c10::StorageImpl*>;
+
+Storages storages_of(const Flat& arguments) {
+  Storages storages;
+  for (const at::Tensor* tensor : arguments.tensors) {
+    if (tensor->has_storage()) storages.push_back(tensor->storage().unsafeGetStorageImpl());
+  }
+  return storages;
+}
+
+Storages lent_storages_of(const Flat& arguments) {
+  Storages lent = storages_of(arguments);
+  std::erase_if(lent, [](const c10::StorageImpl* storage) { return !frontend::is_lent(*storage); });
+  return lent;
+}
 
 }  // namespace
 
-Function::Function(const Options& options, const std::vector<NamedModule>& modules, const std::string& function_name)
+Function::Function(const Options& options, const std::vector<frontend::NamedModule>& modules,
+                                 const std::string& name)
     : options_(options),
-      modules_(modules),
-      name_(function_name),
-      builder_(options_, modules_, name_, counters_),
-      entries_(std::make_shared<const Entries>()) {}
-
-Function::Found Function::find(const Entries& entries, const Flat& arguments, const frontend::Modes& modes) {
-  Found found;
-  for (const auto& entry : entries) {
-    const auto fit = entry->guards().fit(arguments, modes);
-    if (fit == frontend::Fit::full) return {entry, fit};
-    if (fit == frontend::Fit::moved && found.entry == nullptr) found = {entry, fit};
-  }
-  return found;
-}
-
-bool Function::is_due(int64_t call) const {
-  if (options_.verify == Verify::off) return false;
-  if (options_.verify == Verify::automatic) return std::has_single_bit(static_cast<uint64_t>(call));
-  return call == 2 || call % options_.verify.every() == 0;
-}
+      name_(name),
+      budget_(options.compile_budget),
+      findings_(options_, name_, counters_),
+      paths_(std::make_shared<frontend::PathStore>(options_, modules, name_, counters_, budget_, findings_)),
+      trusted_(options.replay == sinter::Replay::trusted ? std::make_unique<frontend::TrustedCalls>() : nullptr) {}
 
 bool Function::call(const Flat& arguments, const Program& program, Replay& replay) {
-  Call call{arguments, program, replay, frontend::Modes::current(), {}};
+  const bool inside = frontend::current_session() != nullptr;
+  if (trusted_ != nullptr && !inside && trusted_->answer(arguments, replay)) {
+    Counters::add(counters_.replayed);
+    return true;
+  }
+  News news;
   try {
-    const Ran ran = run(call);
-    frontend::Counters::add(ran == Ran::replay      ? counters_.replayed
-                            : ran == Ran::recording ? counters_.recorded
-                                                    : counters_.eager);
-    tell(call.events);
-    return ran == Ran::replay;
+    keep_promises(arguments);
+    if (inside || eager_.load(std::memory_order_relaxed)) {
+      run_eagerly(program);
+    } else {
+      run(arguments, program, news);
+    }
   } catch (...) {
-    frontend::Counters::add(counters_.threw);
-    tell(call.events);
+    if (!news.empty()) findings_.tell(std::move(news), signature_of(arguments));
     throw;
   }
+  if (!news.empty()) findings_.tell(std::move(news), signature_of(arguments));
+  return false;
 }
 
-Ran Function::run(Call& call) {
-  if (frontend::capturing()) return run_callable(call);
-  if (call.arguments.unknown != nullptr) {
-    return run_unsupported(
-        "an argument of type " + c10::demangle(call.arguments.unknown->name()) + " cannot be described", call);
-  }
-  const auto entries = entries_.load(std::memory_order_acquire);
-  const auto found = find(*entries, call.arguments, call.modes);
-  return found.entry != nullptr ? answer(found, call) : miss(call);
-}
-
-Ran Function::answer(const Found& found, Call& call) {
-  auto& entry = *found.entry;
-  const auto number = entry.arrive();
-  if (!entry.compiled()) {
-    return number == 2 && entry.may_be_setup() ? record_again(found.entry, call) : run_eagerly(entry, call);
-  }
-  if (entry.paths() != nullptr) return follow(entry, number, call);
-  const bool moved = found.fit == frontend::Fit::moved;
-  if ((moved || is_due(number)) && verify(found, number, call)) return Ran::recording;
-  return moved ? run_eagerly(entry, call) : replay_or_run(found.entry, call);
-}
-
-template <class Work>
-auto Function::noting_failure(Work&& work) {
-  try {
-    return work();
-  } catch (...) {
-    const std::lock_guard lock(notes_);
-    if (!builder_.failed_at().empty()) failed_at_ = builder_.failed_at();
-    throw;
-  }
-}
-
-bool Function::verify(const Found& found, int64_t number, Call& call) {
-  const std::unique_lock lock(building_, std::try_to_lock);
-  if (!lock || !found.entry->compiled()) return false;
-  auto other = noting_failure(
-      [&] { return builder_.verify(*found.entry, number, found.fit, call.arguments, call.modes, call.program); });
-  if (!found.entry->compiled()) note_break(call, *found.entry);
-  if (other != nullptr) {
-    note_recompilation(call, *other, other->record().because);
-    refuse_break(*other);
-    if (!is_full()) add(std::move(other));
-  }
-  if (found.entry->head() != nullptr) {
-    after_verification(*found.entry, call.arguments);
+void Function::run(const Flat& arguments, const Program& program, News& news) {
+  if (!started_.exchange(true, std::memory_order_relaxed)) start_cuda_compiler(arguments);
+  const runtime::Stopwatch stopwatch;
+  const Trial::Way way = way_of_next_call();
+  bool comparable = way == Trial::Way::eager;
+  if (way == Trial::Way::compiled && !rests()) {
+    comparable = run_checked(arguments, program, news);
   } else {
-    refuse_break(*found.entry);
+    run_eagerly(program);
   }
-  return true;
+  const double seconds = stopwatch.seconds();
+  if (comparable) trial_.note(way, seconds);
+  budget_.note_call(seconds);
+  if (compiler_needed_.load(std::memory_order_relaxed)) note_kernels();
 }
 
-Ran Function::follow(Entry& entry, int64_t number, Call& call) {
-  using Answer = frontend::Paths::Answer;
-  auto answer = Answer::eager;
-  const auto log = std::make_shared<frontend::HostLog>();
+void Function::start_cuda_compiler(const Flat& arguments) {
+  const auto on_gpu =
+      std::ranges::find_if(arguments.tensors, [](const at::Tensor* tensor) { return tensor->is_cuda(); });
+  if (on_gpu == arguments.tensors.end()) return;
+  architecture_ = frontend::device_info(frontend::device_of((*on_gpu)->device())).sm;
+  first_signature_ = name_ + " " + signature_of(arguments);
+  if (runtime::is_known_function(first_signature_, architecture_)) return;
+  runtime::nvrtc::prewarm(architecture_);
+  compiler_needed_.store(true, std::memory_order_relaxed);
+}
+
+/// Once something was compiled, the next process finds its kernels in the cache.
+void Function::note_kernels() {
+  if (counters_.entries.load(std::memory_order_relaxed) == 0) return;
+  if (compiler_needed_.exchange(false)) runtime::remember_function(first_signature_, architecture_);
+}
+
+/// Sizes that sinter::mark_dynamic promised lie in their ranges, else UserError.
+void Function::keep_promises(const Flat& arguments) {
+  if (!has_marks_.load(std::memory_order_relaxed) && !frontend::has_promises(arguments)) return;
+  const std::lock_guard lock(promises_mutex_);
+  has_marks_.store(true, std::memory_order_relaxed);
+  frontend::collect_promises(arguments, promises_);
+  frontend::check_promises(promises_, arguments, name_);
+}
+
+/// Sizes of the arguments that sinter::mark_dynamic speaks of.
+std::vector<int64_t> Function::promised_sizes(const Flat& arguments) {
+  if (!has_marks_.load(std::memory_order_relaxed)) return {};
+  const std::lock_guard lock(promises_mutex_);
+  return frontend::promised_sizes(promises_, arguments);
+}
+
+Trial::Way Function::way_of_next_call() {
+  const bool compares = paths_->on_the_cpu() && std::isfinite(options_.compile_budget) && trusted_ == nullptr;
+  return compares ? trial_.next() : Trial::Way::compiled;
+}
+
+void Function::run_eagerly(const Program& program) {
   try {
-    const auto is_due_again = [this](int64_t of_course) { return is_due(of_course); };
-    answer = entry.paths()->follow(call.arguments, call.modes, is_due_again, *log, call.replay);
-  } catch (const InternalError& error) {
-    keep_failure(entry, error, call);
+    program.run(program.context, nullptr);
+  } catch (...) {
+    Counters::add(counters_.threw);
+    throw;
   }
-  if (answer == Answer::replayed) {
-    entry.count_replay();
-    return Ran::replay;
-  }
-  const frontend::HostLog::Scope answers(log);
-  if (answer == Answer::record && extend(entry, number, call)) return Ran::recording;
-  if (answer == Answer::filled) note_event(call, entry.guards().signature(), *entry.paths()->limit());
-  if (answer == Answer::filled || answer == Answer::full) refuse(*entry.paths()->limit());
-  call.replay.tensors.clear();
-  return run_eagerly(entry, call);
+  Counters::add(counters_.eager);
 }
 
-bool Function::extend(Entry& entry, int64_t number, Call& call) {
-  const std::unique_lock lock(building_, std::try_to_lock);
-  if (!lock || !entry.compiled()) return false;
-  auto because =
-      noting_failure([&] { return builder_.extend(entry, number, call.arguments, call.modes, call.program); });
-  note_recompilation(call, entry, std::move(because));
-  refuse_break(entry);
-  return true;
-}
-
-/// A plan that failed: the entry runs as eager runs from here on. Throws the error on where the call cannot run again.
-void Function::keep_failure(Entry& entry, const InternalError& error, Call& call) {
-  if (options_.strict) throw error;
-  entry.turn_eager({.code = BreakCode::compile_failed,
-                    .op = {},
-                    .where = error.where(),
-                    .reason = error.what(),
-                    .hint = "this is a bug in Sinter"},
-                   error.what());
-  note_break(call, entry);
-  if (const auto* half_written = dynamic_cast<const frontend::HalfWritten*>(&error)) throw *half_written;
-}
-
-Ran Function::replay_or_run(const std::shared_ptr<Entry>& entry, Call& call) {
+bool Function::run_checked(const Flat& arguments, const Program& program, News& news) {
+  const bool logs = trusted_ != nullptr && trusted_->watches();
+  const auto modes = logs ? std::make_optional(frontend::Modes::current()) : std::nullopt;
+  const auto session = std::make_shared<Session>(
+      paths_, Session::Setup{.can_take_back = options_.fullgraph,
+                             .arguments = options_.freeze ? storages_of(arguments) : Storages(),
+                             .lent = lent_storages_of(arguments),
+                             .vouched = promised_sizes(arguments),
+                             .logs = logs});
+  bool nothing_new = false;
+  Flat result;
   try {
-    if (entry->replay(call.arguments, call.replay)) {
-      call.replay.owner = entry;
-      return Ran::replay;
+    nothing_new = run_session(session, program, logs ? &result : nullptr);
+  } catch (const frontend::Refused& refused) {
+    session->take_back();
+    session->move_news_to(news);
+    Counters::add(counters_.threw);
+    throw UserError(refused.what());
+  } catch (...) {
+    session->move_news_to(news);
+    findings_.note_failure(session->failed_at());
+    Counters::add(counters_.threw);
+    throw;
+  }
+  session->move_news_to(news);
+  if (logs && nothing_new) trusted_->note(arguments, *modes, *session->log(), result);
+  return nothing_new;
+}
+
+/// True where the call did nothing new.
+bool Function::run_session(const std::shared_ptr<Session>& session, const Program& program, Flat* result) {
+  try {
+    frontend::with_session(session, [&] { program.run(program.context, result); });
+  } catch (const std::exception& error) {
+    if (!frontend::is_memory_missing(error)) {
+      session->finish();
+      throw;
     }
-  } catch (const InternalError& error) {
-    keep_failure(*entry, error, call);
-    if (entry->head() != nullptr) specialise_if_idle(error.what());
+    run_without_stand_ins(*session, program);
+    return false;
+  } catch (...) {
+    session->finish();
+    throw;
   }
-  call.replay.tensors.clear();
-  return run_eagerly(*entry, call);
+  session->finish();
+  return note(session->account());
 }
 
-Ran Function::miss(Call& call) {
-  for (size_t i = 0; i < call.arguments.tensors.size(); ++i) {
-    if (frontend::is_plain(*call.arguments.tensors[i])) continue;
-    return run_unsupported("input " + std::to_string(i) + " is not a dense strided tensor on the CPU or a CUDA device",
-                           call);
+/// The callable asked for memory that was not there: from here on it runs as eager runs it, this call included, unless
+/// that would write twice.
+void Function::run_without_stand_ins(Session& session, const Program& program) {
+  session.note({.code = BreakCode::unsupported_op,
+                .op = {},
+                .where = {},
+                .reason = "the callable asks for the memory of a tensor that is computed later",
+                .hint = "ask with sinter::materialize(tensor), or read it with an operator"});
+  eager_.store(true, std::memory_order_relaxed);
+  if (!session.account().wrote) {
+    session.abandon();
+    program.run(program.context, nullptr);
+    Counters::add(counters_.eager);
+    return;
   }
-  std::unique_lock lock(building_, std::try_to_lock);
-  if (!lock) {
-    add_note("calls that came while another thread compiled ran eagerly");
-    return run_callable(call);
+  session.finish();
+  throw UserError(name_ +
+                  ": the callable asks for the memory of a tensor that is computed later, after it has written; this "
+                  "call ends here, later ones run as eager runs them. Ask with sinter::materialize(tensor), read it "
+                  "with an operator (item(), copy to another tensor), or compile the part around it");
+}
+
+bool Function::rests() {
+  int64_t left = resting_.load(std::memory_order_relaxed);
+  while (left > 0) {
+    if (resting_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) return true;
   }
-  const auto entries = entries_.load(std::memory_order_acquire);
-  if (const auto found = find(*entries, call.arguments, call.modes); found.entry != nullptr) {
-    lock.unlock();
-    return answer(found, call);
+  return false;
+}
+
+/// A program that does something new on every call is left to eager for longer and longer while the budget allows no
+/// more.
+bool Function::note(const Session::Account& account) {
+  constexpr int64_t longest_rest = 10;  // doublings
+  const bool nothing_new = account.recorded == 0 && account.interpreted == 0 && !account.cut_off;
+  const bool replayed = nothing_new && (account.replayed > 0 || account.at_once == 0);
+  Counters::add(replayed ? counters_.replayed : account.recorded > 0 ? counters_.recorded : counters_.eager);
+  if (nothing_new) {
+    in_vain_.store(0, std::memory_order_relaxed);
+  } else if (!budget_.allows_recording()) {
+    const int64_t in_vain = in_vain_.fetch_add(1, std::memory_order_relaxed);
+    resting_.store(int64_t{1} << std::min(in_vain, longest_rest), std::memory_order_relaxed);
   }
-  frontend::collect_promises(call.arguments, promises_);
-  frontend::check_promises(promises_, call.arguments, name_);
-  if (auto entry = instantiate(call)) {
-    lock.unlock();
-    return answer({std::move(entry), frontend::Fit::full}, call);
-  }
-  return record(call, /*second_try=*/false);
-}
-
-Ran Function::record_again(const std::shared_ptr<Entry>& first, Call& call) {
-  const std::unique_lock lock(building_, std::try_to_lock);
-  if (!lock) return run_eagerly(*first, call);
-  auto next = std::make_shared<Entries>(*entries_.load(std::memory_order_acquire));
-  if (std::erase(*next, first) == 0) return run_eagerly(*first, call);
-  publish(std::move(next));
-  retire(*first, "retired: the call kept a tensor that it made; the next one was recorded anew");
-  return record(call, /*second_try=*/true);
-}
-
-Ran Function::record(Call& call, bool second_try) {
-  const auto entries = entries_.load(std::memory_order_acquire);
-  const auto candidates = alike(call.arguments, call.modes);
-  if (is_full() && candidates.empty()) {
-    const auto note = std::to_string(max_entries) + " combinations of guards are compiled; others run eagerly";
-    if (add_note(note)) note_event(call, {}, LimitReached{note});
-    if (options_.fullgraph) throw UserError(name_ + ": fullgraph: " + note);
-    return run_callable(call);
-  }
-  std::vector<GuardMiss> nearest;
-  for (const auto& entry : *entries) {
-    auto misses = entry->guards().misses(call.arguments, call.modes);
-    if (nearest.empty() || misses.size() < nearest.size()) nearest = std::move(misses);
-  }
-  std::shared_ptr<frontend::ShapeFamily> family;
-  const auto join_family = [&](const frontend::Captured& captured) {
-    family = join(candidates, captured, call.arguments);
-    return family != nullptr || options_.dynamic.value_or(false);
-  };
-  const auto entry =
-      noting_failure([&] { return builder_.build(call.arguments, call.modes, call.program, nearest, join_family); });
-  if (second_try) entry->note_second_try();
-  if (family != nullptr) settle(entry, family);
-  entry->count_eager();
-  note_recompilation(call, *entry, std::move(nearest));
-  if (family != nullptr || !is_full()) add(entry);
-  refuse_break(*entry);
-  return Ran::recording;
-}
-
-bool Function::is_full() const {
-  const auto entries = entries_.load(std::memory_order_acquire);
-  const auto live = std::count_if(entries->begin(), entries->end(),
-                                  [](const auto& e) { return e->head() == nullptr && !e->guards().lost(); });
-  return static_cast<size_t>(live) >= max_entries;
-}
-
-void Function::add(std::shared_ptr<Entry> entry) {
-  const auto entries = entries_.load(std::memory_order_acquire);
-  auto next = std::make_shared<Entries>();
-  for (const auto& old : *entries) {
-    if (!old->guards().lost()) {
-      next->push_back(old);
-      continue;
-    }
-    retire(*old, "retired: a tensor or module it relied on is gone or was replaced");
-  }
-  next->push_back(std::move(entry));
-  publish(std::move(next));
-  make_room();
-}
-
-void Function::publish(std::shared_ptr<const Entries> entries) {
-  counters_.entries.store(static_cast<int64_t>(entries->size()), std::memory_order_relaxed);
-  entries_.store(std::move(entries), std::memory_order_release);
-}
-
-void Function::retire(const Entry& entry, const std::string& note) {
-  if (entry.head() != nullptr && entry.head() != &entry) return;
-  auto report = entry.report();
-  report.notes.push_back(note);
-  const std::lock_guard lock(notes_);
-  retired_.push_back(std::move(report));
-}
-
-void Function::refuse_break(const Entry& entry) const {
-  if (!options_.fullgraph || entry.compiled()) return;
-  if (const auto reason = entry.first_break()) refuse(*reason);
-}
-
-void Function::refuse(const GraphBreak& reason) const {
-  if (!options_.fullgraph) return;
-  throw UserError(name_ + ": fullgraph: " + frontend::one_line(reason));
-}
-
-Ran Function::run_eagerly(Entry& entry, Call& call) const {
-  refuse_break(entry);
-  entry.count_eager();
-  return run_callable(call);
-}
-
-Ran Function::run_callable(const Call& call) {
-  call.program.run(call.program.context, nullptr);
-  return Ran::callable;
-}
-
-Ran Function::run_unsupported(const std::string& what, Call& call) {
-  const GraphBreak reason{.code = BreakCode::unsupported_input,
-                          .op = {},
-                          .where = {},
-                          .reason = what,
-                          .hint = "pass dense tensors, scalars, strings, and containers of them"};
-  bool is_new = false;
-  {
-    const std::lock_guard lock(notes_);
-    const auto same = [&](const auto& entry) { return entry.breaks.front().reason == what; };
-    auto found = std::find_if(unsupported_.begin(), unsupported_.end(), same);
-    is_new = found == unsupported_.end();
-    if (is_new) {
-      EntryReport report;
-      report.breaks.push_back(reason);
-      found = unsupported_.insert(unsupported_.end(), std::move(report));
-    }
-    if (!options_.fullgraph) ++found->eager_calls;
-  }
-  if (is_new) note_event(call, {}, reason);
-  refuse(reason);
-  return run_callable(call);
-}
-
-bool Function::add_note(const std::string& note) {
-  const std::lock_guard lock(notes_);
-  if (std::find(note_texts_.begin(), note_texts_.end(), note) != note_texts_.end()) return false;
-  note_texts_.push_back(note);
-  return true;
+  return nothing_new;
 }
 
 Report Function::report() const {
-  Report report{.function = name_, .mode = {}, .entries = {}, .failed_at = {}, .notes = {}};
-  if (options_.mode == Mode::MaxAutotune) {
-    report.notes.emplace_back("max-autotune does what reduce-overhead does in this version");
-  }
-  for (auto& note : frontend::PrivateLayout::here().notes()) report.notes.push_back(std::move(note));
-  const auto entries = entries_.load(std::memory_order_acquire);
-  const std::lock_guard lock(notes_);
-  report.failed_at = failed_at_;
-  report.entries = retired_;
-  for (const auto& entry : *entries) {
-    if (entry->head() != nullptr && entry->head() != entry.get()) continue;
-    report.entries.push_back(entry->report());
-    for (const auto& other : *entries) {
-      const bool instance = other != entry && other->head() == entry.get();
-      if (instance) report.entries.back().recorded_instantiations += other->graphs();
+  Report report{.function = name_,
+                .mode = {},
+                .entries = paths_->reports(),
+                .failed_at = findings_.failed_at(),
+                .notes = {trusted_ != nullptr ? trusted_->text()
+                                              : "checked: the callable's host code runs on every call"}};
+  report.notes.push_back(budget_.text());
+  if (auto finding = trial_.finding(); !finding.empty()) report.notes.push_back(std::move(finding));
+  for (auto& note : paths_->notes()) report.notes.push_back(std::move(note));
+  for (auto& note : findings_.notes()) report.notes.push_back(std::move(note));
+  if (auto breaks = findings_.breaks(); !breaks.empty()) {
+    EntryReport around;  // what runs between the compiled segments
+    around.signature = name_;
+    for (const GraphBreak& reason : breaks) {
+      if (reason.code == BreakCode::compile_failed) around.internal_error = reason.reason;
     }
+    around.breaks = std::move(breaks);
+    report.entries.push_back(std::move(around));
   }
-  report.entries.insert(report.entries.end(), unsupported_.begin(), unsupported_.end());
-  report.notes.insert(report.notes.end(), note_texts_.begin(), note_texts_.end());
   return report;
 }
 

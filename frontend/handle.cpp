@@ -1,6 +1,5 @@
 #include "frontend/handle.h"
 
-#include <algorithm>
 #include <set>
 
 #include "compiler/support/environment.h"
@@ -11,21 +10,8 @@ namespace {
 using frontend::NamedModule;
 
 void check(const Options& options, bool is_module) {
-  if (options.verify.every() < 1 && options.verify != Verify::automatic && options.verify != Verify::off) {
-    throw UserError("verify: a period of " + std::to_string(options.verify.every()) +
-                    " calls; say n >= 1, sinter::Verify::automatic or sinter::Verify::off");
-  }
-  if (options.max_paths < 1) {
-    throw UserError("max_paths: " + std::to_string(options.max_paths) + " paths; say at least 1");
-  }
   if (is_module && !options.modules.empty()) {
     throw UserError("modules: the callable is a module itself; leave the option out, or compile a lambda");
-  }
-  if (std::find(options.optimizers.begin(), options.optimizers.end(), nullptr) != options.optimizers.end()) {
-    throw UserError("optimizers: a null pointer; name optimizers that exist");
-  }
-  if (options.freeze && !options.optimizers.empty()) {
-    throw UserError("freeze: an optimizer writes to parameters; leave one of the two options out");
   }
   std::set<std::string> names;
   for (const auto& [module_name, module] : options.modules) {
@@ -63,38 +49,19 @@ Handle::Handle(Options options, std::vector<NamedModule> modules, std::string na
       modules_(std::move(modules)),
       name_(std::move(name)),
       disabled_(disabled_by(options_)),
-      function_(make()),
-      checked_(make_checked()) {}
+      function_(make()) {}
 
 std::shared_ptr<Function> Handle::make() const { return std::make_shared<Function>(options_, modules_, name_); }
 
-std::shared_ptr<CheckedFunction> Handle::make_checked() const {
-  if (options_.replay != sinter::Replay::checked) return nullptr;
-  return std::make_shared<CheckedFunction>(options_, modules_, name_);
-}
-
 bool Handle::call(const Flat& arguments, const Program& program, Replay& replay) {
-  if (const auto checked = checked_.load(std::memory_order_acquire)) {
-    checked->call(arguments, program);
-    return false;
-  }
   return function()->call(arguments, program, replay);
 }
 
-Stats Handle::stats() const {
-  const auto checked = checked_.load(std::memory_order_acquire);
-  return checked != nullptr ? checked->stats() : function()->stats();
-}
-
-void Handle::reset() {
-  function_.store(make(), std::memory_order_release);
-  checked_.store(make_checked(), std::memory_order_release);
-}
+void Handle::reset() { function_.store(make(), std::memory_order_release); }
 
 Report Handle::report() const {
   if (is_enabled()) {
-    const auto checked = checked_.load(std::memory_order_acquire);
-    Report report = checked != nullptr ? checked->report() : function()->report();
+    Report report = function()->report();
     report.mode = detail::name(options_.mode);
     return report;
   }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "frontend/function.h"
-#include "frontend/replay/checked_function.h"
 
 namespace sinter::detail {
 
@@ -19,12 +18,11 @@ class Handle {
   [[nodiscard]] bool is_enabled() const { return disabled_.empty(); }
   bool call(const Flat& arguments, const Program& program, Replay& replay);
   [[nodiscard]] Report report() const;
-  [[nodiscard]] Stats stats() const;
+  [[nodiscard]] Stats stats() const { return function()->stats(); }
   void reset();
 
  private:
   [[nodiscard]] std::shared_ptr<Function> make() const;
-  [[nodiscard]] std::shared_ptr<CheckedFunction> make_checked() const;
   [[nodiscard]] std::shared_ptr<Function> function() const { return function_.load(std::memory_order_acquire); }
 
   const Options options_;
@@ -32,7 +30,6 @@ class Handle {
   const std::string name_;
   const std::string disabled_;  ///< by what; or empty
   std::atomic<std::shared_ptr<Function>> function_;
-  std::atomic<std::shared_ptr<CheckedFunction>> checked_;  ///< null but under Replay::checked, where it answers
 };
 
 }  // namespace sinter::detail

@@ -23,7 +23,7 @@ bool changes_layout(const OpFacts& facts) {
   return resizes || (facts.view_in_place && facts.functional.empty());
 }
 
-/// What a recording can cut the graph at: Recorder::begin_read.
+/// Runs at once between two segments, and is no break.
 bool can_be_cut_at(const OpFacts& facts) {
   const bool plain = facts.gives_numbers || (facts.sizes_from_data && facts.mutates.empty() && !facts.reads_host);
   return plain && !facts.impure && !facts.random;

@@ -10,10 +10,6 @@ using nlohmann::json;
 // Found by argument-dependent lookup: nlohmann-json turns records into objects through these.
 static void to_json(json& out, const PhaseTime& phase) { out = {{"name", phase.name}, {"seconds", phase.seconds}}; }
 
-static void to_json(json& out, const GuardMiss& miss) {
-  out = {{"guard", miss.guard}, {"was", miss.was}, {"is", miss.is}};
-}
-
 static void to_json(json& out, const KernelRecord& kernel) {
   out = {{"name", kernel.name},
          {"ops", kernel.ops},
@@ -45,31 +41,21 @@ static void to_json(json& out, const GraphBreak& found) {
          {"hint", found.hint}};
 }
 
-static void to_json(json& out, const Verification& check) {
-  out = {{"call", check.call}, {"seconds", check.seconds}, {"equal", check.equal}, {"difference", check.difference}};
-}
-
 static void to_json(json& out, const MemoryRecord& memory) {
   out = {{"arena_bytes", memory.arena_bytes},
          {"peak_bytes", memory.peak_bytes},
          {"eager_peak_bytes", memory.eager_peak_bytes}};
 }
 
-static void to_json(json& out, const PathRecord& path) { out = {{"reads", path.reads}, {"calls", path.calls}}; }
-
 static void to_json(json& out, const EntryReport& entry) {
   out = {{"signature", entry.signature},
          {"device", entry.device},
          {"compiled", entry.compiled},
-         {"because", entry.because},
          {"phases", entry.phases},
          {"kernels", entry.kernels},
          {"kernel_origins", entry.kernel_origins()},
          {"externs", entry.externs},
          {"breaks", entry.breaks},
-         {"paths", entry.paths},
-         {"guards", entry.guards},
-         {"verifications", entry.verifications},
          {"notes", entry.notes},
          {"internal_error", entry.internal_error},
          {"memory", entry.memory},

@@ -10,7 +10,6 @@
 namespace sinter {
 namespace {
 
-constexpr size_t max_reads = 4;    ///< of a path, that a report lists
 constexpr size_t max_listed = 12;  ///< kernels and library calls a report lists; the JSON has all of them
 
 std::string bytes(int64_t count) {
@@ -91,18 +90,6 @@ std::string memory_line(const EntryReport& entry) {
   return line + "\n";
 }
 
-std::string guard_line(const EntryReport& entry) {
-  int64_t inputs = 0;
-  int64_t states = 0;
-  for (const auto& guard : entry.guards) {
-    if (guard.starts_with("input ")) ++inputs;
-    if (guard.starts_with("state ")) ++states;
-  }
-  return fmt::format("  guards    {}, {}, {} modes and flags\n", plural(inputs, "input", "inputs"),
-                     plural(states, "state tensor", "state tensors"),
-                     static_cast<int64_t>(entry.guards.size()) - inputs - states);
-}
-
 std::string kernel_lines(const EntryReport& entry) {
   std::string lines;
   for (size_t i = 0; i < std::min(entry.kernels.size(), max_listed); ++i) {
@@ -134,49 +121,6 @@ std::string extern_lines(const EntryReport& entry) {
   return lines;
 }
 
-std::string verification_lines(const EntryReport& entry) {
-  std::string equal;
-  std::string lines;
-  double seconds = 0;
-  for (const auto& check : entry.verifications) {
-    seconds += check.seconds;
-    if (check.equal) {
-      equal += fmt::format("{}{}", equal.empty() ? "" : ", ", check.call);
-    } else {
-      lines += fmt::format("  differs   call {}: {}\n", check.call, check.difference);
-    }
-  }
-  if (!equal.empty()) lines = fmt::format("  verified  calls {} repeat the first  {:.3f} s\n", equal, seconds) + lines;
-  return lines;
-}
-
-int64_t host_calls(const PathRecord& path) {
-  return std::count_if(path.reads.begin(), path.reads.end(),
-                       [](const std::string& read) { return read.starts_with("sinter::host"); });
-}
-
-/// "host  2 calls a call": functions of the host that every call runs.
-std::string host_line(const EntryReport& entry) {
-  if (entry.paths.empty()) return {};
-  std::vector<int64_t> counts;
-  for (const auto& path : entry.paths) counts.push_back(host_calls(path));
-  const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
-  if (*most == 0) return {};
-  const std::string range = *least == *most ? "" : fmt::format("{} to ", *least);
-  return fmt::format("  host      {}{} a call\n", range, plural(*most, "call", "calls"));
-}
-
-std::string path_lines(const EntryReport& entry) {
-  std::string lines = host_line(entry);
-  for (const auto& path : entry.paths) {
-    std::vector<std::string> reads(
-        path.reads.begin(), path.reads.begin() + static_cast<std::ptrdiff_t>(std::min(path.reads.size(), max_reads)));
-    if (path.reads.size() > max_reads) reads.push_back(fmt::format("and {} more", path.reads.size() - max_reads));
-    lines += fmt::format("  path      {} reading {}\n", plural(path.calls, "call", "calls"), fmt::join(reads, "; "));
-  }
-  return lines;
-}
-
 /// "            cost: at least 12 ATen calls a call, each launched on its own, and 1 wait for the GPU"
 std::string cost_line(const BreakCost& cost) {
   if (cost.launched_calls + cost.waits == 0) return {};
@@ -199,16 +143,12 @@ std::string entry_text(const EntryReport& entry, size_t number) {
   auto text =
       fmt::format("entry {}  {}{}{}  {}\n", number, entry.signature.empty() ? "no tensors" : entry.signature,
                   entry.device.empty() ? "" : "  ", entry.device, entry.compiled ? "compiled" : "runs as eager");
-  for (const auto& miss : entry.because) {
-    text += fmt::format("  because   {} was {}, is {}\n", miss.guard, miss.was, miss.is);
-  }
   text += fmt::format("  calls     {} replayed, {} through ATen\n", entry.replays, entry.eager_calls);
   text += dynamic_lines(entry);
   if (!entry.phases.empty()) text += compile_line(entry);
   if (!entry.kernels.empty()) text += cache_line(entry);
   if (entry.compiled) text += work_line(entry) + memory_line(entry);
-  if (!entry.guards.empty()) text += guard_line(entry);
-  text += kernel_lines(entry) + extern_lines(entry) + path_lines(entry) + verification_lines(entry);
+  text += kernel_lines(entry) + extern_lines(entry);
   for (const auto& found : entry.breaks) text += break_lines(entry, found);
   if (!entry.internal_error.empty()) text += fmt::format("  error     {}\n", entry.internal_error);
   for (const auto& note : entry.notes) text += fmt::format("  note      {}\n", note);

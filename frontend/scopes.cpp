@@ -23,7 +23,7 @@ constexpr std::array<string_view, 14> kForeignLibraries{"libtorch", "libc10", "l
                                                         "libm.so",  "libgcc", "libgomp",   "libpthread", "ld-linux",
                                                         "libcu",    "libnv",  "libshm",    "[vdso]"};
 /// Namespaces whose templates and inline functions end up in the user's program.
-constexpr std::array<string_view, 11> kForeignNamespaces{"torch::",
+constexpr std::array<string_view, 10> kForeignNamespaces{"torch::",
                                                          "at::",
                                                          "c10::",
                                                          "std::",
@@ -32,8 +32,7 @@ constexpr std::array<string_view, 11> kForeignNamespaces{"torch::",
                                                          "testing::",
                                                          "sinter::detail::",
                                                          "sinter::frontend::",
-                                                         "sinter::Compiled<",
-                                                         "sinter::host<"};
+                                                         "sinter::Compiled<"};
 
 string_view file_name(string_view path) { return path.substr(path.find_last_of('/') + 1); }
 

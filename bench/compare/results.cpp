@@ -153,7 +153,6 @@ Row parse_row(const Json& source, size_t number, const std::string& file, const 
   row.warm_s = fields.number("warm_s");
   row.eager_cold_s = fields.number("eager_cold_s");
   row.later_calls_s = later_calls(fields);
-  row.verification_s = fields.number("verification_s");
   row.latency_ms = fields.number("latency_ms");
   row.eager_latency_ms = fields.number("eager_latency_ms");
   row.device_bytes = fields.number("device_bytes");

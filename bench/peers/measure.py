@@ -298,7 +298,6 @@ def compiled_row(case, compile_module):
         "speedup": eager_ms["median"] / steady_ms["median"],
         "cold_s": first_calls[0],
         "first_calls_s": first_calls,
-        "verification_s": None,
         "phases": None,
         "kernels": kernel_count(kernels),
         "eager_kernels": kernel_count(eager_kernels),

@@ -13,7 +13,7 @@ namespace sinter {
 
 struct PhaseTime {
   std::string
-      name;  ///< "capture", "pass functionalize", "codegen", "kernels", "load", "record", "verify", "eager first call"
+      name;  ///< "pass functionalize", "codegen", "kernels", "load", "record"
   double seconds = 0;
 };
 
@@ -39,16 +39,9 @@ struct ExternRecord {
 };
 
 struct GuardMiss {
-  std::string guard;  ///< "input 0: size[0]"
+  std::string guard;  ///< "operator 1, aten::relu"
   std::string was;
   std::string is;
-};
-
-struct Verification {
-  int64_t call = 0;  ///< number of the call of this entry that was captured again
-  double seconds = 0;
-  bool equal = true;
-  std::string difference;  ///< op, argument, both values
 };
 
 struct MemoryRecord {
@@ -65,25 +58,15 @@ struct KernelOrigins {
   std::map<std::string, int64_t> misses;  ///< why the cache did not have those that were built
 };
 
-/// One course of a program that reads tensors on the host.
-struct PathRecord {
-  std::vector<std::string> reads;  ///< "aten::equal true", with the place where it is known; in order
-  int64_t calls = 0;               ///< answered by it
-};
-
-/// One entry: one combination of guards.
+/// One compiled segment.
 struct EntryReport {
   std::string signature;           ///< "f16[1,3,224,224]"
   std::string device;              ///< "cuda:0"
   bool compiled = false;           ///< false: calls run as eager runs them; `breaks` says why
-  std::vector<GuardMiss> because;  ///< what missed in the nearest earlier entry
   std::vector<PhaseTime> phases;
   std::vector<KernelRecord> kernels;
   std::vector<ExternRecord> externs;
   std::vector<GraphBreak> breaks;
-  std::vector<PathRecord> paths;    ///< of programs that read tensors on the host; the other records are of all paths
-  std::vector<std::string> guards;  ///< every guard in force, in words
-  std::vector<Verification> verifications;
   std::vector<std::string> notes;  ///< "launched directly: aten::multinomial cannot be recorded"
   std::string internal_error;      ///< message and artifact of a kept InternalError
   MemoryRecord memory;

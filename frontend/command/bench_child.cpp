@@ -48,8 +48,8 @@ Json accuracy_json(const Judged& judged) {
           {"ok", accuracy.ok}};
 }
 
-/// Calls from the start of a process on that are timed one by one: up to the verification of an entry's eighth, where
-/// the first call makes state (momentum) and the entry that serves begins with the second.
+/// Calls from the start of a process on that are timed one by one: recording, compiling, recording of graphs, also
+/// where the first call makes state (momentum).
 constexpr size_t first_calls = 9;
 
 void add(Json& row, const bench::MemoryUse& use) {
@@ -108,7 +108,6 @@ Json compiled_row(const TargetOptions& options, const Target& target, bench::Mem
   const auto seconds = seconds_of_first_calls(device, [&] { (void)fast(target.first); });
   row["cold_s"] = seconds.front();
   row["first_calls_s"] = seconds;
-  row["verification_s"] = seconds[options.train ? 8 : 7];
   add(row, memory.stop());
   row["accuracy"] =
       accuracy_json(options.train ? judge_training(options) : judge(target, fast(target.first), target.first));
@@ -119,7 +118,6 @@ Json compiled_row(const TargetOptions& options, const Target& target, bench::Mem
   auto once = [&](const bench::Call& call) { return [&call] { call(0); }; };
   const bench::Call eager = eager_call;
   const bench::Call compiled = fast_call;
-  // Neither of these calls is captured again: verifications are at powers of two.
   row["kernel_trace"] = traced(device, once(compiled));
   eager(0);
   row["eager_kernel_trace"] = traced(device, once(eager));

@@ -68,7 +68,6 @@ Json make_row(const TargetOptions& target, const std::string& mode, const Json& 
               {"starts", {{"cold_s", starts.cold_s}, {"warm_s", starts.warm_s}, {"eager_cold_s", starts.eager_cold_s}}},
               {"first_calls_s", compiled.at("first_calls_s")},
               {"eager_first_calls_s", eager.at("first_calls_s")},
-              {"verification_s", compiled.at("verification_s")},
               {"phases", compiled.at("phases")},
               {"kernels", kernel_count(compiled.at("kernel_trace"), compiled.at("launches"))},
               {"eager_kernels", kernel_count(compiled.at("eager_kernel_trace"), compiled.at("eager_launches"))},

@@ -58,7 +58,6 @@ void print_entry(const EntryReport& entry) {
     fmt::print("kernel {} x{}  {}\n", kernel.name, kernel.launches, fmt::join(kernel.modules, ", "));
   }
   for (const ExternRecord& call : entry.externs) fmt::print("extern {} x{}\n", call.op, call.calls);
-  for (const std::string& guard : entry.guards) fmt::print("guard  {}\n", guard);
 }
 
 }  // namespace

@@ -135,7 +135,6 @@ Options compile_options(const TargetOptions& options, const Target& target) {
   result.fullgraph = options.fullgraph;
   result.name = target.name;
   if (target.module) result.modules = {{"", target.module}};
-  if (target.optimizer) result.optimizers = {target.optimizer.get()};
   return result;
 }
 

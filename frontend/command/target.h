@@ -63,8 +63,7 @@ struct Target {
   Tensors first;                              ///< drawn once; says dtypes and sizes
   at::Device device{at::kCPU};
   std::optional<ir::DType> weights;                              ///< dtype of its parameters, where known
-  std::shared_ptr<torch::optim::Optimizer> optimizer = nullptr;  ///< steps in `forward`; null: no training
-  bool owns_tensors = false;                                     ///< nobody else can write to them
+  bool owns_tensors = false;         ///< nobody else can write to them
 
   [[nodiscard]] std::string shape() const;  ///< "f16[1,3,224,224], i64[8]"
   /// Of the first input that has floats, else what the model was converted to or is built in, else of the first input.

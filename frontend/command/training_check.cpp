@@ -12,8 +12,7 @@
 namespace sinter::command {
 namespace {
 
-/// Calls of a compiled step: two that are recorded (before and after the optimizer has state), verifications and
-/// replays.
+/// Calls of a compiled step: two that are recorded (before and after the optimizer has state), and replays.
 constexpr size_t steps = 6;
 
 /// Where steps draw random numbers a wider run draws others, so that eager itself is the reference and no error of its

@@ -73,7 +73,6 @@ Target make_training_target(const TargetOptions& options) {
   const auto amp = autocast_dtype(options.amp);
   Target target = make_built_in_target(options);
   target.module->train();
-  target.optimizer = make_optimizer(options.optimizer, *target.module);
   target.twins.clear();
   target.draw = [labels, draw = std::move(target.draw)] {
     Tensors inputs = draw();
@@ -81,7 +80,7 @@ Target make_training_target(const TargetOptions& options) {
     return inputs;
   };
   target.first.push_back(draw_labels(target.first.front(), labels));
-  target.forward = [amp, forward = std::move(target.forward), optimizer = target.optimizer,
+  target.forward = [amp, forward = std::move(target.forward), optimizer = make_optimizer(options.optimizer, *target.module),
                     device = target.device.type()](const Tensors& inputs) {
     const Tensors images(inputs.begin(), inputs.end() - 1);
     optimizer->zero_grad();

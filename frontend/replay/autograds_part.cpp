@@ -8,6 +8,7 @@
 #include "frontend/convert.h"
 #include "frontend/libtorch_version.h"
 #include "frontend/replay/session.h"
+#include "frontend/tangent.h"
 
 namespace sinter::frontend {
 namespace {
@@ -48,8 +49,7 @@ bool has_tangent(c10::ArrayRef<c10::IValue> arguments) {
   bool found = false;
   for (const c10::IValue& argument : arguments) {
     for_each_tensor(argument, [&](const at::Tensor& tensor) {
-      if (!tensor.defined() || tensor.unsafeGetTensorImpl()->autograd_meta() == nullptr) return;
-      found = found || tensor._fw_grad(0).defined();
+      found = found || (tensor.defined() && frontend::has_tangent(*tensor.unsafeGetTensorImpl()));
     });
   }
   return found;

@@ -11,9 +11,9 @@
 #include "compiler/compile.h"
 #include "compiler/ir/print.h"
 #include "frontend/convert.h"
-#include "frontend/segment.h"
 #include "frontend/tensor_memory.h"
 #include "frontend/trace/captured_graph.h"
+#include "runtime/program.h"
 #include "runtime/ranges.h"
 
 namespace sinter::frontend {
@@ -32,6 +32,19 @@ std::string signature_of(const PathGraph& path) {
   return text;
 }
 
+/// By output of a plan: true where it does not have memory of its own.
+std::vector<bool> without_own_memory(const Plan& plan) {
+  std::vector<bool> shared;
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    const BufferId memory = runtime::root_of(plan, plan.outputs[i]).buffer;
+    const BufferKind kind = plan.buffers[memory.index].kind;
+    bool other = kind == BufferKind::input || kind == BufferKind::state;
+    for (size_t j = 0; j < i; ++j) other = other || runtime::root_of(plan, plan.outputs[j]).buffer == memory;
+    shared.push_back(other);
+  }
+  return shared;
+}
+
 }  // namespace
 
 CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, const TensorTable& table)
@@ -42,10 +55,7 @@ CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, co
   path.graph.name = identifier(settings.function);
   inputs_ = std::move(path.inputs);
   state_ids_ = std::move(path.states);
-  for (const TraceValueId state : state_ids_) {
-    states_.push_back(table.given(state));
-    state_slots_.push_back({.name = {}, .tensor = weaken(states_.back()), .read_by_host = {}});
-  }
+  for (const TraceValueId state : state_ids_) states_.push_back(table.given(state));
   opaques_ = std::move(path.opaques);
   record_.signature = signature_of(path);
   record_.device = ir::to_string(path.graph.device);
@@ -67,7 +77,7 @@ CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, co
                                        .input_alignment = std::move(path.alignments),
                                        .state_alignment = std::move(path.state_alignments)};
   plan_ = std::make_shared<const Plan>(sinter::compile(std::move(path.graph), compile_options, record_));
-  copied_ = without_own_memory(*plan_, 0);
+  copied_ = without_own_memory(*plan_);
   host_ = std::make_unique<TorchHost>(plan_, opaques_);
   const runtime::ExecutableOptions runtime_options{.graphs = options.mode != Mode::Default,
                                                    .steady_inputs = true,
@@ -78,7 +88,7 @@ CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, co
   const auto frame = host_->make_torch_frame();
   const at::Tensor none(at::detail::empty_cpu({0}, at::kFloat));  // what is computed once takes no inputs
   const std::vector<InputMemory> nothing(inputs_.size(), {&none.storage(), at::kFloat, 0});
-  if (!frame->bind_arguments(nothing, state_slots_)) throw InternalError("prepare", "a segment has no state");
+  frame->bind_arguments(nothing, states_);
   executable_->prepare(*frame);
   record_.compiled = true;
 }
@@ -112,7 +122,6 @@ std::vector<TraceValueId> CompiledPath::moved_states(const TensorTable& table) c
 
 void CompiledPath::run(const TensorTable& table, std::span<const LiveNumber> numbers,
                        const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote) {
-  const c10::OptionalDeviceGuard device(device_to_set(*plan_));
   std::vector<at::Tensor> number_tensors;
   number_tensors.reserve(numbers.size());
   std::vector<InputMemory> memories;
@@ -128,21 +137,26 @@ void CompiledPath::run(const TensorTable& table, std::span<const LiveNumber> num
       memories.push_back({&number.storage(), number.scalar_type(), 0});
     }
   }
-  std::vector<at::Tensor> outputs;
-  {
-    const FrameLease frame(frames_, *host_);
-    if (!frame->bind_arguments(memories, state_slots_)) throw InternalError("run", "a segment has no state");
-    try {
-      executable_->run(*frame);
-    } catch (...) {
-      wrote = frame->writing();
-      throw;
-    }
-    wrote = frame->writing();
-    for (size_t i = 0; i < escaped_.size(); ++i) outputs.push_back(take_output(*frame, i));
-  }
+  auto outputs = run(memories, wrote);
   for (size_t i = 0; i < escaped_.size(); ++i) give(escaped_[i], std::move(outputs[i]));
+}
+
+std::vector<at::Tensor> CompiledPath::run(std::span<const InputMemory> inputs, bool& wrote) {
+  const c10::OptionalDeviceGuard device(device_to_set(*plan_));
+  std::vector<at::Tensor> outputs;
+  outputs.reserve(escaped_.size());
+  const FrameLease frame(frames_, *host_);
+  frame->bind_arguments(inputs, states_);
+  try {
+    executable_->run(*frame);
+  } catch (...) {
+    wrote = frame->writing();
+    throw;
+  }
+  wrote = frame->writing();
+  for (size_t i = 0; i < escaped_.size(); ++i) outputs.push_back(take_output(*frame, i));
   runs_.fetch_add(1, std::memory_order_relaxed);
+  return outputs;
 }
 
 /// With memory that begins at its first element, and is nobody else's.

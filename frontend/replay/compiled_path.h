@@ -52,6 +52,13 @@ class CompiledPath {
   /// that was there before is being written.
   void run(const TensorTable& table, std::span<const LiveNumber> numbers,
            const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote);
+  /// The same of inputs in the order of `inputs`, numbers among them. Gives its outputs in their order.
+  [[nodiscard]] std::vector<at::Tensor> run(std::span<const InputMemory> inputs, bool& wrote);
+
+  [[nodiscard]] std::span<const PathInput> inputs() const { return inputs_; }
+  [[nodiscard]] std::span<const TraceMemoryId> outputs() const { return escaped_; }
+  /// What it reads and has taken for constant.
+  [[nodiscard]] std::span<const TraceValueId> states() const { return state_ids_; }
 
   /// The time of its last use, as whoever keeps it counts.
   void note_use(int64_t time) { last_use_.store(time, std::memory_order_relaxed); }
@@ -66,8 +73,7 @@ class CompiledPath {
   std::vector<TraceMemoryId> escaped_;
   std::vector<PathInput> inputs_;
   std::vector<TraceValueId> state_ids_;
-  std::vector<at::Tensor> states_;      ///< by state
-  std::vector<StateSlot> state_slots_;  ///< the same, as frames take them
+  std::vector<at::Tensor> states_;  ///< by state
   std::vector<c10::IValue> opaques_;
   mutable std::mutex mutex_;  ///< of the record
   EntryReport record_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/support/errors.h"
+#include "frontend/compile_times.h"
 #include "frontend/events.h"
 #include "frontend/replay/compiled_path.h"
 #include "frontend/trace/path_families.h"
@@ -115,6 +116,7 @@ std::shared_ptr<CompiledPath> PathStore::build(const Matched& segment, News& new
     const bool generic_sizes = options_.dynamic.value_or(came_for_other_sizes(hash));
     const PathSettings settings{options_, function_, generic_sizes, states_of(segment)};
     auto path = std::make_shared<CompiledPath>(end, settings, segment.table);
+    add_compile_times(function_, path->report().phases);
     path->note_use(clock_.fetch_add(1, std::memory_order_relaxed));
     end.ending.compiled.store(path);
     if (path->on_gpu()) uses_gpu_.store(true, std::memory_order_relaxed);

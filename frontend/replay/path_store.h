@@ -25,6 +25,7 @@ class PathStore final : public PathLibrary {
 
   const OpTraits& traits(const c10::OperatorHandle& op) override;
   std::shared_ptr<PathTree> tree(const Modes& settings) override;
+  LentMemory& lent_memory() override { return lent_; }
   std::shared_ptr<CompiledPath> compiled(const Matched& segment, News& news) override;
   [[nodiscard]] bool may_record() const override { return budget_.allows_recording(); }
   void note_recording(double seconds) override { budget_.note_recording(seconds); }
@@ -71,6 +72,7 @@ class PathStore final : public PathLibrary {
   std::atomic<bool> uses_gpu_{false};
   std::atomic<int64_t> clock_{0};  ///< compiled segments that ran
   std::unordered_map<const c10::TensorImpl*, std::string> modules_;
+  LentMemory lent_;
   mutable std::mutex mutex_;  ///< of what follows
   OpFactsCache facts_;
   std::vector<std::pair<Modes, std::shared_ptr<PathTree>>> trees_;

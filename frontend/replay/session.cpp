@@ -48,6 +48,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
     lock.unlock();
     return run_below(op, below, stack);
   }
+  if (log_) log_->look_at(torch::jit::last(*stack, op.schema().arguments().size()));
   if (match(op, stack)) return;
   const OpTraits& traits = library_->traits(op);
   const OpFacts& facts = traits.facts;
@@ -60,12 +61,14 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   if (fills_what_nobody_reads(traits, arguments, table_, at_)) {
     account_.wrote = true;
     ++account_.at_once;
+    refuse_in_log("it fills memory of its own before a segment");
     keep_what_is_written(facts, arguments);
     lock.unlock();
     return run_below(op, below, stack);
   }
   switch (way_of(traits, arguments, table_)) {
     case Way::transparent:
+      if (log_) return run_transparent(op, facts, below, stack);
       lock.unlock();
       return run_below(op, below, stack);
     case Way::now:
@@ -76,15 +79,36 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   }
 }
 
+/// The same as without a log, but that nobody else calls an operator meanwhile.
+void Session::run_transparent(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+                              torch::jit::Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size()).vec();
+  run_below(op, below, stack);
+  if (facts.view_in_place) return refuse_in_log(facts.name + " changes a tensor's sizes or strides");
+  if (!facts.metadata_only) {
+    log_->note_made(op, arguments, torch::jit::last(*stack, op.schema().returns().size()));
+  }
+}
+
 void Session::run_now(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                       torch::jit::Stack* stack) {
   const OpFacts& facts = traits.facts;
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   if (waits_for(table_, facts, arguments)) synchronize(facts.name);
+  note_lent(arguments);
   keep_what_is_written(facts, arguments);
   account_.wrote = account_.wrote || !facts.mutates.empty() || facts.random || facts.impure;
   ++account_.at_once;
+  refuse_in_log(facts.name + " runs between segments");
   run_below(op, below, stack);
+}
+
+void Session::note_lent(c10::ArrayRef<c10::IValue> arguments) {
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor(argument, [&](const at::Tensor& tensor) {
+      if (tensor.defined() && !table_.lasts(tensor)) lent_.note(tensor.storage());
+    });
+  }
 }
 
 /// The operator is likely to throw again, and the program to go on as it did then.
@@ -382,24 +406,26 @@ void Session::run_matched(std::string_view reason) {
   const auto path = library_->compiled(matched, news_);
   {
     const DrawLog::WhileItRuns draws(draws_);
-    path ? run_compiled(*path, draws) : interpret();
+    path ? run_compiled(path, draws) : interpret();
   }
   account_.wrote = account_.wrote || !draws_.empty();
+  if (!draws_.empty()) refuse_in_log("it draws random numbers");
   draws_.clear();
 }
 
-void Session::run_compiled(CompiledPath& path, const DrawLog::WhileItRuns& draws) {
+void Session::run_compiled(const std::shared_ptr<CompiledPath>& path, const DrawLog::WhileItRuns& draws) {
   const auto give = [this](TraceMemoryId memory, at::Tensor data) {
     if (const auto storage = table_.memory(memory).storage.lock()) give_memory(*storage, std::move(data));
   };
   bool wrote = false;
   try {
-    path.run(table_, numbers_, give, wrote);
+    path->run(table_, numbers_, give, wrote);
   } catch (const std::exception&) {
     if (wrote) throw;
     draws.begin_again();
     return interpret();  // throws the same where eager does, with what it writes before
   }
+  if (log_) log_->note_segment(path, table_);
   account_.wrote = account_.wrote || wrote;
   ++account_.replayed;
 }
@@ -412,6 +438,7 @@ void Session::call_whole(const c10::OperatorHandle& op, c10::DispatchKeySet belo
       synchronize(op.schema().name());
       account_.wrote = true;
       ++account_.at_once;
+      refuse_in_log(op.schema().name() + " runs between segments");
     }
   }
   run_below(op, below, stack);
@@ -421,12 +448,14 @@ void Session::wait_for(c10::ArrayRef<c10::IValue> arguments) {
   const std::lock_guard lock(mutex_);
   ++unanswered_;
   const OpFacts nothing;
+  refuse_in_log("an operator without a kernel of its own looks at data");
   if (!off_ && waits_for(table_, nothing, arguments)) synchronize("an operator without a kernel of its own");
 }
 
 void Session::wait_for_memory_of(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return;
   const std::lock_guard lock(mutex_);
+  refuse_in_log("sinter::materialize asks for memory");
   if (!off_ && table_.memory_of(tensor) != nullptr) synchronize("sinter::materialize");
 }
 
@@ -434,6 +463,7 @@ void Session::finish() {
   const std::lock_guard lock(mutex_);
   const c10::impl::ExcludeDispatchKeyGuard no_capture(kHookKeys);
   off_ = true;
+  lent_.end();
   synchronize("the end of the call");
 }
 

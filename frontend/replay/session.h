@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "frontend/replay/call_log.h"
 #include "frontend/replay/compiled_path.h"
 #include "frontend/replay/draw_log.h"
 #include "frontend/replay/findings.h"
@@ -31,6 +32,7 @@ class PathLibrary {
   [[nodiscard]] virtual const OpTraits& traits(const c10::OperatorHandle& op) = 0;
   /// The tree of segments that run under these settings.
   [[nodiscard]] virtual std::shared_ptr<PathTree> tree(const Modes& settings) = 0;
+  [[nodiscard]] virtual LentMemory& lent_memory() = 0;
 
   /// A segment that was matched to its end.
   struct Matched {
@@ -74,13 +76,17 @@ class Session : public c10::DebugInfoBase {
   struct Setup {
     bool can_take_back = false;                           ///< what it writes
     std::vector<const c10::StorageImpl*> arguments = {};  ///< where they lie, as far as the library asks
+    std::vector<const c10::StorageImpl*> lent = {};       ///< where those lie whose memory is lent
     std::vector<int64_t> vouched = {};                    ///< sizes that the program treats as it treats others
+    bool logs = false;                                    ///< what the call does is asked for afterwards
   };
 
   Session(std::shared_ptr<PathLibrary> library, Setup setup)
       : library_(std::move(library)),
         setup_(std::move(setup)),
-        undo_(setup_.can_take_back ? std::make_optional<UndoLog>() : std::nullopt) {}
+        undo_(setup_.can_take_back ? std::make_optional<UndoLog>() : std::nullopt),
+        log_(setup_.logs ? std::make_optional<CallLog>() : std::nullopt),
+        lent_(library_->lent_memory(), setup_.lent) {}
 
   /// Answers an operator. `below` are the keys of the kernels under the hook.
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
@@ -111,6 +117,8 @@ class Session : public c10::DebugInfoBase {
     bool wrote = false;       ///< something that was there before the call
   };
   [[nodiscard]] const Account& account() const { return account_; }
+  /// What the call did; null where nobody asked for it. Once it is over.
+  [[nodiscard]] const CallLog* log() const { return log_ ? &*log_ : nullptr; }
   /// Notes a break of this call. Throws Refused under Options::fullgraph.
   void note(GraphBreak reason) { library_->note(std::move(reason), news_); }
   /// Module path and place of the operator that threw last; or empty.
@@ -121,6 +129,7 @@ class Session : public c10::DebugInfoBase {
  private:
   void run_now(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                torch::jit::Stack* stack);
+  void note_lent(c10::ArrayRef<c10::IValue> arguments);
   void run_what_threw(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                       torch::jit::Stack* stack);
   [[nodiscard]] bool tells_breaks_of(const OpTraits& traits) const;
@@ -157,7 +166,12 @@ class Session : public c10::DebugInfoBase {
   void end_segment();
   [[nodiscard]] std::vector<TraceMemoryId> escaped() const;
   void run_matched(std::string_view reason);
-  void run_compiled(CompiledPath& path, const DrawLog::WhileItRuns& draws);
+  void run_compiled(const std::shared_ptr<CompiledPath>& path, const DrawLog::WhileItRuns& draws);
+  void run_transparent(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
+                       torch::jit::Stack* stack);
+  void refuse_in_log(std::string_view what) {
+    if (log_) log_->refuse(std::string(what));
+  }
   void interpret();
   void interpret(const PathNode& node, std::vector<c10::Storage>& storages);
   [[nodiscard]] std::vector<std::vector<TraceMemoryId>> last_uses_of(std::span<const PathNode* const> steps);
@@ -170,6 +184,7 @@ class Session : public c10::DebugInfoBase {
   News news_;
   std::string failed_at_;
   std::optional<UndoLog> undo_;
+  std::optional<CallLog> log_;
   bool off_ = false;
   uint64_t unanswered_ = 0;  ///< calls that no known step has answered
 
@@ -179,7 +194,8 @@ class Session : public c10::DebugInfoBase {
   bool recording_ = false;        ///< its steps have run; else they are matched and have not
   bool settings_matter_ = false;  ///< to one of them
   std::optional<KernelSurroundings> surroundings_;
-  TensorTable table_;
+  LentInCall lent_;
+  TensorTable table_{lent_};
   std::vector<LiveNumber> numbers_;
   DrawLog draws_;
   ClosedStorages closed_;  ///< that steps write which have not run

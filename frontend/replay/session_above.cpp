@@ -27,6 +27,7 @@ std::optional<std::vector<const PathNode*>> steps_between(const PathNode& begin,
 
 void Session::call_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   std::unique_lock lock(mutex_);
+  if (!off_ && log_) log_->look_at(torch::jit::last(*stack, op.schema().arguments().size()));
   if (!off_ && !recording_ && is_plain_call(below)) {
     if (at_ == nullptr) begin_segment();
     if (match_above_autograd(op, is_tracked(below), stack)) return;

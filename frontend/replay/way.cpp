@@ -9,9 +9,9 @@
 #include "compiler/passes/aten.h"
 #include "frontend/composites.h"
 #include "frontend/convert.h"
-#include "frontend/overlap.h"
 #include "frontend/replay/draw_log.h"
 #include "frontend/trace/call_key.h"
+#include "frontend/trace/overlap.h"
 
 namespace sinter::frontend {
 namespace {
@@ -150,6 +150,7 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
   const OpFacts& facts = traits.facts;
   if (facts.metadata_only || facts.view_in_place) return Way::transparent;
   if (any_tensor(arguments, [](const at::Tensor& tensor) { return !is_ordinary(tensor); })) return Way::now;
+  if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.lasts(tensor); })) return Way::now;
   if (facts.reads_host || facts.impure || traits.resizes || traits.excluded.load(std::memory_order_relaxed) ||
       sizes_from_data(facts, arguments) || crosses_devices(traits, arguments)) {
     return Way::now;

@@ -35,6 +35,10 @@ std::optional<uint32_t> TensorTable::number_of(const c10::StorageImpl* storage) 
   return found == by_storage_.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool TensorTable::lasts(const at::Tensor& tensor) const {
+  return !tensor.has_storage() || lent_.lasts(*storage_of(*tensor.unsafeGetTensorImpl()));
+}
+
 const TensorTable::Memory* TensorTable::memory_of(const at::Tensor& tensor) const {
   const auto number = number_of(storage_of(*tensor.unsafeGetTensorImpl()));
   return number ? &memories_[*number] : nullptr;
@@ -116,7 +120,7 @@ bool TensorTable::take_as(const TraceValue& expected, const TraceMemory* memory,
   const c10::StorageImpl* storage = storage_of(impl);
   if (memory == nullptr) {
     if (memories_[expected.memory.index].storage._unsafe_get_target() != storage) return false;
-  } else if (memory->device != tensor.device() || number_of(storage)) {
+  } else if (memory->device != tensor.device() || number_of(storage) || !lent_.lasts(*storage)) {
     return false;
   }
   const bool at_fixed_address = memory != nullptr || !known(expected.memory).fresh;

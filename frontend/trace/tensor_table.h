@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "frontend/trace/lent_memory.h"
 #include "frontend/trace/step.h"
 
 namespace sinter::frontend {
@@ -29,6 +30,11 @@ class TensorTable {
     std::span<const TraceMemory* const> memories;
   };
 
+  /// `lent` outlives the table.
+  explicit TensorTable(const LentInCall& lent) : lent_(lent) {}
+
+  /// False for a tensor whose memory may be gone, or be filled anew, before the call ends.
+  [[nodiscard]] bool lasts(const at::Tensor& tensor) const;
   /// The value that a tensor is; an invalid id where it was not met.
   [[nodiscard]] TraceValueId find(const at::Tensor& tensor) const;
   /// The memory that a tensor lies in; null where it was not met.
@@ -79,6 +85,7 @@ class TensorTable {
   TraceValueId add_value(const at::Tensor& tensor, TraceMemoryId memory, TraceValue::From from);
   void note_several_inputs(TraceMemoryId memory);
 
+  const LentInCall& lent_;
   std::vector<const TraceValue*> values_;
   std::vector<Memory> memories_;
   std::vector<const TraceMemory*> known_;  ///< by memory

@@ -12,7 +12,6 @@
 #include "compiler/ir/print.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/passes/plan_memory.h"
-#include "compiler/passes/split_at_reads.h"
 #include "compiler/plan_print.h"
 
 namespace sinter::passes {
@@ -37,41 +36,10 @@ PassContext context_of(const std::string& text) {
   return context;
 }
 
-/// Each segment with what it takes from earlier ones and gives to later ones, and the read that ends it.
-std::string print(const std::vector<Segment>& segments) {
-  const auto list = [](const char* what, const std::vector<Made>& values) {
-    std::string text;
-    for (const Made& made : values) {
-      const bool read = made.position == Made::by_read;
-      text += std::string(text.empty() ? what : ",") + " segment " + std::to_string(made.segment) + " " +
-              (read ? "read" : std::to_string(made.position)) + "." + std::to_string(made.result);
-    }
-    return text.empty() ? text : text + "\n";
-  };
-  std::string text;
-  for (const Segment& segment : segments) {
-    text += list("# takes", segment.taken) + ir::print(graph_giving(segment, segment.given)) +
-            list("# gives", segment.given);
-    if (!segment.read) continue;
-    text += "# then reads " + segment.read->call.op + "(";
-    for (const ir::Arg& arg : segment.read->args) {
-      text += (text.back() == '(' ? "" : ", ");
-      text += arg.value() != nullptr ? "output " + std::to_string(arg.value()->index) : ir::to_string(arg);
-    }
-    text += ")\n";
-  }
-  return text;
-}
-
 std::string run(const std::string& pass, const std::string& text) {
   const PassContext context = context_of(text);
   ir::Graph graph = ir::parse(text);
   if (pass == "plan_memory") return print(plan_memory(graph, context).plan);
-  if (pass == "split_at_reads") {
-    uint32_t inputs = 0;
-    for (ir::NodeId id : graph.order()) inputs += graph.node(id).as<ir::Input>() != nullptr ? 1 : 0;
-    return print(split_at_reads(graph, inputs));
-  }
   run_pass(pass, graph, context);
   const std::string printed = ir::print(graph);
   EXPECT_EQ(ir::print(ir::parse(printed)), printed) << "what a pass leaves parses and prints again";

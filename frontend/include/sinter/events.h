@@ -10,22 +10,16 @@
 
 namespace sinter {
 
-/// A call did something that was not recorded, and was recorded beside it. With Replay::trusted: it fitted no entry.
+/// A call did something that was not recorded, and was recorded beside it.
 struct Recompilation {
-  std::vector<GuardMiss> because;  ///< what differed: an operator or a guard, what it was, what it is
-};
-
-/// With Replay::trusted: as many entries are compiled as may be, and further combinations of guards run as eager runs
-/// them.
-struct LimitReached {
-  std::string reason;  ///< one sentence
+  std::vector<GuardMiss> because;  ///< the operator that differed, what it was, what it is
 };
 
 /// What Options::on_event is told.
 struct Event {
   std::string function;   ///< its name in reports
   std::string signature;  ///< types of the tensor arguments, "f32[8,3]"; empty where there are none
-  std::variant<GraphBreak, Recompilation, LimitReached> what;
+  std::variant<GraphBreak, Recompilation> what;
 
   /// One line: "f  f64[8,3]  recompiled: operator 1, aten::relu was f32[8,3], is f64[8,3]".
   [[nodiscard]] std::string text() const;

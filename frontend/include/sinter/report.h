@@ -17,7 +17,7 @@ struct CompileTimes {
   struct Row {
     std::string function;
     std::string phase;
-    int64_t count = 0;  ///< how often the phase ran: once per entry, or once per verification
+    int64_t count = 0;  ///< how often the phase ran: once per compiled segment
     double seconds = 0;
   };
   std::vector<Row> rows;  ///< in the order in which function and phase were first seen

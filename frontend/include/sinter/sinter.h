@@ -14,7 +14,6 @@
 #include "sinter/detail/flatten.h"
 #include "sinter/detail/function.h"
 #include "sinter/events.h"
-#include "sinter/host.h"
 #include "sinter/materialize.h"
 #include "sinter/model.h"
 #include "sinter/options.h"
@@ -88,7 +87,7 @@ std::shared_ptr<torch::nn::Module> module_of(const Callable& callable) {
 ///
 /// The callable's host code runs on every call. Operators that were recorded are answered with tensors without data,
 /// which compiled segments compute when it is needed; others run, and are recorded (docs/calls.md). What cannot be
-/// compiled runs as it is, and report() says why. With Replay::trusted the host code is left out while guards hold
+/// compiled runs as it is, and report() says why. With Replay::trusted the host code is left out where guards hold
 /// (docs/trusted-replay.md).
 ///
 /// Copies share what was recorded. Calls from several threads are correct as long as the callable itself may be called
@@ -127,8 +126,7 @@ class Compiled {
       }
     };
     const detail::Program program{
-        &run, [](void* context, detail::Flat* taken_apart) { (*static_cast<decltype(run)*>(context))(taken_apart); },
-        closure()};
+        &run, [](void* context, detail::Flat* taken_apart) { (*static_cast<decltype(run)*>(context))(taken_apart); }};
     detail::Replay replay;
     const bool replayed = detail::call(*state_->handle, flat, program, replay);
     if constexpr (std::is_void_v<Result>) {
@@ -162,14 +160,6 @@ class Compiled {
     std::shared_ptr<detail::Handle> handle;
     Callable callable;
   };
-
-  [[nodiscard]] std::span<const std::byte> closure() const {
-    if constexpr (detail::IsModule<Callable> || detail::IsModel<Callable> || !std::is_class_v<Callable>) {
-      return {};
-    } else {
-      return std::as_bytes(std::span(&state_->callable, 1));
-    }
-  }
 
   static constexpr const char* kind() {
     if (detail::IsModule<Callable> || detail::IsModel<Callable>) return "module";

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "sinter/detail/flatten.h"
@@ -19,7 +17,6 @@ class Handle;
 struct Program {
   void* context = nullptr;
   void (*run)(void* context, Flat* result) = nullptr;
-  std::span<const std::byte> closure = {};  ///< of a lambda
 };
 
 /// `kind` is "module" (then `self` is the module that will be called), "lambda" or "function".
