@@ -206,5 +206,39 @@ TEST_F(Checked, a_few_elements_filled_between_their_readers) {
   }
 }
 
+TEST_F(Checked, memory_that_a_pointer_lends_is_read_where_the_operator_stands) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const Tensor& x, float base) {
+    std::vector<float> table(16, base);
+    const Tensor mask = at::from_blob(table.data(), {16}, at::kFloat);
+    const Tensor kept = at::from_blob(table.data(), {16}, at::kFloat).clone();
+    const Tensor y = x * mask + kept;
+    std::fill(table.begin(), table.end(), -1.0F);  // what an operator has read is the program's again
+    return y.relu() + x;
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 8; ++call) {
+    const Tensor x = at::rand({16});
+    const auto base = static_cast<float>(call);
+    ASSERT_TRUE(same(fast(x, base), program(x, base))) << call;
+  }
+}
+
+TEST_F(Checked, lent_memory_of_an_argument_or_of_kept_weights_is_part_of_segments) {
+  const c10::NoGradGuard no_grad;
+  std::vector<float> weights(16, 0.5F), frame(16);
+  const Tensor weight = at::from_blob(weights.data(), {16}, at::kFloat);
+  const auto program = [&](const Tensor& x) { return (x * weight + 1).relu() * 2; };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 8; ++call) {
+    std::fill(frame.begin(), frame.end(), 0.25F * static_cast<float>(call));
+    weights[3] = static_cast<float>(call);
+    const Tensor x = at::from_blob(frame.data(), {16}, at::kFloat);
+    ASSERT_TRUE(same(fast(x), program(x))) << call;
+  }
+  EXPECT_GE(fast.stats().replayed, 5) << fast.report();
+  EXPECT_EQ(fast.report().entries.back().breaks.size(), 0U) << fast.report();
+}
+
 }  // namespace
 }  // namespace sinter::test
