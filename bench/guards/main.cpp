@@ -23,7 +23,7 @@
 
 #include "bench/measure/environment.h"
 #include "bench/measure/timer.h"
-#include "frontend/cuda.h"
+#include "frontend/torch/cuda.h"
 #include "frontend/guards.h"
 
 namespace {

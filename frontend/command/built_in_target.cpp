@@ -10,7 +10,7 @@
 #include "bench/models/model.h"
 #include "compiler/support/errors.h"
 #include "frontend/command/target.h"
-#include "frontend/convert.h"
+#include "frontend/torch/convert.h"
 
 namespace sinter::command {
 namespace {

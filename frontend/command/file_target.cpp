@@ -3,7 +3,7 @@
 
 #include "compiler/support/errors.h"
 #include "frontend/command/target.h"
-#include "frontend/convert.h"
+#include "frontend/torch/convert.h"
 
 namespace sinter::command {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "compiler/support/errors.h"
 #include "frontend/command/commands.h"
-#include "frontend/events.h"
+#include "frontend/report/events.h"
 
 /// The `sinter` program: options in, one of the commands, exit code out. 0 done, 1 a check failed (with --strict:
 /// Sinter itself did), 2 misuse.

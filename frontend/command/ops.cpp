@@ -6,7 +6,7 @@
 
 #include "compiler/support/errors.h"
 #include "frontend/command/commands.h"
-#include "frontend/op_audit.h"
+#include "frontend/command/op_audit.h"
 
 namespace sinter::command {
 namespace {

@@ -15,8 +15,8 @@
 #include <string_view>
 
 #include "compiler/support/errors.h"
-#include "frontend/convert.h"
-#include "frontend/cuda.h"
+#include "frontend/torch/convert.h"
+#include "frontend/torch/cuda.h"
 
 namespace sinter::command {
 namespace {

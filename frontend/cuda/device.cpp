@@ -5,7 +5,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "frontend/cuda.h"
+#include "frontend/torch/cuda.h"
 
 namespace sinter::frontend::cuda {
 

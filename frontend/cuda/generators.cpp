@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "compiler/support/planted.h"
-#include "frontend/cuda.h"
+#include "frontend/torch/cuda.h"
 #include "frontend/cuda/generator_memory.h"
 
 namespace sinter::frontend::cuda {

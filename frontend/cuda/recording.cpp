@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "frontend/cuda.h"
-#include "frontend/libtorch_version.h"
+#include "frontend/torch/cuda.h"
+#include "frontend/torch/libtorch_version.h"
 #include "runtime/cuda/driver.h"
 
 namespace sinter::frontend::cuda {

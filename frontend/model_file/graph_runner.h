@@ -8,7 +8,7 @@
 #include "frontend/model_file/exported_graph.h"
 #include "frontend/model_file/number_ops.h"
 #include "frontend/model_file/operator_call.h"
-#include "frontend/stated_place.h"
+#include "frontend/torch/stated_place.h"
 
 namespace sinter::frontend {
 

@@ -5,10 +5,10 @@
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/library.h>
 
-#include "frontend/convert.h"
-#include "frontend/libtorch_version.h"
+#include "frontend/torch/convert.h"
+#include "frontend/torch/libtorch_version.h"
 #include "frontend/replay/session.h"
-#include "frontend/tangent.h"
+#include "frontend/torch/tangent.h"
 
 namespace sinter::frontend {
 namespace {

@@ -1,6 +1,6 @@
 #include "frontend/replay/call_log.h"
 
-#include "frontend/convert.h"
+#include "frontend/torch/convert.h"
 
 namespace sinter::frontend {
 namespace {

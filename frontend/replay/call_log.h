@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "frontend/replay/compiled_path.h"
-#include "frontend/tensor_memory.h"
+#include "frontend/torch/tensor_memory.h"
 #include "frontend/trace/tensor_table.h"
 
 namespace sinter::frontend {

@@ -10,8 +10,8 @@
 
 #include "compiler/compile.h"
 #include "compiler/ir/print.h"
-#include "frontend/convert.h"
-#include "frontend/tensor_memory.h"
+#include "frontend/torch/convert.h"
+#include "frontend/torch/tensor_memory.h"
 #include "frontend/trace/captured_graph.h"
 #include "runtime/program.h"
 #include "runtime/ranges.h"

@@ -9,7 +9,7 @@
 
 #include "compiler/plan.h"
 #include "compiler/support/report.h"
-#include "frontend/frame_pool.h"
+#include "frontend/execute/frame_pool.h"
 #include "frontend/trace/path_graph.h"
 #include "frontend/trace/tensor_table.h"
 #include "runtime/executable.h"

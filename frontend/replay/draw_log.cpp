@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "compiler/passes/aten.h"
-#include "frontend/convert.h"
-#include "frontend/cuda.h"
+#include "frontend/torch/convert.h"
+#include "frontend/torch/cuda.h"
 
 namespace sinter::frontend {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "frontend/events.h"
+#include "frontend/report/events.h"
 
 namespace sinter::frontend {
 namespace {

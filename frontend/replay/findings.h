@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/counters.h"
+#include "frontend/report/counters.h"
 #include "sinter/events.h"
 #include "sinter/options.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "compiler/support/errors.h"
-#include "frontend/compile_times.h"
-#include "frontend/events.h"
+#include "frontend/report/compile_times.h"
+#include "frontend/report/events.h"
 #include "frontend/replay/compiled_path.h"
 #include "frontend/trace/path_families.h"
 #include "runtime/stopwatch.h"

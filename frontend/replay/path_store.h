@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "frontend/counters.h"
-#include "frontend/modules.h"
+#include "frontend/report/counters.h"
+#include "frontend/torch/modules.h"
 #include "frontend/replay/budget.h"
 #include "frontend/replay/findings.h"
 #include "frontend/replay/session.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "frontend/convert.h"
+#include "frontend/torch/convert.h"
 #include "frontend/replay/autograds_part.h"
 #include "frontend/replay/session.h"
 #include "frontend/replay/step_recorder.h"

@@ -2,7 +2,7 @@
 #include <c10/core/GradMode.h>
 
 #include "compiler/support/errors.h"
-#include "frontend/convert.h"
+#include "frontend/torch/convert.h"
 #include "frontend/replay/session.h"
 #include "runtime/stopwatch.h"
 

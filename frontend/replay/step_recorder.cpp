@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "frontend/convert.h"
+#include "frontend/torch/convert.h"
 #include "frontend/replay/way.h"
-#include "frontend/stated_place.h"
-#include "frontend/tensor_memory.h"
+#include "frontend/torch/stated_place.h"
+#include "frontend/torch/tensor_memory.h"
 #include "frontend/trace/call_key.h"
 #include "frontend/trace/numbers.h"
 

@@ -3,7 +3,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "frontend/convert.h"
+#include "frontend/torch/convert.h"
 
 namespace sinter::frontend {
 namespace {

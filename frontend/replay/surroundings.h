@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "frontend/modes.h"
+#include "frontend/torch/modes.h"
 
 namespace sinter::frontend {
 

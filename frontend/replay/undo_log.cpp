@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "frontend/libtorch_version.h"
+#include "frontend/torch/libtorch_version.h"
 #include "frontend/trace/elements.h"
 
 namespace sinter::frontend {

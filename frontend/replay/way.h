@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/support/errors.h"
-#include "frontend/capture_facts.h"
+#include "frontend/torch/op_facts.h"
 #include "frontend/trace/path_tree.h"
 #include "frontend/trace/tensor_table.h"
 

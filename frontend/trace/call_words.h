@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "frontend/convert.h"
+#include "frontend/torch/convert.h"
 #include "frontend/trace/step.h"
 
 /// How arguments are put into words: one that tells what it is, then, for some, its bits. A visitor has `word`,

@@ -1,7 +1,7 @@
 #include "frontend/trace/elements.h"
 
-#include "frontend/convert.h"
-#include "frontend/tensor_memory.h"
+#include "frontend/torch/convert.h"
+#include "frontend/torch/tensor_memory.h"
 
 namespace sinter::frontend {
 

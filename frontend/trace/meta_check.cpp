@@ -6,8 +6,8 @@
 #include <c10/core/GradMode.h>
 
 #include "compiler/support/errors.h"
-#include "frontend/convert.h"
-#include "frontend/libtorch_version.h"
+#include "frontend/torch/convert.h"
+#include "frontend/torch/libtorch_version.h"
 
 namespace sinter::frontend {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "compiler/passes/aten.h"
-#include "frontend/convert.h"
+#include "frontend/torch/convert.h"
 
 namespace sinter::frontend {
 namespace {

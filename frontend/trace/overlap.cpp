@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "frontend/tensor_memory.h"
+#include "frontend/torch/tensor_memory.h"
 #include "frontend/trace/elements.h"
 
 namespace sinter::frontend {

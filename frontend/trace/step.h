@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compiler/ir/graph.h"
-#include "frontend/capture_facts.h"
+#include "frontend/torch/op_facts.h"
 #include "frontend/trace/elements.h"
 
 /// A recorded program as data: steps, values and memories of one segment. Nothing here holds a tensor of the program.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "frontend/tensor_memory.h"
+#include "frontend/torch/tensor_memory.h"
 #include "frontend/trace/memory_tag.h"
 
 namespace sinter::frontend {

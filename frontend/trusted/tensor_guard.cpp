@@ -1,6 +1,6 @@
 #include "frontend/trusted/tensor_guard.h"
 
-#include "frontend/tangent.h"
+#include "frontend/torch/tangent.h"
 
 namespace sinter::frontend {
 

@@ -9,8 +9,8 @@
 #include <unordered_map>
 
 #include "compiler/support/planted.h"
-#include "frontend/convert.h"
-#include "frontend/read_as.h"
+#include "frontend/torch/convert.h"
+#include "frontend/torch/read_as.h"
 
 namespace sinter::frontend {
 namespace {

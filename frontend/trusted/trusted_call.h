@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "frontend/modes.h"
+#include "frontend/torch/modes.h"
 #include "frontend/replay/call_log.h"
 #include "frontend/trusted/tensor_guard.h"
 #include "sinter/detail/flatten.h"

@@ -1,5 +1,5 @@
 #include "compiler/support/errors.h"
-#include "frontend/cuda.h"
+#include "frontend/torch/cuda.h"
 
 namespace sinter::frontend::cuda {
 namespace {

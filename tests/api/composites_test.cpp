@@ -1,4 +1,4 @@
-#include "frontend/composites.h"
+#include "frontend/replay/composites.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>

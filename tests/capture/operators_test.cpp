@@ -1,6 +1,6 @@
 #include <thread>
 
-#include "frontend/libtorch_version.h"
+#include "frontend/torch/libtorch_version.h"
 #include "tests/capture/capture_test.h"
 
 namespace capture_test {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "frontend/closure.h"
-#include "frontend/modules.h"
+#include "frontend/torch/modules.h"
 #include "frontend/state_guards.h"
 #include "tests/capture/capture_test.h"
 

@@ -1,6 +1,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
-#include "frontend/convert.h"
+#include "frontend/torch/convert.h"
 #include "tests/capture/capture_test.h"
 
 namespace capture_test {

@@ -1,0 +1,73 @@
+#include "frontend/execute/extern_call.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "compiler/support/errors.h"
+#include "frontend/torch/convert.h"
+
+namespace sinter::frontend {
+namespace {
+
+c10::OperatorHandle find(const std::string& op) {
+  const auto dot = op.find('.');
+  const auto name = op.substr(0, dot);
+  const auto overload = dot == std::string::npos ? std::string() : op.substr(dot + 1);
+  const auto found = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (!found) throw InternalError("extern call", "LibTorch has no operator " + op);
+  return *found;
+}
+
+/// oneDNN's recurrent layers make their last result, the workspace that backward reads, in grad mode alone.
+bool is_for_backward(const ExternCall& call, const c10::OperatorHandle& op) {
+  return call.op == "aten::mkldnn_rnn_layer" && call.results.size() == op.schema().returns().size();
+}
+
+/// `Scalar` or `Scalar?`.
+bool takes_number(const c10::Argument& argument) {
+  const c10::TypePtr type = argument.real_type();
+  const auto optional = type->cast<c10::OptionalType>();
+  return (optional ? optional->getElementType() : type)->kind() == c10::TypeKind::NumberType;
+}
+
+at::Tensor constants_only(ir::ValueId /*value*/) { return {}; }
+
+}  // namespace
+
+PreparedCall::PreparedCall(const ExternCall& call, std::vector<c10::IValue> opaques)
+    : call_(call), opaques_(std::move(opaques)), op_(find(call.op)), for_backward_(is_for_backward(call, op_)) {
+  const auto& schema = op_.schema().arguments();
+  if (schema.size() != call_.args.size()) {
+    throw InternalError("extern call", call_.op + " has another number of arguments than its schema");
+  }
+  for (size_t i = 0; i < schema.size(); ++i) {
+    const auto& arg = call_.args[i];
+    if (const auto* value = arg.value()) {
+      (takes_number(schema[i]) ? numbers_ : tensors_).push_back({i, value->index});
+      arguments_.emplace_back();
+    } else if (ir::holds_value(arg)) {
+      lists_.push_back(i);
+      arguments_.emplace_back();
+    } else {
+      arguments_.push_back(ivalue_of(arg, *schema[i].real_type(), constants_only, opaques_));
+    }
+  }
+}
+
+void PreparedCall::run(const std::vector<at::Tensor>& buffers, torch::jit::Stack& stack) const {
+  stack.assign(arguments_.begin(), arguments_.end());
+  for (const auto& slot : tensors_) stack[slot.position] = buffers[slot.buffer];
+  for (const auto& slot : numbers_) stack[slot.position] = buffers[slot.buffer].item();
+  for (const auto position : lists_) {
+    stack[position] = ivalue_of(
+        call_.args[position], *op_.schema().arguments()[position].real_type(),
+        [&buffers](ir::ValueId value) { return buffers[value.index]; }, opaques_);
+  }
+  const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const c10::AutoGradMode grad_mode(for_backward_);
+  op_.callBoxed(stack);
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,57 @@
+#include "frontend/execute/host_torch.h"
+
+#include <ATen/Parallel.h>
+
+#include "compiler/support/errors.h"
+#include "frontend/torch/convert.h"
+#include "frontend/torch/cuda.h"
+#include "runtime/llvm_jit.h"
+
+namespace sinter::frontend {
+namespace {
+
+c10::DeviceIndex index_of(ir::Device device) { return static_cast<c10::DeviceIndex>(device.index); }
+
+}  // namespace
+
+TorchHost::TorchHost(std::shared_ptr<const Plan> plan, const std::vector<c10::IValue>& opaques)
+    : layout_(std::make_shared<const FrameLayout>(std::move(plan), opaques)) {
+  for (const c10::IValue& opaque : opaques) {
+    if (opaque.isGenerator()) generators_.push_back(opaque.toGenerator());
+  }
+}
+
+std::unique_ptr<TorchFrame> TorchHost::make_torch_frame() const { return std::make_unique<TorchFrame>(layout_); }
+
+std::unique_ptr<runtime::Frame> TorchHost::make_frame(const Plan& plan) {
+  if (&plan != layout_->plan.get()) throw InternalError("host", "a frame was asked for a plan of another entry");
+  return make_torch_frame();
+}
+
+void* TorchHost::current_stream(ir::Device device) { return cuda::current_stream(index_of(device)); }
+
+void TorchHost::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+  at::parallel_for(0, count, grain, body);
+}
+
+std::unique_ptr<runtime::Host::Recording> TorchHost::record(ir::Device device, bool use_pool) {
+  return cuda::record(index_of(device), use_pool);
+}
+
+void TorchHost::release_pool(ir::Device device, uint64_t pool) { cuda::release_pool(index_of(device), pool); }
+
+std::unique_ptr<runtime::Host::Draws> TorchHost::draws(ir::Device device) {
+  return cuda::make_graph_generators(index_of(device), generators_);
+}
+
+std::optional<c10::Device> device_to_set(const Plan& plan) {
+  if (plan.backend != Backend::cuda) return std::nullopt;
+  return device_of(plan.device);
+}
+
+DeviceInfo device_info(ir::Device device) {
+  if (device.kind == ir::Device::Kind::cuda) return cuda::device_info(index_of(device));
+  return {.backend = Backend::llvm, .vector_bits = runtime::host_vector_bits()};
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,83 @@
+#include <nlohmann/json.hpp>
+
+#include "frontend/report/break_cost.h"
+#include "sinter/report.h"
+
+namespace sinter {
+
+using nlohmann::json;
+
+// Found by argument-dependent lookup: nlohmann-json turns records into objects through these.
+static void to_json(json& out, const PhaseTime& phase) { out = {{"name", phase.name}, {"seconds", phase.seconds}}; }
+
+static void to_json(json& out, const KernelRecord& kernel) {
+  out = {{"name", kernel.name},
+         {"ops", kernel.ops},
+         {"modules", kernel.modules},
+         {"sources", kernel.sources},
+         {"launches", kernel.launches},
+         {"bytes", kernel.bytes},
+         {"registers", kernel.registers},
+         {"spill_bytes", kernel.spill_bytes},
+         {"shared_bytes", kernel.shared_bytes},
+         {"build_seconds", kernel.build_seconds},
+         {"origin", kernel.origin},
+         {"cache", kernel.cache}};
+}
+
+static void to_json(json& out, const KernelOrigins& origins) {
+  out = {{"built", origins.built}, {"shared", origins.shared}, {"disk", origins.disk}, {"misses", origins.misses}};
+}
+
+static void to_json(json& out, const ExternRecord& call) {
+  out = {{"op", call.op}, {"calls", call.calls}, {"modules", call.modules}};
+}
+
+static void to_json(json& out, const GraphBreak& found) {
+  out = {{"code", name(found.code)},
+         {"op", found.op},
+         {"where", found.where},
+         {"reason", found.reason},
+         {"hint", found.hint}};
+}
+
+static void to_json(json& out, const MemoryRecord& memory) {
+  out = {{"arena_bytes", memory.arena_bytes},
+         {"peak_bytes", memory.peak_bytes},
+         {"eager_peak_bytes", memory.eager_peak_bytes}};
+}
+
+static void to_json(json& out, const EntryReport& entry) {
+  out = {{"signature", entry.signature},
+         {"device", entry.device},
+         {"compiled", entry.compiled},
+         {"phases", entry.phases},
+         {"kernels", entry.kernels},
+         {"kernel_origins", entry.kernel_origins()},
+         {"externs", entry.externs},
+         {"breaks", entry.breaks},
+         {"notes", entry.notes},
+         {"internal_error", entry.internal_error},
+         {"memory", entry.memory},
+         {"dynamic", entry.dynamic},
+         {"instantiations", entry.instantiations},
+         {"instantiation_seconds", entry.instantiation_seconds},
+         {"built_for_instantiations", entry.built_for_instantiations},
+         {"recorded_instantiations", entry.recorded_instantiations},
+         {"graphs", entry.graphs},
+         {"captured_calls", entry.captured_calls},
+         {"replays", entry.replays},
+         {"eager_calls", entry.eager_calls}};
+  for (size_t i = 0; i < entry.breaks.size(); ++i) {
+    const auto cost = cost_of(entry, entry.breaks[i]);
+    out["breaks"][i]["cost"] = {{"launched_calls", cost.launched_calls}, {"waits", cost.waits}};
+  }
+}
+
+std::string Report::json() const {
+  const nlohmann::json out = {
+      {"function", function}, {"mode", mode}, {"entries", entries}, {"failed_at", failed_at}, {"notes", notes}};
+  return out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace sinter

@@ -1,0 +1,194 @@
+#include "frontend/torch/modes.h"
+
+#include <ATen/Context.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <string>
+
+// Declared here because ATen/autocast_mode.h includes every operator.
+namespace at::autocast {
+TORCH_API bool is_autocast_enabled(at::DeviceType device_type);
+TORCH_API at::ScalarType get_autocast_dtype(at::DeviceType device_type);
+}  // namespace at::autocast
+
+namespace sinter::frontend {
+namespace {
+
+enum class Kind : uint8_t { flag, dtype, number, keys };
+
+struct Mode {
+  const char* name;
+  Kind kind;
+  int64_t (*read)();
+  void (*write)(int64_t) = nullptr;  ///< of settings
+};
+
+at::Context& context() { return at::globalContext(); }
+
+template <at::DeviceType device>
+int64_t autocast_enabled() {
+  return static_cast<int64_t>(at::autocast::is_autocast_enabled(device));
+}
+
+template <at::DeviceType device>
+int64_t autocast_dtype() {
+  return static_cast<int64_t>(at::autocast::get_autocast_dtype(device));
+}
+
+template <at::Float32Backend backend, at::Float32Op op>
+int64_t precision() {
+  return static_cast<int64_t>(context().float32Precision(backend, op));
+}
+
+/// LibTorch has an older switch for CUDA, and refuses to compute where the two disagree: set together.
+template <at::Float32Backend backend, at::Float32Op op>
+void set_precision(int64_t value) {
+  const auto wanted = static_cast<at::Float32Precision>(value);
+  const bool tf32 = wanted == at::Float32Precision::TF32;
+  if constexpr (backend == at::Float32Backend::CUDA && op == at::Float32Op::MATMUL) context().setAllowTF32CuBLAS(tf32);
+  if constexpr (backend == at::Float32Backend::CUDA && op == at::Float32Op::CONV) context().setAllowTF32CuDNN(tf32);
+  if constexpr (backend != at::Float32Backend::CUDA) context().setFloat32Precision(backend, op, wanted);
+}
+
+template <auto getter>
+int64_t setting() {
+  return static_cast<int64_t>((context().*getter)());
+}
+
+template <auto setter>
+void set(int64_t value) {
+  (context().*setter)(value != 0);
+}
+
+/// Reductions in cuBLAS, by at::CuBLASReductionOption.
+template <auto setter>
+void set_reduction(int64_t value) {
+  using at::CuBLASReductionOption;
+  const auto wanted = static_cast<CuBLASReductionOption>(value);
+  (context().*setter)(wanted == CuBLASReductionOption::AllowReducedPrecisionWithSplitK,
+                      wanted != CuBLASReductionOption::DisallowReducedPrecisionDisallowSplitK);
+}
+
+int64_t default_dtype() { return static_cast<int64_t>(c10::get_default_dtype_as_scalartype()); }
+
+void set_default_dtype(int64_t value) {
+  c10::set_default_dtype(c10::scalarTypeToTypeMeta(static_cast<at::ScalarType>(value)));
+}
+
+void set_deterministic(int64_t value) {
+  context().setDeterministicAlgorithms(value != 0, context().deterministicAlgorithmsWarnOnly());
+}
+
+void set_warn_only(int64_t value) {
+  context().setDeterministicAlgorithms(context().deterministicAlgorithms(), value != 0);
+}
+
+int64_t included_keys() { return static_cast<int64_t>(c10::impl::tls_local_dispatch_key_set().included_.raw_repr()); }
+
+int64_t excluded_keys() { return static_cast<int64_t>(c10::impl::tls_local_dispatch_key_set().excluded_.raw_repr()); }
+
+using at::Context;
+using at::Float32Backend;
+using at::Float32Op;
+
+constexpr std::array<Mode, Modes::count> modes{{
+    {"grad mode", Kind::flag, [] { return static_cast<int64_t>(c10::GradMode::is_enabled()); }},
+    {"inference mode", Kind::flag, [] { return static_cast<int64_t>(c10::InferenceMode::is_enabled()); }},
+    {"autocast on the CPU", Kind::flag, autocast_enabled<at::kCPU>},
+    {"autocast dtype on the CPU", Kind::dtype, autocast_dtype<at::kCPU>},
+    {"autocast on CUDA", Kind::flag, autocast_enabled<at::kCUDA>},
+    {"autocast dtype on CUDA", Kind::dtype, autocast_dtype<at::kCUDA>},
+    {"default dtype", Kind::dtype, default_dtype, set_default_dtype},
+    {"deterministic algorithms", Kind::flag, setting<&Context::deterministicAlgorithms>, set_deterministic},
+    {"deterministic algorithms warn only", Kind::flag, setting<&Context::deterministicAlgorithmsWarnOnly>,
+     set_warn_only},
+    {"float32 precision of matmul on CUDA", Kind::number, precision<Float32Backend::CUDA, Float32Op::MATMUL>,
+     set_precision<Float32Backend::CUDA, Float32Op::MATMUL>},
+    {"float32 precision of convolution on CUDA", Kind::number, precision<Float32Backend::CUDA, Float32Op::CONV>,
+     set_precision<Float32Backend::CUDA, Float32Op::CONV>},
+    {"float32 precision of matmul on the CPU", Kind::number, precision<Float32Backend::MKLDNN, Float32Op::MATMUL>,
+     set_precision<Float32Backend::MKLDNN, Float32Op::MATMUL>},
+    {"float32 precision of convolution on the CPU", Kind::number, precision<Float32Backend::MKLDNN, Float32Op::CONV>,
+     set_precision<Float32Backend::MKLDNN, Float32Op::CONV>},
+    {"f16 reductions in cuBLAS", Kind::number, setting<&Context::allowFP16ReductionCuBLAS>,
+     set_reduction<&Context::setAllowFP16ReductionCuBLAS>},
+    {"bf16 reductions in cuBLAS", Kind::number, setting<&Context::allowBF16ReductionCuBLAS>,
+     set_reduction<&Context::setAllowBF16ReductionCuBLAS>},
+    {"f16 reductions on the CPU", Kind::flag, setting<&Context::allowFP16ReductionCPU>,
+     set<&Context::setAllowFP16ReductionCPU>},
+    {"cuDNN", Kind::flag, setting<&Context::userEnabledCuDNN>, set<&Context::setUserEnabledCuDNN>},
+    {"cuDNN benchmark", Kind::flag, setting<&Context::benchmarkCuDNN>, set<&Context::setBenchmarkCuDNN>},
+    {"cuDNN deterministic", Kind::flag, setting<&Context::deterministicCuDNN>, set<&Context::setDeterministicCuDNN>},
+    {"oneDNN", Kind::flag, setting<&Context::userEnabledMkldnn>, set<&Context::setUserEnabledMkldnn>},
+    {"flash attention", Kind::flag, setting<&Context::userEnabledFlashSDP>, set<&Context::setSDPUseFlash>},
+    {"memory-efficient attention", Kind::flag, setting<&Context::userEnabledMemEfficientSDP>,
+     set<&Context::setSDPUseMemEfficient>},
+    {"math attention", Kind::flag, setting<&Context::userEnabledMathSDP>, set<&Context::setSDPUseMath>},
+    {"cuDNN attention", Kind::flag, setting<&Context::userEnabledCuDNNSDP>, set<&Context::setSDPUseCuDNN>},
+    {"half reductions in math attention", Kind::flag, setting<&Context::allowFP16BF16ReductionMathSDP>,
+     set<&Context::setAllowFP16BF16ReductionMathSDP>},
+    {"included dispatch keys", Kind::keys, included_keys},
+    {"excluded dispatch keys", Kind::keys, excluded_keys},
+}};
+
+/// Settings stand between autocast and dispatch keys; the default dtype is the first one.
+constexpr size_t first_setting = 6;
+constexpr size_t first_keys = Modes::count - 2;
+static_assert(modes[first_setting].kind == Kind::dtype && modes[first_keys].kind == Kind::keys);
+
+std::string text(const Mode& mode, int64_t value) {
+  switch (mode.kind) {
+    case Kind::flag:
+      return value != 0 ? "on" : "off";
+    case Kind::dtype:
+      return c10::toString(static_cast<at::ScalarType>(value));
+    case Kind::number:
+      return std::to_string(value);
+    case Kind::keys:
+      return c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, static_cast<uint64_t>(value)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Modes Modes::current() {
+  Modes now;
+  for (size_t i = 0; i < count; ++i) now.values_[i] = modes[i].read();
+  return now;
+}
+
+Modes Modes::settings() {
+  Modes now;
+  for (size_t i = first_setting; i < first_keys; ++i) now.values_[i] = modes[i].read();
+  return now;
+}
+
+void Modes::apply_settings() const {
+  for (size_t i = first_setting; i < first_keys; ++i) {
+    if (modes[i].read() != values_[i]) modes[i].write(values_[i]);
+  }
+}
+
+bool Modes::has_current_default_dtype() const { return values_[first_setting] == modes[first_setting].read(); }
+
+std::vector<GuardMiss> Modes::differences(const Modes& now) const {
+  std::vector<GuardMiss> misses;
+  for (size_t i = 0; i < count; ++i) {
+    if (values_[i] == now.values_[i]) continue;
+    // Dispatch keys follow from the modes before them; they are named where nothing else explains them.
+    if (modes[i].kind == Kind::keys && !misses.empty()) continue;
+    misses.push_back({modes[i].name, text(modes[i], values_[i]), text(modes[i], now.values_[i])});
+  }
+  return misses;
+}
+
+std::vector<std::string> Modes::describe() const {
+  std::vector<std::string> words;
+  for (size_t i = 0; i < count; ++i) words.push_back(std::string(modes[i].name) + ": " + text(modes[i], values_[i]));
+  return words;
+}
+
+}  // namespace sinter::frontend
