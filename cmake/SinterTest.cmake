@@ -9,9 +9,9 @@ endif()
 option(SINTER_BUILD_GPU_TESTS "Build the programs whose tests all need a GPU (NAME_gpu_tests) with everything else" ON)
 
 # Registers a GoogleTest binary with CTest, one entry a shard, so that LibTorch starts once a shard and not once a test:
-#   sinter_test(capture_tests LABEL torch SHARDS 2 FILTER "-Gpu.*")
-#   sinter_test(capture_tests LABEL gpu NAME capture_gpu_tests FILTER "Gpu.*")
-# An entry that runs no test fails. One test: bin/capture_tests --gtest_filter=Suite.name
+#   sinter_test(runtime_tests LABEL torch SHARDS 2 FILTER "-Gpu.*")
+#   sinter_test(runtime_tests LABEL gpu NAME runtime_gpu_tests FILTER "Gpu.*")
+# An entry that runs no test fails. One test: bin/runtime_tests --gtest_filter=Suite.name
 function(sinter_test target)
   cmake_parse_arguments(ARG "" "LABEL;SHARDS;FILTER;NAME;ENVIRONMENT" "" ${ARGN})
   if("${target}" MATCHES "_gpu_tests$" AND NOT SINTER_BUILD_GPU_TESTS)

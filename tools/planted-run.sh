@@ -17,9 +17,11 @@ missed=0
 
 seen() { "$bin/sinter_fuzz" --list-bugs | sed -n "s/^$1 //p"; }
 
-fuzzer_finds() { # BUG MODE
-  ! SINTER_PLANTED=$1 timeout 540 "$bin/sinter_fuzz" --programs "$programs" --jobs $jobs --device "$device" --mode "$2" \
-    --no-shrink --until-first --least-replayed 0 >/dev/null 2>&1
+fuzzer_finds() { # BUG MODE [OPTION...]
+  local bug=$1 mode=$2
+  shift 2
+  ! SINTER_PLANTED=$bug timeout 540 "$bin/sinter_fuzz" --programs "$programs" --jobs $jobs --device "$device" \
+    --mode "$mode" "$@" --no-shrink --until-first --least-replayed 0 >/dev/null 2>&1
 }
 
 tests_find() { # BUG PROGRAM FILTER
@@ -31,9 +33,11 @@ finds() { # BUG: prints what finds it
     [ "$(seen "$1")" = cpu ] && echo "(on the CPU only)" && return
     fuzzer_finds "$1" default && echo fuzzer && return
     fuzzer_finds "$1" reduce-overhead && echo "fuzzer, recorded graphs" && return
+    fuzzer_finds "$1" reduce-overhead --trusted && echo "fuzzer, trusted replay" && return
     tests_find "$1" sinter_hostile_gpu_tests '*' && echo suite && return
   elif [ "$1" = none ] || [[ "$(seen "$1")" =~ ^(anywhere|cpu)$ ]]; then
     fuzzer_finds "$1" default && echo fuzzer && return
+    fuzzer_finds "$1" default --trusted && echo "fuzzer, trusted replay" && return
     tests_find "$1" sinter_hostile_tests 'Cpu/*' && echo suite && return
   fi
   if [ "$device" = cpu ] && { [ "$1" = none ] || [ "$(seen "$1")" = cuda-text ]; }; then

@@ -56,17 +56,5 @@ TEST(Faults, a_kernel_that_does_not_compile_is_thrown_under_strict) {
   EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
 }
 
-TEST(Faults, without_knowledge_of_private_memory_results_are_the_same_and_the_report_says_so) {
-  const Folder folder;
-  const std::string path = folder.path("report.json");
-  const Ran ran = sinter({"run", "gelu_mlp", "--device", "cpu", "--calls", "5", "--replay", "trusted", "--json", path},
-                         {"SINTER_PRIVATE_LAYOUT=off"});
-  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
-  EXPECT_NE(ran.out.find("check passed"), std::string::npos) << ran.out;
-  const json report = json::parse(text_of(path));
-  EXPECT_EQ(report.at("notes").size(), 3) << ran.out;
-  EXPECT_GT(report.at("entries").at(0).at("replays"), 0);
-}
-
 }  // namespace
 }  // namespace sinter::test

@@ -170,9 +170,8 @@ bool is_kept_wide(const Program& program, const hostile::Place& place, const Obs
 }
 
 void tell(const hostile::Outcome& outcome, Finding& finding) {
-  using hostile::Answer;
-  finding.calls = static_cast<int>(outcome.answers.size());
-  finding.replayed = static_cast<int>(std::count(outcome.answers.begin(), outcome.answers.end(), Answer::replayed));
+  finding.calls = static_cast<int>(outcome.replayed.size());
+  finding.replayed = static_cast<int>(std::count(outcome.replayed.begin(), outcome.replayed.end(), true));
   finding.entries = static_cast<int>(outcome.entries.size());
   finding.report = outcome.report;
   for (const auto& entry : outcome.entries) {

@@ -21,7 +21,7 @@ struct Finding {
   std::string report;
   std::set<std::string> breaks;
   int calls = 0;
-  int replayed = 0;  ///< calls that a plan answered
+  int replayed = 0;  ///< calls that compiled code answered
   int entries = 0;
   bool effects = false;  ///< the host code has some
   bool throws = false;   ///< some call threw, eager and compiled

@@ -18,9 +18,9 @@ constexpr Name kInput = 1;
 constexpr Name kFirst = 2;
 constexpr Name kSecond = 3;
 
-hostile::Place checked() {
+hostile::Place trusted() {
   hostile::Place place;
-  place.replay = Replay::checked;
+  place.replay = Replay::trusted;
   return place;
 }
 
@@ -66,7 +66,7 @@ Instruction computed(std::string_view text, Name result, std::vector<Name> opera
 }
 
 std::vector<Observation> observed(const Program& program, bool compiled = false) {
-  hostile::Session session(checked(), compiled);
+  hostile::Session session({}, compiled);
   run(program, session);
   return session.finish();
 }
@@ -88,15 +88,15 @@ bool has(const Block& block, Effect effect) {
 
 std::string printed(uint64_t programs) {
   std::string text;
-  for (uint64_t seed = 1; seed <= programs; ++seed) text += to_cpp(generate(seed, checked()));
+  for (uint64_t seed = 1; seed <= programs; ++seed) text += to_cpp(generate(seed, {}));
   return text;
 }
 
 TEST(FuzzEffects, are_drawn_only_where_replays_run_the_host_code) {
   int with_effects = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    EXPECT_FALSE(has_effects(generate(seed, {}))) << seed;
-    with_effects += has_effects(generate(seed, checked())) ? 1 : 0;
+    EXPECT_FALSE(has_effects(generate(seed, trusted()))) << seed;
+    with_effects += has_effects(generate(seed, {})) ? 1 : 0;
   }
   EXPECT_GT(with_effects, 36);
   EXPECT_LT(with_effects, 60);
@@ -104,7 +104,7 @@ TEST(FuzzEffects, are_drawn_only_where_replays_run_the_host_code) {
 
 TEST(FuzzEffects, are_the_same_for_the_same_seed) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    EXPECT_EQ(to_cpp(generate(seed, checked())), to_cpp(generate(seed, checked())));
+    EXPECT_EQ(to_cpp(generate(seed, {})), to_cpp(generate(seed, {})));
   }
 }
 
@@ -181,7 +181,7 @@ TEST(FuzzEffects, a_compiled_run_agrees) {
       {effect("flag = !flag"), computed("t[0] * n[0]", 4, {kFirst}, {kRate}), loop,
        effect("t[1] = std::exchange(t[0], t[2].detach())", {kFirst, kSecond, 6}), effect("t[0] = Tensor()", {4})},
       16);
-  const Finding finding = check(program, checked());
+  const Finding finding = check(program, {});
   EXPECT_EQ(finding.verdict, Verdict::equal) << finding.difference;
   EXPECT_TRUE(finding.effects);
   EXPECT_GE(finding.replayed, 8) << finding.report;
@@ -199,7 +199,7 @@ TEST(FuzzEffects, what_the_host_keeps_is_compared) {
 TEST(FuzzEffects, are_left_out_where_a_failure_does_not_need_them) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const auto any = [](const Program& program) { return !program.calls.empty(); };
-    EXPECT_FALSE(has_effects(shrink(generate(seed, checked()), any))) << seed;
+    EXPECT_FALSE(has_effects(shrink(generate(seed, {}), any))) << seed;
   }
 }
 
@@ -207,7 +207,7 @@ TEST(FuzzEffects, are_kept_where_a_failure_needs_them) {
   const auto swaps = [](const Program& program) { return has(program.body, Effect::swap); };
   int found = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
-    const auto program = generate(seed, checked());
+    const auto program = generate(seed, {});
     if (!swaps(program)) continue;
     const auto small = shrink(program, swaps);
     EXPECT_EQ(small.body.body.size(), 1U) << to_cpp(small);

@@ -343,8 +343,7 @@ void run(const Program& program, Session& session, const Drawing& drawing) {
   world.apart = drawing.apart;
   world.noise = at::detail::createCPUGenerator(drawing.seed);
   make_world(program, world, session, drawing);
-  const Verify verify = program.verifies ? Verify::automatic : Verify::off;
-  Options options{.numerics = drawing.numerics, .verify = verify, .name = "fuzz"};
+  Options options{.numerics = drawing.numerics, .name = "fuzz"};
   for (size_t i = 0; i < world.modules.size(); ++i) {
     options.modules.emplace_back("m" + std::to_string(i), world.modules[i].ptr());
   }

@@ -38,7 +38,8 @@ class Generator {
       : dice_(seed),
         session_({}, /*compiled=*/false),
         on_(place.device.is_cuda() ? On::cuda : On::cpu),
-        effects_(place.replay == Replay::checked && Dice(~seed).percent(kPercentWithEffects)) {
+        trusted_(place.replay == Replay::trusted),
+        effects_(!trusted_ && Dice(~seed).percent(kPercentWithEffects)) {
     program_.seed = seed;
     for (int64_t call = 0; call < kStepTried; ++call) world_.host.begin_call();
   }
@@ -55,7 +56,6 @@ class Generator {
     for (int64_t i = 0; i < length; ++i) add_instruction(program_.body, /*depth=*/0);
     choose_outputs();
     make_calls();
-    program_.verifies = dice_.percent(35);
     return std::move(program_);
   }
 
@@ -473,12 +473,13 @@ class Generator {
     if (effects_) list.push_back(Event::toggle_flag);
     if (effects_ && alike(program_.state)) list.push_back(Event::swap_state);
     if (program_.modules.empty()) return list;
-    list.insert(list.end(), {Event::train, Event::eval, Event::update_parameters, Event::write_data,
-                             Event::replace_parameter, Event::replace_parameter});
+    if (!trusted_) list.insert(list.end(), {Event::train, Event::eval});
+    list.insert(list.end(),
+                {Event::update_parameters, Event::write_data, Event::replace_parameter, Event::replace_parameter});
     return list;
   }
 
-  /// Enough of them that most are answered by plans: the first call of an entry records it, and some verify it.
+  /// Enough of them that most are answered by compiled code: what is new in a call runs and is recorded.
   void make_calls() {
     const int64_t count = long_ ? 5 + dice_.below(4) : effects_ ? 8 + dice_.below(5) : 18 + dice_.below(9);
     const auto possible = events();
@@ -507,6 +508,7 @@ class Generator {
   Dice dice_;
   hostile::Session session_;
   On on_;
+  const bool trusted_;  ///< no host code runs that could ask whether a module trains
   const bool effects_;  ///< of the host
   Program program_;
   World world_;

@@ -42,8 +42,7 @@ class Printer {
     body(program_.body);
     results();
     --depth_;
-    const std::string verify = program_.verifies ? "" : ".verify = Verify::off, ";
-    line("}, {" + verify + ".modules = {" + modules() + "}});");
+    line("}, {.modules = {" + modules() + "}});");
     for (const Call& call : program_.calls) print_call(call);
     --depth_;
     line("}");

@@ -97,7 +97,6 @@ struct Program {
   uint64_t seed = 0;
   Mode mode = Mode::no_grad;
   bool keeps_inputs = false;  ///< every call gets the tensors of the first
-  bool verifies = true;       ///< calls 2, 4, 8, ... are recorded again and compared; otherwise plans answer those too
   int threads = 1;            ///< of LibTorch's pool
   std::vector<Source> inputs;
   std::vector<Source> state;

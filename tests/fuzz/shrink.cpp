@@ -161,7 +161,6 @@ class Steps {
 
   bool whole() {
     return changed([](Program& next) { return std::exchange(next.keeps_inputs, false); }) ||
-           changed([](Program& next) { return !std::exchange(next.verifies, true); }) ||
            changed([](Program& next) { return std::exchange(next.threads, 1) != 1; }) ||
            changed([](Program& next) { return std::exchange(next.mode, Mode::no_grad) != Mode::no_grad; });
   }

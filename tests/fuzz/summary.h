@@ -11,8 +11,8 @@
 namespace sinter::test::fuzz {
 
 /// The share of programs and of calls that must be replayed compiled, in percent: a fuzzer of what runs eager finds
-/// nothing. Host code with effects does what was not recorded in more of its calls.
-[[nodiscard]] constexpr double least_replayed(Replay replay) { return replay == Replay::checked ? 50 : 60; }
+/// nothing. Host code with effects does what was not recorded in many of its calls.
+constexpr double kLeastReplayed = 50;
 
 struct Failure {
   uint64_t seed = 0;
@@ -26,8 +26,8 @@ struct Summary {
   uint64_t first_seed = 0;
   int64_t programs = 0;
   int64_t calls = 0;
-  int64_t programs_replayed = 0;  ///< of which a plan answered some call
-  int64_t calls_replayed = 0;     ///< that a plan answered
+  int64_t programs_replayed = 0;  ///< of which compiled code answered some call
+  int64_t calls_replayed = 0;     ///< that it answered
   int64_t breaks_free = 0;        ///< programs without any break
   int64_t entries = 0;
   int64_t rounding = 0;                   ///< programs that differ by rounding only, as eager does from itself
@@ -37,7 +37,8 @@ struct Summary {
   std::vector<Failure> failures;
   double seconds = 0;
 
-  /// The lesser of two shares, in percent: of programs of which a plan answered some call, and of calls that one did.
+  /// The lesser of two shares, in percent: of programs of which compiled code answered some call, and of calls that it
+  /// did.
   [[nodiscard]] double replayed_percent() const;
 
   void add(const Finding& finding);

@@ -97,17 +97,17 @@ void more_combinations_than_are_compiled(Session& s) {
 }
 
 const Program programs[] = {
-    {"scalars_by_value", scalars_by_value, replays(4)},
-    {"scalars_that_look_alike", scalars_that_look_alike, replays(3), Numbers::exact},
-    {"an_integer_and_then_a_real", an_integer_and_then_a_real, replays(3)},
-    {"a_string_that_selects", a_string_that_selects, replays(2)},
-    {"a_map_of_tensors", a_map_of_tensors, replays(2)},
-    {"a_list_of_another_length", a_list_of_another_length, replays(3)},
-    {"nested_containers", nested_containers, replays()},
-    {"a_foreign_argument", a_foreign_argument, runs_eagerly({BreakCode::unsupported_input})},
-    {"a_scalar_tensor_on_the_cpu", a_scalar_tensor_on_the_cpu, replays()},
-    {"a_result_computed_from_sizes", a_result_computed_from_sizes, replays(2)},
-    {"more_combinations_than_are_compiled", more_combinations_than_are_compiled, replays(16, 22)},
+    {"scalars_by_value", scalars_by_value},
+    {"scalars_that_look_alike", scalars_that_look_alike, Numbers::exact},
+    {"an_integer_and_then_a_real", an_integer_and_then_a_real},
+    {"a_string_that_selects", a_string_that_selects},
+    {"a_map_of_tensors", a_map_of_tensors},
+    {"a_list_of_another_length", a_list_of_another_length},
+    {"nested_containers", nested_containers},
+    {"a_foreign_argument", a_foreign_argument},
+    {"a_scalar_tensor_on_the_cpu", a_scalar_tensor_on_the_cpu},
+    {"a_result_computed_from_sizes", a_result_computed_from_sizes},
+    {"more_combinations_than_are_compiled", more_combinations_than_are_compiled},
 };
 
 }  // namespace

@@ -3,17 +3,21 @@
 #include <string_view>
 #include <vector>
 
-/// The programs of the suite that are not compiled, or not all of whose calls are, and why: the reviewed lists.
+/// The programs of the suite that are not answered compiled on the CPU by their third call, and why: the reviewed
+/// lists.
 namespace sinter::test::hostile {
 
-struct EagerReason {
+struct Reason {
   std::string_view reason;
   std::vector<std::string_view> programs;
 };
 
-[[nodiscard]] std::vector<EagerReason> eager_reasons();
+/// Those that never are.
+[[nodiscard]] std::vector<Reason> never_replayed();
 
-/// Those that never replay on the CPU where replays run the host code (Replay::checked).
-[[nodiscard]] std::vector<EagerReason> checked_eager_reasons();
+/// Those that are later.
+[[nodiscard]] std::vector<Reason> replayed_late();
+
+[[nodiscard]] bool names(const std::vector<Reason>& list, std::string_view program);
 
 }  // namespace sinter::test::hostile

@@ -197,17 +197,15 @@ void a_number_added_to_halves(Session& s) {
 
 /// The first is as long as the shorter side, the second ends where the argument does, or before.
 void views_that_end_at_the_shorter_side(Session& s) {
-  auto f = s.compile(
-      [](const Tensor& x) {
-        const Tensor diagonal = x.diagonal(0, 1, 0).fill_(0.25);
-        return std::vector<Tensor>{diagonal, x.slice(0, 0, 7, 2) + 1};
-      },
-      {.verify = Verify::off});
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor diagonal = x.diagonal(0, 1, 0).fill_(0.25);
+    return std::vector<Tensor>{diagonal, x.slice(0, 0, 7, 2) + 1};
+  });
   for (const int64_t rows : {3, 3, 3, 19, 19, 12, 20, 4, 20, 33, 12}) f(s.randn({rows, 5}));
 }
 
 void a_number_made_of_a_size(Session& s) {
-  auto f = s.compile([](const Tensor& x) { return at::add(x, x.size(0) + 4); }, {.verify = Verify::off});
+  auto f = s.compile([](const Tensor& x) { return at::add(x, x.size(0) + 4); });
   for (const int64_t rows : {4, 4, 4, 6, 6, 7, 5, 14, 12}) f(s.randn({rows}));
 }
 
@@ -272,7 +270,7 @@ void the_parts_of_scaled_complex_state_returned(Session& s) {
 void state_replaced_behind_calls_that_threw(Session& s) {
   Tensor table = s.randn({});
   s.watch("table", &table);
-  auto f = s.compile([&](const Tensor& index) { return at::gather(table, 0, index); }, {.verify = Verify::off});
+  auto f = s.compile([&](const Tensor& index) { return at::gather(table, 0, index); });
   for (int call = 0; call < 8; ++call) {
     if (call == 5) table = s.randn({});
     const bool refused = !s.on_cuda() && (call == 3 || call == 4);
@@ -310,53 +308,46 @@ void a_minimum_of_a_sum_with_a_product(Session& s) {
 }
 
 const Program programs[] = {
-    {"a_maximum_of_a_copied_sign", a_maximum_of_a_copied_sign, replays()},
-    {"a_minimum_of_a_sum_with_a_product", a_minimum_of_a_sum_with_a_product, replays()},
-    {"the_sign_of_a_clamped_zero", the_sign_of_a_clamped_zero, replays()},
-    {"state_replaced_behind_calls_that_threw", state_replaced_behind_calls_that_threw, replays(2, 2)},
-    {"the_parts_of_scaled_complex_state", the_parts_of_scaled_complex_state, runs_eagerly({BreakCode::unsupported_op})},
-    {"the_parts_of_scaled_complex_state_returned", the_parts_of_scaled_complex_state_returned,
-     runs_eagerly({BreakCode::unsupported_op})},
-    {"bits_of_a_first_power", bits_of_a_first_power, replays()},
-    {"a_write_between_the_elements_of_an_input", a_write_between_the_elements_of_an_input,
-     runs_eagerly({BreakCode::unsupported_op})},
-    {"a_cube_of_bfloats", a_cube_of_bfloats, replays(), Numbers::exact},
-    {"a_cube_of_f16", a_cube_of_f16, replays(), Numbers::exact},
-    {"a_look_between_the_elements_of_an_input", a_look_between_the_elements_of_an_input, replays()},
-    {"views_that_end_at_the_shorter_side", views_that_end_at_the_shorter_side, replays(2, 2)},
-    {"two_views_of_state_of_the_same_type", two_views_of_state_of_the_same_type, replays()},
-    {"two_views_of_an_input_of_the_same_type", two_views_of_an_input_of_the_same_type, replays()},
-    {"a_library_writes_to_what_a_wider_product_was_written_to", a_library_writes_to_what_a_wider_product_was_written_to,
-     replays()},
-    {"a_library_writes_to_a_transposed_output_argument", a_library_writes_to_a_transposed_output_argument, replays()},
-    {"a_number_added_to_halves", a_number_added_to_halves, replays()},
-    {"a_probability_that_is_refused_after_draws", a_probability_that_is_refused_after_draws, replays()},
-    {"a_probability_that_is_refused_after_a_read", a_probability_that_is_refused_after_a_read, replays()},
-    {"one_view_of_an_input_twice", one_view_of_an_input_twice, replays()},
-    {"a_result_and_a_view_of_it_of_the_same_type", a_result_and_a_view_of_it_of_the_same_type, replays()},
-    {"equal_results_that_share_no_memory", equal_results_that_share_no_memory, replays()},
-    {"a_square_input_written_through_its_transpose", a_square_input_written_through_its_transpose, replays()},
-    {"a_comparison_of_filled_tensors", a_comparison_of_filled_tensors, replays()},
-    {"an_expanded_input_that_is_filled", an_expanded_input_that_is_filled, runs_eagerly({BreakCode::unsupported_op})},
-    {"a_number_made_of_a_size", a_number_made_of_a_size, replays(2, 2)},
-    {"an_element_of_an_expanded_input_written", an_element_of_an_expanded_input_written,
-     runs_eagerly({BreakCode::unsupported_op})},
-    {"windows_that_overlap_written_in_place", windows_that_overlap_written_in_place,
-     runs_eagerly({BreakCode::unsupported_op})},
-    {"a_column_updated_by_an_element_of_itself", a_column_updated_by_an_element_of_itself,
-     runs_eagerly({BreakCode::unsupported_op})},
-    {"a_column_updated_by_another", a_column_updated_by_another, replays()},
-    {"a_write_to_the_imaginary_part_of_what_was_real", a_write_to_the_imaginary_part_of_what_was_real,
-     runs_eagerly({BreakCode::unsupported_op})},
-    {"a_write_to_a_complex_input_with_gaps", a_write_to_a_complex_input_with_gaps, replays()},
-    {"views_of_complex_halves", views_of_complex_halves, replays()},
-    {"a_bound_of_logit_that_rounds_to_one", a_bound_of_logit_that_rounds_to_one, replays()},
-    {"a_fill_under_a_mask_of_zeros", a_fill_under_a_mask_of_zeros, replays()},
-    {"a_number_that_one_course_takes_and_another_does_not", a_number_that_one_course_takes_and_another_does_not,
-     replays(1, 4)},
-    {"an_index_out_of_range_that_nobody_reads", an_index_out_of_range_that_nobody_reads, replays()},
-    {"a_division_by_zero_that_nobody_reads", a_division_by_zero_that_nobody_reads, replays()},
-    {"a_pooling_that_no_operator_computes", a_pooling_that_no_operator_computes, replays()},
+    {"a_maximum_of_a_copied_sign", a_maximum_of_a_copied_sign},
+    {"a_minimum_of_a_sum_with_a_product", a_minimum_of_a_sum_with_a_product},
+    {"the_sign_of_a_clamped_zero", the_sign_of_a_clamped_zero},
+    {"state_replaced_behind_calls_that_threw", state_replaced_behind_calls_that_threw},
+    {"the_parts_of_scaled_complex_state", the_parts_of_scaled_complex_state},
+    {"the_parts_of_scaled_complex_state_returned", the_parts_of_scaled_complex_state_returned},
+    {"bits_of_a_first_power", bits_of_a_first_power},
+    {"a_write_between_the_elements_of_an_input", a_write_between_the_elements_of_an_input},
+    {"a_cube_of_bfloats", a_cube_of_bfloats, Numbers::exact},
+    {"a_cube_of_f16", a_cube_of_f16, Numbers::exact},
+    {"a_look_between_the_elements_of_an_input", a_look_between_the_elements_of_an_input},
+    {"views_that_end_at_the_shorter_side", views_that_end_at_the_shorter_side},
+    {"two_views_of_state_of_the_same_type", two_views_of_state_of_the_same_type},
+    {"two_views_of_an_input_of_the_same_type", two_views_of_an_input_of_the_same_type},
+    {"a_library_writes_to_what_a_wider_product_was_written_to",
+     a_library_writes_to_what_a_wider_product_was_written_to},
+    {"a_library_writes_to_a_transposed_output_argument", a_library_writes_to_a_transposed_output_argument},
+    {"a_number_added_to_halves", a_number_added_to_halves},
+    {"a_probability_that_is_refused_after_draws", a_probability_that_is_refused_after_draws},
+    {"a_probability_that_is_refused_after_a_read", a_probability_that_is_refused_after_a_read},
+    {"one_view_of_an_input_twice", one_view_of_an_input_twice},
+    {"a_result_and_a_view_of_it_of_the_same_type", a_result_and_a_view_of_it_of_the_same_type},
+    {"equal_results_that_share_no_memory", equal_results_that_share_no_memory},
+    {"a_square_input_written_through_its_transpose", a_square_input_written_through_its_transpose},
+    {"a_comparison_of_filled_tensors", a_comparison_of_filled_tensors},
+    {"an_expanded_input_that_is_filled", an_expanded_input_that_is_filled},
+    {"a_number_made_of_a_size", a_number_made_of_a_size},
+    {"an_element_of_an_expanded_input_written", an_element_of_an_expanded_input_written},
+    {"windows_that_overlap_written_in_place", windows_that_overlap_written_in_place},
+    {"a_column_updated_by_an_element_of_itself", a_column_updated_by_an_element_of_itself},
+    {"a_column_updated_by_another", a_column_updated_by_another},
+    {"a_write_to_the_imaginary_part_of_what_was_real", a_write_to_the_imaginary_part_of_what_was_real},
+    {"a_write_to_a_complex_input_with_gaps", a_write_to_a_complex_input_with_gaps},
+    {"views_of_complex_halves", views_of_complex_halves},
+    {"a_bound_of_logit_that_rounds_to_one", a_bound_of_logit_that_rounds_to_one},
+    {"a_fill_under_a_mask_of_zeros", a_fill_under_a_mask_of_zeros},
+    {"a_number_that_one_course_takes_and_another_does_not", a_number_that_one_course_takes_and_another_does_not},
+    {"an_index_out_of_range_that_nobody_reads", an_index_out_of_range_that_nobody_reads},
+    {"a_division_by_zero_that_nobody_reads", a_division_by_zero_that_nobody_reads},
+    {"a_pooling_that_no_operator_computes", a_pooling_that_no_operator_computes},
 };
 
 }  // namespace

@@ -135,15 +135,13 @@ void a_training_step_over_two_gpus(Session& s) {
   std::vector<Tensor> parameters = first->parameters();
   for (const Tensor& parameter : second->parameters()) parameters.push_back(parameter);
   torch::optim::SGD optimizer(parameters, torch::optim::SGDOptions(0.05));
-  auto f = s.compile(
-      [&](const Tensor& x, const Tensor& target) {
-        optimizer.zero_grad();
-        const Tensor loss = at::mse_loss(second->forward(at::tanh(first->forward(x)).to(kSecond)), target);
-        loss.backward();
-        optimizer.step();
-        return loss.detach();
-      },
-      {.optimizers = {&optimizer}});
+  auto f = s.compile([&](const Tensor& x, const Tensor& target) {
+    optimizer.zero_grad();
+    const Tensor loss = at::mse_loss(second->forward(at::tanh(first->forward(x)).to(kSecond)), target);
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  });
   for (int call = 0; call < 8; ++call) f(s.randn({16, 8}), s.randn({16, 1}).to(kSecond));
 }
 
@@ -153,16 +151,14 @@ void a_training_step_on_another_gpu(Session& s) {
   s.adopt(model);
   model->to(kSecond);
   torch::optim::AdamW optimizer(model->parameters(), torch::optim::AdamWOptions(0.01));
-  auto f = s.compile(
-      [&](const Tensor& x, const Tensor& target) {
-        optimizer.zero_grad();
-        const Tensor loss = at::mse_loss(model->forward(x), target);
-        loss.backward();
-        torch::nn::utils::clip_grad_norm_(model->parameters(), 0.5);
-        optimizer.step();
-        return loss.detach();
-      },
-      {.optimizers = {&optimizer}});
+  auto f = s.compile([&](const Tensor& x, const Tensor& target) {
+    optimizer.zero_grad();
+    const Tensor loss = at::mse_loss(model->forward(x), target);
+    loss.backward();
+    torch::nn::utils::clip_grad_norm_(model->parameters(), 0.5);
+    optimizer.step();
+    return loss.detach();
+  });
   for (int call = 0; call < 8; ++call) f(s.randn({8, 4}).to(kSecond), s.randn({8, 1}).to(kSecond));
 }
 
@@ -180,23 +176,22 @@ void a_current_gpu_left_changed_by_the_callable(Session& s) {
 }
 
 const Program programs[] = {
-    {"one_function_on_two_gpus", one_function_on_two_gpus, replays(2, 5)},
-    {"a_module_moved_to_another_gpu", a_module_moved_to_another_gpu, replays(3)},
-    {"another_gpu_is_current", another_gpu_is_current, replays(2, 5)},
-    {"a_gpu_that_is_not_current", a_gpu_that_is_not_current, replays()},
-    {"a_guard_inside_the_callable", a_guard_inside_the_callable, replays(2, 5)},
-    {"layers_on_two_gpus", layers_on_two_gpus, replays()},
-    {"there_and_back", there_and_back, replays()},
-    {"arguments_on_two_gpus", arguments_on_two_gpus, replays(2)},
-    {"dropout_on_another_gpu", dropout_on_another_gpu, replays()},
-    {"writes_on_another_gpu", writes_on_another_gpu, replays()},
-    {"a_branch_on_another_gpu", a_branch_on_another_gpu, replays(1, 5)},
-    {"a_copy_to_the_host", a_copy_to_the_host, replays()},
-    {"two_threads_on_two_gpus", two_threads_on_two_gpus, replays(2)},
-    {"a_training_step_over_two_gpus", a_training_step_over_two_gpus, replays(2, 4)},
-    {"a_training_step_on_another_gpu", a_training_step_on_another_gpu, {{BreakCode::state_mutation}, 2, 6}},
-    {"a_current_gpu_left_changed_by_the_callable", a_current_gpu_left_changed_by_the_callable,
-     runs_eagerly({BreakCode::unsupported_op})},
+    {"one_function_on_two_gpus", one_function_on_two_gpus},
+    {"a_module_moved_to_another_gpu", a_module_moved_to_another_gpu},
+    {"another_gpu_is_current", another_gpu_is_current},
+    {"a_gpu_that_is_not_current", a_gpu_that_is_not_current},
+    {"a_guard_inside_the_callable", a_guard_inside_the_callable},
+    {"layers_on_two_gpus", layers_on_two_gpus},
+    {"there_and_back", there_and_back},
+    {"arguments_on_two_gpus", arguments_on_two_gpus},
+    {"dropout_on_another_gpu", dropout_on_another_gpu},
+    {"writes_on_another_gpu", writes_on_another_gpu},
+    {"a_branch_on_another_gpu", a_branch_on_another_gpu},
+    {"a_copy_to_the_host", a_copy_to_the_host},
+    {"two_threads_on_two_gpus", two_threads_on_two_gpus},
+    {"a_training_step_over_two_gpus", a_training_step_over_two_gpus},
+    {"a_training_step_on_another_gpu", a_training_step_on_another_gpu},
+    {"a_current_gpu_left_changed_by_the_callable", a_current_gpu_left_changed_by_the_callable},
 };
 
 }  // namespace

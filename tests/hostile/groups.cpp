@@ -26,12 +26,6 @@ std::vector<Group> groups() {
 
 std::vector<Case> cases() { return cases(groups()); }
 
-std::vector<Case> trusted_cases() {
-  std::vector<Case> all = cases();
-  std::erase_if(all, [](const Case& one) { return one.program->expect.trusted == Trusted::nothing; });
-  return all;
-}
-
 std::vector<Case> cases(std::span<const Group> groups) {
   std::vector<Case> all;
   for (const Group& group : groups) {

@@ -18,16 +18,10 @@
 /// Runs a program twice from the same seed, once as it is and once with its callables compiled, and tells what differs.
 namespace sinter::test::hostile {
 
-/// How one call was answered.
-enum class Answer {
-  eager,     ///< the callable ran: the first call of an entry, or one that cannot be compiled
-  verified,  ///< the callable ran and did what was recorded
-  replayed,
-};
-
 /// What a program tells of its compiled functions.
 struct Outcome {
-  std::vector<Answer> answers;  ///< by call, over all functions in the order of the calls
+  std::vector<bool>
+      replayed;  ///< whether compiled code answered: by call, over all functions in the order of the calls
   std::vector<EntryReport> entries;
   std::string report;  ///< for the reader of a failure
 };
@@ -36,7 +30,7 @@ struct Outcome {
 struct Place {
   at::Device device = at::kCPU;
   Mode mode = Mode::Default;
-  Replay replay = Replay::trusted;
+  Replay replay = Replay::checked;
 };
 
 /// One run of a program: where it is told the device and draws its data, and what it has shown so far.
@@ -94,7 +88,7 @@ class Session {
   /// Runs `body`, adding the error it throws, if any, to `seen`.
   static void run(Observation& seen, const std::function<void()>& body);
   void note_call(Observation seen, std::vector<Held> tensors);
-  void note_answer(const Report& before, const Report& after, bool replayed);
+  void note_answer(bool replayed);
   void note_report(const Report& report);
 
   Place place_;
@@ -135,12 +129,9 @@ class Session::Subject {
     }
     Observation seen;
     std::optional<std::conditional_t<std::is_void_v<Result>, std::monostate, Result>> result;
-    const Report before = compiled_ ? compiled_->report() : Report{};
     const Stats stats = compiled_ ? compiled_->stats() : Stats{};
     Session::run(seen, [&] { call(result, std::forward<Args>(args)...); });
-    if (compiled_) {
-      session_.note_answer(before, compiled_->report(), compiled_->stats().replayed > stats.replayed);
-    }
+    if (compiled_) session_.note_answer(compiled_->stats().replayed > stats.replayed);
     if constexpr (!std::is_void_v<Result>) {
       if (result) add_results(*result, seen, tensors);
     }
@@ -188,35 +179,10 @@ class Session::Subject {
   std::optional<Compiled<Callable>> compiled_;
 };
 
-/// What is asked of a program under Replay::trusted.
-enum class Trusted {
-  as_stated,  ///< it does what eager does, with these breaks, recordings and replays
-  equal,      ///< it does what eager does
-  nothing,    ///< the program is about host code, which such replays skip, or about what their guards do not see
-};
-
-/// What is to become of a program.
-struct Expectation {
-  std::vector<BreakCode> breaks = {};  ///< every code that appears, in the order of the enumeration
-  int entries = 1;                     ///< recordings made: combinations of guards, compiled or not
-  int first_replay = 3;                ///< number of the first call that a plan answers; 0: none
-  Trusted trusted = Trusted::as_stated;
-};
-
-/// All calls from the third on are answered compiled.
-inline Expectation replays(int entries = 1, int first_replay = 3) { return {{}, entries, first_replay}; }
-/// Nothing is answered compiled, and these breaks say why.
-inline Expectation runs_eagerly(std::vector<BreakCode> breaks, int entries = 1) {
-  return {std::move(breaks), entries, 0};
-}
-inline Expectation does_what_eager_does() { return {.trusted = Trusted::equal}; }
-inline Expectation under_checked_replay_alone() { return {.trusted = Trusted::nothing}; }
-
 /// One trap.
 struct Program {
   const char* name;
   void (*run)(Session& session);
-  Expectation expect;
   Numbers numbers = Numbers::rounded;
 };
 
@@ -235,18 +201,13 @@ struct Case {
 /// Every program of the suite.
 [[nodiscard]] std::vector<Group> groups();
 [[nodiscard]] std::vector<Case> cases();
-/// Those of which something is asked under Replay::trusted.
-[[nodiscard]] std::vector<Case> trusted_cases();
 [[nodiscard]] std::vector<Case> cases(std::span<const Group> groups);
 /// The name of its tests: "inputs_zero_dim_inputs".
 [[nodiscard]] std::string name_of(const Case& one);
 
-/// Runs a program eager and compiled and reports what differs, and what became of it otherwise than expected, as
-/// failures of the running test. Grad mode is off unless the program turns it on.
-void check(const Program& program, const Place& place);
-
-/// The same under Replay::checked, where nothing but results, writes, errors and aliasing is expected. Gives the number
-/// of the first call that was answered compiled; 0 where none was.
-[[nodiscard]] int check_replayed_by_host_code(const Program& program, Place place);
+/// Runs a program eager and compiled and reports what differs, and failures of Sinter itself, as failures of the
+/// running test. Grad mode is off unless the program turns it on. Gives the number of the first call that was answered
+/// compiled; 0 where none was.
+[[nodiscard]] int check(const Program& program, const Place& place);
 
 }  // namespace sinter::test::hostile

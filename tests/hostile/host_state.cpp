@@ -54,11 +54,11 @@ void the_time(Session& s) {
   for (int call = 0; call < 5; ++call) f(s.randn({3}, at::kDouble));
 }
 
-void a_flag_flipped_before_a_verification(Session& s) {
+void a_flag_flipped_between_calls(Session& s) {
   bool doubled = false;
   auto f = s.compile([&doubled](const Tensor& x) { return doubled ? x * 2 : x + 1; });
   for (int call = 1; call <= 8; ++call) {
-    if (call == 4) doubled = true;  // call 4 is verified: from here on the function is known to be unstable
+    if (call == 4) doubled = true;
     f(s.randn({3}));
   }
 }
@@ -123,53 +123,11 @@ void a_buffer_that_grows_with_the_longest_input(Session& s) {
   for (int call = 0; call < 3; ++call) f(s.randn({3, 4}));
 }
 
-// What the programs above do, asked for with sinter::host.
-
-void a_counter_of_the_host_in_the_arithmetic(Session& s) {
-  int steps = 0;
-  auto f = s.compile([&steps](const Tensor& x) { return x * host([&] { return at::Scalar(1.0 * ++steps); }); });
-  for (int call = 0; call < 12; ++call) f(s.randn({3}));
-}
-
-void a_branch_on_a_counter_of_the_host(Session& s) {
-  int steps = 0;
-  auto f = s.compile([&steps](const Tensor& x) { return host([&] { return ++steps % 2 == 0; }) ? x + 1 : x - 1; });
-  for (int call = 0; call < 12; ++call) f(s.randn({3}));
-}
-
-void random_numbers_asked_of_the_host(Session& s) {
-  std::mt19937 random(3);
-  auto f = s.compile([&random](const Tensor& x) {
-    return x * host([&] { return at::Scalar(static_cast<double>(random() % 1000) / 1000); });
-  });
-  for (int call = 0; call < 12; ++call) f(s.randn({3}));
-}
-
-void an_environment_variable_asked_of_the_host(Session& s) {
-  auto f = s.compile([](const Tensor& x) {
-    return host([] { return std::getenv("SINTER_HOSTILE_TEST") == nullptr; }) ? x + 1 : x * 2;
-  });
-  for (int call = 0; call < 12; ++call) {
-    if (call == 1) setenv("SINTER_HOSTILE_TEST", "1", 1);
-    f(s.randn({3}));
-  }
-  unsetenv("SINTER_HOSTILE_TEST");
-}
-
-void the_time_asked_of_the_host(Session& s) {
-  auto f = s.compile([](const Tensor& x) {
-    const at::Scalar now =
-        host([] { return at::Scalar(1.0 * std::chrono::steady_clock::now().time_since_epoch().count()); });
-    return at::clamp(x, -1e300, now) * 0 + x;  // the time changes no number
-  });
-  for (int call = 0; call < 12; ++call) f(s.randn({3}, at::kDouble));
-}
-
-void losses_logged_on_the_host(Session& s) {
+void losses_logged(Session& s) {
   std::vector<double> losses;
   auto f = s.compile([&losses](const Tensor& x) {
     const Tensor loss = (x * x).mean();
-    host([&losses](const Tensor& value) { losses.push_back(value.item<double>()); }, loss);
+    losses.push_back(loss.item<double>());
     return x / (loss + 1);
   });
   for (int call = 0; call < 12; ++call) {
@@ -183,10 +141,10 @@ void effects_between_reads_and_writes(Session& s) {
   std::string log;
   auto f = s.compile([&log](Tensor& x) {
     x.add_(1);
-    host([&log] { log += 'a'; });
+    log += 'a';
     if ((x.sum() > 0).item<bool>()) {
       x.mul_(-0.5);
-      host([&log](const Tensor& t) { log += t[0].item<float>() < 0 ? 'n' : 'p'; }, x);
+      log += x[0].item<float>() < 0 ? 'n' : 'p';
     }
     return x.clone();
   });
@@ -197,13 +155,11 @@ void effects_between_reads_and_writes(Session& s) {
   }
 }
 
-void a_host_function_that_throws_between_writes(Session& s) {
+void an_exception_between_writes_in_some_calls(Session& s) {
   int steps = 0;
   auto f = s.compile([&steps](Tensor& x) {
     x.add_(1);
-    host([&steps] {
-      if (++steps % 5 == 0) throw std::runtime_error("the fifth step");
-    });
+    if (++steps % 5 == 0) throw std::runtime_error("the fifth step");
     return x.mul_(0.5).clone();
   });
   Tensor x = s.randn({4});
@@ -213,13 +169,12 @@ void a_host_function_that_throws_between_writes(Session& s) {
   }
 }
 
-void host_functions_in_functions_compiled_apart(Session& s) {
+void counters_in_functions_compiled_apart(Session& s) {
   int inner_steps = 0;
   int outer_steps = 0;
-  auto inner =
-      compile([&inner_steps](const Tensor& x) { return host([&] { return ++inner_steps % 3 == 0; }) ? x + 1 : x - 1; });
+  auto inner = compile([&inner_steps](const Tensor& x) { return ++inner_steps % 3 == 0 ? x + 1 : x - 1; });
   auto f = s.compile([&](const Tensor& x) {
-    const bool even = host([&outer_steps] { return ++outer_steps % 2 == 0; });
+    const bool even = ++outer_steps % 2 == 0;
     return even ? inner(x) : x * 2;
   });
   for (int call = 0; call < 30; ++call) {
@@ -230,41 +185,31 @@ void host_functions_in_functions_compiled_apart(Session& s) {
 
 void a_number_of_the_host_that_is_raised_to(Session& s) {
   int steps = 0;
-  auto f = s.compile([&steps](const Tensor& x) { return at::pow(x, host([&] { return at::Scalar(1.0 * ++steps); })); });
+  auto f = s.compile([&steps](const Tensor& x) { return at::pow(x, 1.0 * ++steps); });
   for (int call = 0; call < 24; ++call) {
     f(s.randn({3}).abs());
     s.show("steps", std::to_string(steps));
   }
 }
 
-const std::vector<BreakCode> unstable{BreakCode::unstable};
-
 const Program programs[] = {
-    {"a_counter_in_the_arithmetic", a_counter_in_the_arithmetic, runs_eagerly(unstable)},
-    {"a_branch_on_a_counter", a_branch_on_a_counter, runs_eagerly(unstable)},
-    {"a_counter_in_the_result", a_counter_in_the_result, runs_eagerly(unstable)},
-    {"random_numbers_of_the_host", random_numbers_of_the_host, runs_eagerly(unstable)},
-    {"an_environment_variable", an_environment_variable, runs_eagerly(unstable)},
-    {"the_time", the_time, runs_eagerly(unstable)},
-    {"a_flag_flipped_before_a_verification", a_flag_flipped_before_a_verification, {unstable, 1, 3}},
-    {"a_schedule_by_step_given_as_argument", a_schedule_by_step_given_as_argument, replays(5, 7)},
-    {"a_captured_vector_of_factors", a_captured_vector_of_factors, runs_eagerly(unstable)},
-    {"a_host_cache_filled_on_first_use", a_host_cache_filled_on_first_use, {{BreakCode::state_mutation}, 4, 4}},
-    {"a_buffer_that_grows_with_the_longest_input",
-     a_buffer_that_grows_with_the_longest_input,
-     {{BreakCode::state_mutation}, 5, 4}},
-    {"a_counter_of_the_host_in_the_arithmetic", a_counter_of_the_host_in_the_arithmetic, replays()},
-    {"a_branch_on_a_counter_of_the_host", a_branch_on_a_counter_of_the_host, replays(1, 5)},
-    {"random_numbers_asked_of_the_host", random_numbers_asked_of_the_host, replays()},
-    {"an_environment_variable_asked_of_the_host", an_environment_variable_asked_of_the_host, replays(1, 4)},
-    {"the_time_asked_of_the_host", the_time_asked_of_the_host, replays()},
-    {"losses_logged_on_the_host", losses_logged_on_the_host, replays()},
-    {"effects_between_reads_and_writes", effects_between_reads_and_writes, replays()},
-    {"a_host_function_that_throws_between_writes", a_host_function_that_throws_between_writes, replays()},
-    {"host_functions_in_functions_compiled_apart", host_functions_in_functions_compiled_apart, replays(1, 5)},
-    {"a_number_of_the_host_that_is_raised_to", a_number_of_the_host_that_is_raised_to,
-     runs_eagerly({BreakCode::host_read})},
-    {"a_list_of_modules_that_grows", a_list_of_modules_that_grows, {unstable, 1, 3}},
+    {"a_counter_in_the_arithmetic", a_counter_in_the_arithmetic},
+    {"a_branch_on_a_counter", a_branch_on_a_counter},
+    {"a_counter_in_the_result", a_counter_in_the_result},
+    {"random_numbers_of_the_host", random_numbers_of_the_host},
+    {"an_environment_variable", an_environment_variable},
+    {"the_time", the_time},
+    {"a_flag_flipped_between_calls", a_flag_flipped_between_calls},
+    {"a_schedule_by_step_given_as_argument", a_schedule_by_step_given_as_argument},
+    {"a_captured_vector_of_factors", a_captured_vector_of_factors},
+    {"a_host_cache_filled_on_first_use", a_host_cache_filled_on_first_use},
+    {"a_buffer_that_grows_with_the_longest_input", a_buffer_that_grows_with_the_longest_input},
+    {"losses_logged", losses_logged},
+    {"effects_between_reads_and_writes", effects_between_reads_and_writes},
+    {"an_exception_between_writes_in_some_calls", an_exception_between_writes_in_some_calls},
+    {"counters_in_functions_compiled_apart", counters_in_functions_compiled_apart},
+    {"a_number_of_the_host_that_is_raised_to", a_number_of_the_host_that_is_raised_to},
+    {"a_list_of_modules_that_grows", a_list_of_modules_that_grows},
 };
 
 }  // namespace

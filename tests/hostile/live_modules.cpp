@@ -168,18 +168,16 @@ void a_number_of_threads_set_inside(Session& s) {
 }
 
 const Program programs[] = {
-    {"parameters_swapped_before_late_calls", parameters_swapped_before_late_calls, under_checked_replay_alone()},
-    {"a_parameter_replaced_while_the_old_one_is_kept", a_parameter_replaced_while_the_old_one_is_kept,
-     under_checked_replay_alone()},
-    {"a_running_mean_replaced_while_the_old_one_is_kept", a_running_mean_replaced_while_the_old_one_is_kept,
-     under_checked_replay_alone()},
-    {"layers_pushed_back_between_calls", layers_pushed_back_between_calls, under_checked_replay_alone()},
-    {"modules_registered_between_calls", modules_registered_between_calls, under_checked_replay_alone()},
-    {"a_module_replaced_under_its_name", a_module_replaced_under_its_name, under_checked_replay_alone()},
-    {"modules_inserted_into_a_list", modules_inserted_into_a_list, under_checked_replay_alone()},
-    {"a_network_switched_to_eval_inside", a_network_switched_to_eval_inside, under_checked_replay_alone()},
-    {"a_layer_frozen_inside", a_layer_frozen_inside, under_checked_replay_alone()},
-    {"a_number_of_threads_set_inside", a_number_of_threads_set_inside, under_checked_replay_alone()},
+    {"parameters_swapped_before_late_calls", parameters_swapped_before_late_calls},
+    {"a_parameter_replaced_while_the_old_one_is_kept", a_parameter_replaced_while_the_old_one_is_kept},
+    {"a_running_mean_replaced_while_the_old_one_is_kept", a_running_mean_replaced_while_the_old_one_is_kept},
+    {"layers_pushed_back_between_calls", layers_pushed_back_between_calls},
+    {"modules_registered_between_calls", modules_registered_between_calls},
+    {"a_module_replaced_under_its_name", a_module_replaced_under_its_name},
+    {"modules_inserted_into_a_list", modules_inserted_into_a_list},
+    {"a_network_switched_to_eval_inside", a_network_switched_to_eval_inside},
+    {"a_layer_frozen_inside", a_layer_frozen_inside},
+    {"a_number_of_threads_set_inside", a_number_of_threads_set_inside},
 };
 
 }  // namespace

@@ -166,18 +166,16 @@ void a_layer_destroyed_inside(Session& s) {
 }
 
 const Program programs[] = {
-    {"results_left_for_another_thread", results_left_for_another_thread, does_what_eager_does()},
-    {"results_read_by_another_thread_during_the_next_call", results_read_by_another_thread_during_the_next_call,
-     does_what_eager_does()},
-    {"an_exception_half_way_on_every_second_call", an_exception_half_way_on_every_second_call,
-     under_checked_replay_alone()},
-    {"operators_chosen_at_random", operators_chosen_at_random, under_checked_replay_alone()},
-    {"a_branch_on_each_bit_of_a_counter", a_branch_on_each_bit_of_a_counter, under_checked_replay_alone()},
-    {"a_branch_on_each_of_six_numbers", a_branch_on_each_of_six_numbers, does_what_eager_does()},
-    {"an_argument_let_go_inside", an_argument_let_go_inside, does_what_eager_does()},
-    {"the_memory_of_an_argument_given_up_inside", the_memory_of_an_argument_given_up_inside, does_what_eager_does()},
-    {"the_storage_of_an_argument_emptied_inside", the_storage_of_an_argument_emptied_inside, does_what_eager_does()},
-    {"a_layer_destroyed_inside", a_layer_destroyed_inside, does_what_eager_does()},
+    {"results_left_for_another_thread", results_left_for_another_thread},
+    {"results_read_by_another_thread_during_the_next_call", results_read_by_another_thread_during_the_next_call},
+    {"an_exception_half_way_on_every_second_call", an_exception_half_way_on_every_second_call},
+    {"operators_chosen_at_random", operators_chosen_at_random},
+    {"a_branch_on_each_bit_of_a_counter", a_branch_on_each_bit_of_a_counter},
+    {"a_branch_on_each_of_six_numbers", a_branch_on_each_of_six_numbers},
+    {"an_argument_let_go_inside", an_argument_let_go_inside},
+    {"the_memory_of_an_argument_given_up_inside", the_memory_of_an_argument_given_up_inside},
+    {"the_storage_of_an_argument_emptied_inside", the_storage_of_an_argument_emptied_inside},
+    {"a_layer_destroyed_inside", a_layer_destroyed_inside},
 };
 
 }  // namespace

@@ -160,23 +160,20 @@ void deterministic_algorithms(Session& s) {
   at::globalContext().setDeterministicAlgorithms(false, false);
 }
 
-const std::vector<BreakCode> gradient{BreakCode::needs_gradient};
-
 const Program programs[] = {
-    {"autocast_switched_on_and_off", autocast_switched_on_and_off, replays(2)},
-    {"autocast_inside_the_callable", autocast_inside_the_callable, replays()},
-    {"a_weight_changed_under_autocasts_cache", a_weight_changed_under_autocasts_cache, replays()},
-    {"another_default_dtype", another_default_dtype, replays(2)},
-    {"inference_mode_and_out_of_it", inference_mode_and_out_of_it, replays(2)},
-    {"an_inference_tensor_outside_inference_mode", an_inference_tensor_outside_inference_mode, replays(2)},
-    {"grad_mode_switched_on_and_off", grad_mode_switched_on_and_off, {gradient, 2, 3}},
-    {"grad_mode_with_nothing_that_requires_it", grad_mode_with_nothing_that_requires_it, replays()},
-    {"no_grad_inside_the_callable", no_grad_inside_the_callable, replays()},
-    {"a_result_made_to_require_gradients", a_result_made_to_require_gradients, runs_eagerly(gradient)},
-    {"a_detached_input", a_detached_input, replays()},
-    {"grad_mode_left_changed_by_the_callable", grad_mode_left_changed_by_the_callable,
-     runs_eagerly({BreakCode::unsupported_op}, 2)},
-    {"deterministic_algorithms", deterministic_algorithms, replays(2)},
+    {"autocast_switched_on_and_off", autocast_switched_on_and_off},
+    {"autocast_inside_the_callable", autocast_inside_the_callable},
+    {"a_weight_changed_under_autocasts_cache", a_weight_changed_under_autocasts_cache},
+    {"another_default_dtype", another_default_dtype},
+    {"inference_mode_and_out_of_it", inference_mode_and_out_of_it},
+    {"an_inference_tensor_outside_inference_mode", an_inference_tensor_outside_inference_mode},
+    {"grad_mode_switched_on_and_off", grad_mode_switched_on_and_off},
+    {"grad_mode_with_nothing_that_requires_it", grad_mode_with_nothing_that_requires_it},
+    {"no_grad_inside_the_callable", no_grad_inside_the_callable},
+    {"a_result_made_to_require_gradients", a_result_made_to_require_gradients},
+    {"a_detached_input", a_detached_input},
+    {"grad_mode_left_changed_by_the_callable", grad_mode_left_changed_by_the_callable},
+    {"deterministic_algorithms", deterministic_algorithms},
 };
 
 }  // namespace

@@ -147,19 +147,19 @@ void differences_both_ways(Session& s) {
 }
 
 const Program programs[] = {
-    {"nan_infinity_and_signed_zero", nan_infinity_and_signed_zero, replays(2)},
-    {"differences_both_ways", differences_both_ways, replays()},
-    {"reductions_over_nan", reductions_over_nan, replays()},
-    {"integers_that_overflow", integers_that_overflow, replays(2)},
-    {"division_of_integers", division_of_integers, replays()},
-    {"division_by_an_integer_zero", division_by_an_integer_zero, replays()},
-    {"remainders_of_reals", remainders_of_reals, replays()},
-    {"casts_out_of_range", casts_out_of_range, replays()},
-    {"numbers_that_half_cannot_hold", numbers_that_half_cannot_hold, replays()},
-    {"booleans_in_arithmetic", booleans_in_arithmetic, replays()},
-    {"promotion_by_scalars_and_zero_dims", promotion_by_scalars_and_zero_dims, replays()},
-    {"a_large_view_in_index_arithmetic", a_large_view_in_index_arithmetic, replays()},
-    {"indices_that_are_negative", indices_that_are_negative, replays()},
+    {"nan_infinity_and_signed_zero", nan_infinity_and_signed_zero},
+    {"differences_both_ways", differences_both_ways},
+    {"reductions_over_nan", reductions_over_nan},
+    {"integers_that_overflow", integers_that_overflow},
+    {"division_of_integers", division_of_integers},
+    {"division_by_an_integer_zero", division_by_an_integer_zero},
+    {"remainders_of_reals", remainders_of_reals},
+    {"casts_out_of_range", casts_out_of_range},
+    {"numbers_that_half_cannot_hold", numbers_that_half_cannot_hold},
+    {"booleans_in_arithmetic", booleans_in_arithmetic},
+    {"promotion_by_scalars_and_zero_dims", promotion_by_scalars_and_zero_dims},
+    {"a_large_view_in_index_arithmetic", a_large_view_in_index_arithmetic},
+    {"indices_that_are_negative", indices_that_are_negative},
 };
 
 }  // namespace

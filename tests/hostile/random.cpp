@@ -148,21 +148,21 @@ void the_generator_touched_between_two_draws(Session& s) {
 }
 
 const Program programs[] = {
-    {"the_generator_touched_between_two_draws", the_generator_touched_between_two_draws, under_checked_replay_alone()},
-    {"a_draw_before_a_branch_that_is_new", a_draw_before_a_branch_that_is_new, replays()},
-    {"dropout_in_training", dropout_in_training, replays(2)},
-    {"noise_of_every_kind", noise_of_every_kind, replays()},
-    {"in_place_noise_on_a_temporary", in_place_noise_on_a_temporary, replays()},
-    {"the_seed_set_between_calls", the_seed_set_between_calls, replays()},
-    {"the_seed_set_inside", the_seed_set_inside, runs_eagerly({BreakCode::unsupported_op}, 2)},
-    {"a_generator_of_its_own", a_generator_of_its_own, replays()},
-    {"a_generator_of_its_own_seeded_inside", a_generator_of_its_own_seeded_inside, {{BreakCode::unstable}, 1, 0}},
-    {"a_generator_replaced", a_generator_replaced, {{BreakCode::unstable}, 1, 3}},
-    {"noise_whose_result_nobody_uses", noise_whose_result_nobody_uses, replays()},
-    {"two_draws_that_look_alike", two_draws_that_look_alike, replays()},
-    {"a_random_branch_on_the_device", a_random_branch_on_the_device, replays()},
-    {"dropout_of_inputs_that_begin_anywhere", dropout_of_inputs_that_begin_anywhere, replays()},
-    {"slopes_drawn_in_training", slopes_drawn_in_training, does_what_eager_does()},
+    {"the_generator_touched_between_two_draws", the_generator_touched_between_two_draws},
+    {"a_draw_before_a_branch_that_is_new", a_draw_before_a_branch_that_is_new},
+    {"dropout_in_training", dropout_in_training},
+    {"noise_of_every_kind", noise_of_every_kind},
+    {"in_place_noise_on_a_temporary", in_place_noise_on_a_temporary},
+    {"the_seed_set_between_calls", the_seed_set_between_calls},
+    {"the_seed_set_inside", the_seed_set_inside},
+    {"a_generator_of_its_own", a_generator_of_its_own},
+    {"a_generator_of_its_own_seeded_inside", a_generator_of_its_own_seeded_inside},
+    {"a_generator_replaced", a_generator_replaced},
+    {"noise_whose_result_nobody_uses", noise_whose_result_nobody_uses},
+    {"two_draws_that_look_alike", two_draws_that_look_alike},
+    {"a_random_branch_on_the_device", a_random_branch_on_the_device},
+    {"dropout_of_inputs_that_begin_anywhere", dropout_of_inputs_that_begin_anywhere},
+    {"slopes_drawn_in_training", slopes_drawn_in_training},
 };
 
 }  // namespace

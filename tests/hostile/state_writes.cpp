@@ -178,29 +178,24 @@ void a_cache_that_grows_up_to_a_cap(Session& s) {
   s.show("cache", cache);
 }
 
-const std::vector<BreakCode> writes{BreakCode::state_mutation};
-
 const Program programs[] = {
-    {"a_counter_on_the_device", a_counter_on_the_device, replays()},
-    {"batch_norm_in_training", batch_norm_in_training, replays(2)},
-    {"a_moving_average_in_a_view_of_state", a_moving_average_in_a_view_of_state, replays()},
-    {"a_key_value_cache", a_key_value_cache, replays()},
-    {"state_returned_after_a_write", state_returned_after_a_write, replays()},
-    {"a_captured_tensor_replaced_inside", a_captured_tensor_replaced_inside, runs_eagerly(writes, 2)},
-    {"a_captured_vector_that_grows", a_captured_vector_that_grows, runs_eagerly(writes, 2)},
-    {"the_last_input_left_in_a_captured_variable",
-     the_last_input_left_in_a_captured_variable,
-     {{BreakCode::state_mutation, BreakCode::unstable}, 2, 0}},
-    {"a_row_of_an_input_left_in_a_captured_variable", a_row_of_an_input_left_in_a_captured_variable,
-     runs_eagerly(writes, 2)},
-    {"a_result_left_in_a_captured_variable", a_result_left_in_a_captured_variable, runs_eagerly(writes, 2)},
-    {"a_write_through_data", a_write_through_data, runs_eagerly({BreakCode::unsupported_op})},
-    {"a_write_to_a_named_parameter", a_write_to_a_named_parameter, replays()},
-    {"writes_to_temporaries", writes_to_temporaries, replays()},
-    {"a_temporary_that_is_resized", a_temporary_that_is_resized, runs_eagerly({BreakCode::unsupported_op})},
-    {"a_temporary_that_is_set", a_temporary_that_is_set, replays()},
-    {"a_temporary_reshaped_in_place", a_temporary_reshaped_in_place, replays()},
-    {"a_cache_that_grows_up_to_a_cap", a_cache_that_grows_up_to_a_cap, does_what_eager_does()},
+    {"a_counter_on_the_device", a_counter_on_the_device},
+    {"batch_norm_in_training", batch_norm_in_training},
+    {"a_moving_average_in_a_view_of_state", a_moving_average_in_a_view_of_state},
+    {"a_key_value_cache", a_key_value_cache},
+    {"state_returned_after_a_write", state_returned_after_a_write},
+    {"a_captured_tensor_replaced_inside", a_captured_tensor_replaced_inside},
+    {"a_captured_vector_that_grows", a_captured_vector_that_grows},
+    {"the_last_input_left_in_a_captured_variable", the_last_input_left_in_a_captured_variable},
+    {"a_row_of_an_input_left_in_a_captured_variable", a_row_of_an_input_left_in_a_captured_variable},
+    {"a_result_left_in_a_captured_variable", a_result_left_in_a_captured_variable},
+    {"a_write_through_data", a_write_through_data},
+    {"a_write_to_a_named_parameter", a_write_to_a_named_parameter},
+    {"writes_to_temporaries", writes_to_temporaries},
+    {"a_temporary_that_is_resized", a_temporary_that_is_resized},
+    {"a_temporary_that_is_set", a_temporary_that_is_set},
+    {"a_temporary_reshaped_in_place", a_temporary_reshaped_in_place},
+    {"a_cache_that_grows_up_to_a_cap", a_cache_that_grows_up_to_a_cap},
 };
 
 }  // namespace

@@ -27,8 +27,7 @@ void step_alone(Session& s, const Settings& settings) {
   auto first = s.adopt(nn::Linear(4, 3));
   auto second = s.adopt(nn::Linear(4, 3));
   Optimizer optimizer(parameters_of(first, second), settings);
-  auto f = s.compile([&] { optimizer.step(); },
-                     {.modules = {{"first", first.ptr()}, {"second", second.ptr()}}, .optimizers = {&optimizer}});
+  auto f = s.compile([&] { optimizer.step(); }, {.modules = {{"first", first.ptr()}, {"second", second.ptr()}}});
   for (int call = 0; call < 18; ++call) {
     optimizer.zero_grad();
     const Tensor x = s.randn({5, 4});
@@ -93,17 +92,15 @@ void a_write_scaled_like_the_learning_rate(Session& s) {
   Tensor bias = at::zeros({4}, s.options());
   s.watch("bias", &bias);
   torch::optim::SGD optimizer(layer->parameters(), torch::optim::SGDOptions(0.125));
-  auto f = s.compile(
-      [&](const Tensor& x) {
-        optimizer.zero_grad();
-        const Tensor loss = layer->forward(x).pow(2).mean();
-        loss.backward();
-        optimizer.step();
-        const c10::NoGradGuard no_grad;
-        bias.add_(x.mean(0), -0.125);
-        return loss.detach();
-      },
-      {.optimizers = {&optimizer}});
+  auto f = s.compile([&](const Tensor& x) {
+    optimizer.zero_grad();
+    const Tensor loss = layer->forward(x).pow(2).mean();
+    loss.backward();
+    optimizer.step();
+    const c10::NoGradGuard no_grad;
+    bias.add_(x.mean(0), -0.125);
+    return loss.detach();
+  });
   for (int call = 0; call < 16; ++call) {
     auto& settings = optimizer.param_groups()[0].options();
     if (call % 5 == 4) settings.set_lr(settings.get_lr() * 0.5);
@@ -116,16 +113,14 @@ void a_schedule_stepped_inside(Session& s) {
   auto layer = s.adopt(nn::Linear(4, 4));
   torch::optim::SGD optimizer(layer->parameters(), torch::optim::SGDOptions(0.125));
   torch::optim::StepLR schedule(optimizer, 3, 0.5);
-  auto f = s.compile(
-      [&](const Tensor& x) {
-        optimizer.zero_grad();
-        const Tensor loss = layer->forward(x).pow(2).mean();
-        loss.backward();
-        optimizer.step();
-        schedule.step();
-        return loss.detach();
-      },
-      {.optimizers = {&optimizer}});
+  auto f = s.compile([&](const Tensor& x) {
+    optimizer.zero_grad();
+    const Tensor loss = layer->forward(x).pow(2).mean();
+    loss.backward();
+    optimizer.step();
+    schedule.step();
+    return loss.detach();
+  });
   for (int call = 0; call < 16; ++call) {
     f(s.randn({3, 4}));
     s.show("rate", std::to_string(optimizer.param_groups()[0].options().get_lr()));
@@ -181,18 +176,15 @@ void a_second_derivative(Session& s) {
 }
 
 const Program programs[] = {
-    {"a_step_alone_while_some_gradients_are_missing", a_step_alone_while_some_gradients_are_missing,
-     does_what_eager_does()},
-    {"a_step_of_adam_alone_while_some_gradients_are_missing", a_step_of_adam_alone_while_some_gradients_are_missing,
-     does_what_eager_does()},
-    {"clipping_alone", clipping_alone, does_what_eager_does()},
-    {"a_discriminator_frozen_in_turns", a_discriminator_frozen_in_turns, does_what_eager_does()},
-    {"a_write_scaled_like_the_learning_rate", a_write_scaled_like_the_learning_rate, does_what_eager_does()},
-    {"a_schedule_stepped_inside", a_schedule_stepped_inside, under_checked_replay_alone()},
-    {"a_gradient_that_is_asked_whether_it_is_there", a_gradient_that_is_asked_whether_it_is_there,
-     does_what_eager_does()},
-    {"anomalies_looked_for_in_some_calls", anomalies_looked_for_in_some_calls, does_what_eager_does()},
-    {"a_second_derivative", a_second_derivative, does_what_eager_does()},
+    {"a_step_alone_while_some_gradients_are_missing", a_step_alone_while_some_gradients_are_missing},
+    {"a_step_of_adam_alone_while_some_gradients_are_missing", a_step_of_adam_alone_while_some_gradients_are_missing},
+    {"clipping_alone", clipping_alone},
+    {"a_discriminator_frozen_in_turns", a_discriminator_frozen_in_turns},
+    {"a_write_scaled_like_the_learning_rate", a_write_scaled_like_the_learning_rate},
+    {"a_schedule_stepped_inside", a_schedule_stepped_inside},
+    {"a_gradient_that_is_asked_whether_it_is_there", a_gradient_that_is_asked_whether_it_is_there},
+    {"anomalies_looked_for_in_some_calls", anomalies_looked_for_in_some_calls},
+    {"a_second_derivative", a_second_derivative},
 };
 
 }  // namespace

@@ -213,21 +213,20 @@ void a_weight_updated_on_another_stream(Session& s) {
 }
 
 const Program programs[] = {
-    {"another_stream_on_every_call", another_stream_on_every_call, replays()},
-    {"a_stream_forked_inside", a_stream_forked_inside, replays()},
-    {"pinned_memory_that_is_uploaded", pinned_memory_that_is_uploaded, replays()},
-    {"a_number_on_the_host_that_changes", a_number_on_the_host_that_changes, replays()},
-    {"indices_on_the_host", indices_on_the_host, replays()},
-    {"an_allocator_that_gives_memory_back", an_allocator_that_gives_memory_back, replays()},
-    {"results_written_by_their_caller", results_written_by_their_caller, replays()},
-    {"a_graph_of_the_program", a_graph_of_the_program, replays()},
-    {"functions_that_take_turns", functions_that_take_turns, replays(2, 5)},
-    {"a_function_destroyed_while_it_runs", a_function_destroyed_while_it_runs, replays(2)},
-    {"a_frozen_function_destroyed_while_another_stream_runs", a_frozen_function_destroyed_while_another_stream_runs,
-     replays()},
-    {"threads_on_streams_of_their_own", threads_on_streams_of_their_own, replays()},
-    {"more_memory_than_there_is", more_memory_than_there_is, replays()},
-    {"a_weight_updated_on_another_stream", a_weight_updated_on_another_stream, replays()},
+    {"another_stream_on_every_call", another_stream_on_every_call},
+    {"a_stream_forked_inside", a_stream_forked_inside},
+    {"pinned_memory_that_is_uploaded", pinned_memory_that_is_uploaded},
+    {"a_number_on_the_host_that_changes", a_number_on_the_host_that_changes},
+    {"indices_on_the_host", indices_on_the_host},
+    {"an_allocator_that_gives_memory_back", an_allocator_that_gives_memory_back},
+    {"results_written_by_their_caller", results_written_by_their_caller},
+    {"a_graph_of_the_program", a_graph_of_the_program},
+    {"functions_that_take_turns", functions_that_take_turns},
+    {"a_function_destroyed_while_it_runs", a_function_destroyed_while_it_runs},
+    {"a_frozen_function_destroyed_while_another_stream_runs", a_frozen_function_destroyed_while_another_stream_runs},
+    {"threads_on_streams_of_their_own", threads_on_streams_of_their_own},
+    {"more_memory_than_there_is", more_memory_than_there_is},
+    {"a_weight_updated_on_another_stream", a_weight_updated_on_another_stream},
 };
 
 }  // namespace

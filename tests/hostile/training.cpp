@@ -12,15 +12,13 @@ void a_training_step_of_an_lstm(Session& s) {
   const at::AutoGradMode grad(true);
   auto layer = s.adopt(torch::nn::LSTM(torch::nn::LSTMOptions(3, 4).num_layers(2).batch_first(true)));
   torch::optim::SGD optimizer(layer->parameters(), 0.1);
-  auto f = s.compile(
-      [&](const Tensor& x) {
-        optimizer.zero_grad();
-        const Tensor loss = std::get<0>(layer(x)).square().mean();
-        loss.backward();
-        optimizer.step();
-        return loss.detach();
-      },
-      {.optimizers = {&optimizer}});
+  auto f = s.compile([&](const Tensor& x) {
+    optimizer.zero_grad();
+    const Tensor loss = std::get<0>(layer(x)).square().mean();
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  });
   for (int call = 0; call < 8; ++call) f(s.randn({2, 5, 3}));
 }
 
@@ -47,27 +45,22 @@ void the_gradient_of_an_input(Session& s) {
 }
 
 enum class Clipping { none, by_norm };
-enum class Named { yes, no };
 
 /// Steps of one optimizer over a small network, forward to update inside the callable.
 template <class Optimizer, class Settings>
-void train(Session& s, const Settings& settings, Named named = Named::yes, Clipping clipping = Clipping::none) {
+void train(Session& s, const Settings& settings, Clipping clipping = Clipping::none) {
   const at::AutoGradMode grad(true);
   torch::nn::Sequential model(torch::nn::Linear(4, 8), torch::nn::Tanh(), torch::nn::Linear(8, 1));
   s.adopt(model);
   Optimizer optimizer(model->parameters(), settings);
-  Options options;
-  if (named == Named::yes) options.optimizers = {&optimizer};
-  auto f = s.compile(
-      [&](const Tensor& x, const Tensor& target) {
-        optimizer.zero_grad();
-        const Tensor loss = at::mse_loss(model->forward(x), target);
-        loss.backward();
-        if (clipping == Clipping::by_norm) torch::nn::utils::clip_grad_norm_(model->parameters(), 0.5);
-        optimizer.step();
-        return loss.detach();
-      },
-      options);
+  auto f = s.compile([&](const Tensor& x, const Tensor& target) {
+    optimizer.zero_grad();
+    const Tensor loss = at::mse_loss(model->forward(x), target);
+    loss.backward();
+    if (clipping == Clipping::by_norm) torch::nn::utils::clip_grad_norm_(model->parameters(), 0.5);
+    optimizer.step();
+    return loss.detach();
+  });
   for (int call = 0; call < 8; ++call) {
     f(s.randn({8, 4}), s.randn({8, 1}));
     auto& group = optimizer.param_groups()[0].options();
@@ -82,13 +75,13 @@ void a_training_step_with_adam(Session& s) { train<torch::optim::Adam>(s, torch:
 void a_training_step_with_adamw(Session& s) { train<torch::optim::AdamW>(s, torch::optim::AdamWOptions(0.01)); }
 
 void a_training_step_with_clipping(Session& s) {
-  train<torch::optim::SGD>(s, torch::optim::SGDOptions(0.1), Named::yes, Clipping::by_norm);
+  train<torch::optim::SGD>(s, torch::optim::SGDOptions(0.1), Clipping::by_norm);
 }
 
 /// Steps over batches, some of which overflow what they are multiplied with.
 template <class Body>
-void steps_over_batches(Session& s, const Body& body, torch::optim::Optimizer& optimizer) {
-  auto f = s.compile(body, {.optimizers = {&optimizer}});
+void steps_over_batches(Session& s, const Body& body) {
+  auto f = s.compile(body);
   for (int call = 0; call < 24; ++call) {
     const double size = call % 4 == 3 ? std::numeric_limits<double>::infinity() : 1 + call % 3;
     f(s.randn({8, 4}) * size, s.randn({8, 1}));
@@ -109,7 +102,7 @@ void a_loss_read_and_compared(Session& s) {
     optimizer.step();
     return loss.detach();
   };
-  steps_over_batches(s, body, optimizer);
+  steps_over_batches(s, body);
 }
 
 void a_scaler_that_skips_steps(Session& s) {
@@ -130,12 +123,8 @@ void a_scaler_that_skips_steps(Session& s) {
     at::_amp_update_scale_(scale, growth, found, 2.0, 0.5, 2);
     return loss.detach();
   };
-  steps_over_batches(s, body, optimizer);
+  steps_over_batches(s, body);
   s.show("scale", scale);
-}
-
-void a_step_of_an_optimizer_without_a_name(Session& s) {
-  train<torch::optim::SGD>(s, torch::optim::SGDOptions(0.1), Named::no);
 }
 
 void gradients_that_accumulate(Session& s) {
@@ -174,7 +163,7 @@ void a_step_alternated_with_evaluation(Session& s) {
     optimizer.step();
     return loss.detach();
   };
-  auto f = s.compile(body, {.optimizers = {&optimizer}});
+  auto f = s.compile(body);
   for (int round = 0; round < 5; ++round) {
     {
       const at::AutoGradMode grad(true);
@@ -196,7 +185,7 @@ void a_hook_that_comes_and_goes(Session& s) {
     optimizer.step();
     return loss.detach();
   };
-  auto f = s.compile(body, {.optimizers = {&optimizer}});
+  auto f = s.compile(body);
   unsigned hook = 0;
   for (int call = 0; call < 15; ++call) {
     if (call == 5) hook = layer->weight.register_hook([](const Tensor& gradient) { return gradient * 2; });
@@ -247,7 +236,7 @@ void a_gradient_penalty(Session& s) {
     optimizer.step();
     return loss.detach();
   };
-  auto f = s.compile(body, {.optimizers = {&optimizer}});
+  auto f = s.compile(body);
   for (int call = 0; call < 8; ++call) f(s.randn({8, 4}));
 }
 
@@ -277,7 +266,7 @@ void a_function_with_a_gradient_of_its_own(Session& s) {
     optimizer.step();
     return loss.detach();
   };
-  auto f = s.compile(body, {.optimizers = {&optimizer}});
+  auto f = s.compile(body);
   for (int call = 0; call < 12; ++call) f(s.randn({8, 4}), call % 2 == 0 ? 2.0 : 3.0);
 }
 
@@ -297,31 +286,25 @@ void a_gradient_kept_of_an_intermediate(Session& s) {
   }
 }
 
-const std::vector<BreakCode> gradient{BreakCode::needs_gradient};
-/// The first step of an optimizer that keeps state makes it.
-const Expectation after_the_first_step{{BreakCode::state_mutation}, 2, 4};
-
 const Program programs[] = {
-    {"a_result_differentiated_outside", a_result_differentiated_outside, runs_eagerly(gradient)},
-    {"the_gradient_of_an_input", the_gradient_of_an_input, runs_eagerly(gradient)},
-    {"a_training_step_with_sgd", a_training_step_with_sgd, after_the_first_step},
-    {"a_training_step_with_adam", a_training_step_with_adam, after_the_first_step},
-    {"a_training_step_with_adamw", a_training_step_with_adamw, after_the_first_step},
-    {"a_training_step_of_an_lstm", a_training_step_of_an_lstm, replays(2, 4)},
-    {"a_training_step_with_clipping", a_training_step_with_clipping, replays(2, 6)},
-    {"a_loss_read_and_compared", a_loss_read_and_compared, replays(2, 12)},
-    {"a_scaler_that_skips_steps", a_scaler_that_skips_steps, replays(2, 5)},
-    {"a_step_of_an_optimizer_without_a_name", a_step_of_an_optimizer_without_a_name,
-     runs_eagerly({BreakCode::unstable})},
-    {"gradients_that_accumulate", gradients_that_accumulate, replays(2, 5)},
-    {"gradients_taken_inside", gradients_taken_inside, replays()},
-    {"a_step_alternated_with_evaluation", a_step_alternated_with_evaluation, replays(3, 6)},
-    {"a_hook_that_comes_and_goes", a_hook_that_comes_and_goes, replays(3, 4)},
-    {"a_hook_while_gradients_are_asked_for", a_hook_while_gradients_are_asked_for, replays(2, 3)},
-    {"a_hook_on_an_argument", a_hook_on_an_argument, {gradient, 2, 3}},
-    {"a_gradient_penalty", a_gradient_penalty, replays(2, 4)},
-    {"a_function_with_a_gradient_of_its_own", a_function_with_a_gradient_of_its_own, replays(3, 6)},
-    {"a_gradient_kept_of_an_intermediate", a_gradient_kept_of_an_intermediate, replays()},
+    {"a_result_differentiated_outside", a_result_differentiated_outside},
+    {"the_gradient_of_an_input", the_gradient_of_an_input},
+    {"a_training_step_with_sgd", a_training_step_with_sgd},
+    {"a_training_step_with_adam", a_training_step_with_adam},
+    {"a_training_step_with_adamw", a_training_step_with_adamw},
+    {"a_training_step_of_an_lstm", a_training_step_of_an_lstm},
+    {"a_training_step_with_clipping", a_training_step_with_clipping},
+    {"a_loss_read_and_compared", a_loss_read_and_compared},
+    {"a_scaler_that_skips_steps", a_scaler_that_skips_steps},
+    {"gradients_that_accumulate", gradients_that_accumulate},
+    {"gradients_taken_inside", gradients_taken_inside},
+    {"a_step_alternated_with_evaluation", a_step_alternated_with_evaluation},
+    {"a_hook_that_comes_and_goes", a_hook_that_comes_and_goes},
+    {"a_hook_while_gradients_are_asked_for", a_hook_while_gradients_are_asked_for},
+    {"a_hook_on_an_argument", a_hook_on_an_argument},
+    {"a_gradient_penalty", a_gradient_penalty},
+    {"a_function_with_a_gradient_of_its_own", a_function_with_a_gradient_of_its_own},
+    {"a_gradient_kept_of_an_intermediate", a_gradient_kept_of_an_intermediate},
 };
 
 }  // namespace

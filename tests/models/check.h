@@ -42,8 +42,11 @@ struct Work {
 void PrintTo(const Work& work, std::ostream* out);
 [[nodiscard]] Work work_of(const EntryReport& entry);
 
-/// Calls a model often enough that it is captured, verified and replayed. Expects eager's results from every call, one
-/// entry without breaks, one verification, and this work a call.
+/// What one call starts once it is compiled, after two calls.
+[[nodiscard]] Work work_of(const Compiled<Forward>& fast, const Subject& subject, const std::vector<int64_t>& sizes);
+
+/// Calls a model often enough that it is recorded and replayed. Expects eager's results from every call, one entry
+/// without breaks, replays from the second call on, and this work a call.
 void expect_compiled(const Subject& subject, const std::vector<int64_t>& sizes, Mode mode, const Work& work);
 
 }  // namespace sinter::test

@@ -1,54 +1,21 @@
+// Single operators and small programs of them: results, layouts and dtypes of eager, in every mode without gradients.
+// And what LibTorch must leave to Sinter for that: the key of the dispatcher that its kernels stand at.
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/torch.h>
 
-#include "frontend/torch/convert.h"
-#include "tests/capture/capture_test.h"
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
 
-namespace capture_test {
+#include "checked.h"
+#include "frontend/torch/libtorch_version.h"
+
+namespace sinter::test {
 namespace {
 
 using Function = std::function<at::Tensor(const at::Tensor&)>;
-
-/// Runs a captured graph call by call through the dispatcher, writes and aliases included.
-class Replay {
- public:
-  Replay(const Trace& trace, const at::Tensor& input) : trace_(trace), values_(trace.graph.value_count()) {
-    for (const ir::NodeId id : trace.graph.order()) run(trace.graph.node(id), input);
-  }
-  [[nodiscard]] at::Tensor output() const { return values_[trace_.graph.outputs[0].index]; }
-
- private:
-  void run(const ir::Node& node, const at::Tensor& input) {
-    if (const auto* call = node.as<ir::Call>()) return run_call(node, *call);
-    at::Tensor& value = values_[node.results[0].index];
-    if (node.as<ir::Input>()) value = input;
-    if (const auto* state = node.as<ir::State>()) value = at::Tensor(trace_.states[state->index].tensor.lock());
-    if (const auto* content = node.as<ir::Constant>()) value = trace_.contents[content->index].value;
-  }
-
-  void run_call(const ir::Node& node, const ir::Call& call) {
-    const size_t dot = call.op.find('.');
-    const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
-        call.op.substr(0, dot).c_str(), dot == std::string::npos ? "" : call.op.substr(dot + 1).c_str());
-    std::vector<c10::IValue> stack;
-    for (size_t i = 0; i < node.args.size(); ++i) {
-      stack.push_back(ivalue_of(
-          node.args[i], *op.schema().arguments()[i].real_type(),
-          [&](ir::ValueId value) { return values_[value.index]; }, trace_.opaques));
-    }
-    op.callBoxed(stack);
-    const std::vector<at::Tensor> results = tensors_of(stack);
-    ASSERT_EQ(results.size(), node.results.size()) << call.op;
-    for (size_t i = 0; i < results.size(); ++i) {
-      values_[node.results[i].index] = results[i];
-      const ir::Type& type = trace_.graph.type(node.results[i]);
-      EXPECT_EQ(results[i].sizes().vec(), type.static_sizes()) << call.op;
-      EXPECT_EQ(results[i].strides().vec(), type.static_strides()) << call.op;
-    }
-  }
-
-  const Trace& trace_;
-  std::vector<at::Tensor> values_;
-};
 
 struct Case {
   std::string name;
@@ -61,7 +28,7 @@ at::Tensor fixed(at::IntArrayRef sizes) {
   return torch::randn(sizes, generator);
 }
 
-/// Tensors the programs close over; they outlive every trace.
+/// Tensors the programs close over.
 const at::Tensor& weight() {
   static const at::Tensor w = fixed({6, 6});
   return w;
@@ -74,9 +41,6 @@ const at::Tensor& index() {
 std::vector<Case> cases() {
   namespace F = torch::nn::functional;
   using at::Tensor;
-  // Made before any trace, not inside the first one.
-  (void)weight();
-  (void)index();
   return {
       {"gelu", [](const Tensor& x) { return torch::gelu(x) + at::gelu(x, "tanh"); }, {4, 6}},
       {"softmax", [](const Tensor& x) { return torch::softmax(x, -1).log() + torch::log_softmax(x, 0); }, {4, 6}},
@@ -195,38 +159,106 @@ std::vector<Case> cases() {
       {"bits", [](const Tensor& x) { return (x * 100).to(at::kInt).bitwise_and(7).__lshift__(1); }, {4, 6}},
       {"division", [](const Tensor& x) { return at::div(x, 0.3, "floor") + x.remainder(0.7) + x.fmod(0.7); }, {4, 6}},
       {"triangle", [](const Tensor& x) { return x.tril().triu(-1) + torch::tril_indices(2, 3).sum(); }, {4, 6}},
+      {"split_into_sizes", [](const Tensor& x) { return x.split(2)[1].exp(); }, {4, 6}},
+      {"views_of_views", [](const Tensor& x) { return (x + 1).view({24}).narrow(0, 2, 5) * 2; }, {4, 6}},
+      {"turned_in_place",
+       [](const Tensor& x) {
+         Tensor y = x + 1;
+         y.t_();
+         y.unsqueeze_(0);
+         return y * 2;
+       },
+       {4, 6}},
+      {"data", [](const Tensor& x) { return (x + 1).data().mul(2) + x.data().slice(1, 0, 6); }, {4, 6}},
+      {"another_dtype", [](const Tensor& x) { return (x + 1).view(at::kInt).to(at::kDouble) + 1; }, {4, 6}},
+      {"written_through_another_dtype", [](const Tensor& x) { return (x + 1).view(at::kInt).zero_(); }, {4, 6}},
+      {"a_row_copied_to_another",
+       [](const Tensor& x) {
+         Tensor y = x.clone();
+         y.select(0, 1).copy_(y.select(0, 2));
+         return y;
+       },
+       {4, 6}},
+      {"out_resized",
+       [](const Tensor& x) {
+         Tensor y = torch::empty({0});
+         return torch::add_out(y, x, x);
+       },
+       {4, 6}},
+      {"a_table_of_numbers",
+       [](const Tensor& x) {
+         Tensor table = torch::tensor(std::vector<float>{1, 2, 3});
+         table.mul_(2);
+         return x + table;
+       },
+       {3}},
+      {"a_mask_written_through_an_accessor",
+       [](const Tensor& x) {
+         Tensor mask = torch::zeros({3});
+         mask.accessor<float, 1>()[1] = 7;
+         return x + mask;
+       },
+       {3}},
+      {"a_number_put_by_index",
+       [](const Tensor& x) {
+         Tensor y = x.clone();
+         y.index_put_({0}, 2.0);
+         return y;
+       },
+       {3}},
+      {"numbers_alone", [](const Tensor&) { return torch::tensor(std::vector<float>{1, 2}); }, {3}},
+      {"numbers_that_become_numbers_again",
+       [](const Tensor& x) {
+         const auto number = [](double value) { return at::scalar_tensor(value, at::kDouble); };
+         return x * (number(3) * number(2) + 1).item<double>();
+       },
+       {3}},
+      {"a_thread_of_its_own",
+       [](const Tensor& x) {
+         std::thread([] { torch::ones({3}).exp(); }).join();
+         return x + 1;
+       },
+       {3}},
   };
 }
 
-class Replays : public testing::TestWithParam<Case> {};
+class Operators : public ::testing::TestWithParam<Case> {
+ protected:
+  static void expect_eagers_results() {
+    const Case& program = GetParam();
+    auto fast = compile(program.function, checked());
+    for (int call = 0; call < 5; ++call) {
+      const at::Tensor x = torch::randn(program.sizes);
+      EXPECT_TRUE(same(fast(x), program.function(x))) << "call " << call << "\n" << fast.report();
+    }
+  }
+};
 
-TEST_P(Replays, give_eagers_results_for_other_inputs) {
+TEST_P(Operators, give_eagers_results_without_grad_mode) {
   const torch::NoGradGuard no_grad;
-  const Case& program = GetParam();
-  const Trace trace = trace_of(program.function, torch::randn(program.sizes));
-  ASSERT_TRUE(whole(trace));
-  const at::Tensor x = torch::randn(program.sizes);
-  const at::Tensor wanted = program.function(x);
-  const at::Tensor got = Replay(trace, x).output();
-  EXPECT_TRUE(got.dtype() == wanted.dtype() && got.equal(wanted)) << text_of(trace);
-  EXPECT_EQ(got.strides(), wanted.strides());
+  expect_eagers_results();
 }
 
-TEST_P(Replays, are_captured_alike_in_every_mode_and_every_time) {
-  const Case& program = GetParam();
-  const at::Tensor x = torch::randn(program.sizes);
-  const Program run = [&] { return std::vector<at::Tensor>{program.function(x)}; };
-  const Trace grad = capture(run, std::vector<at::Tensor>{x}, {}, nullptr);
-  const Trace no_grad = trace_of(run, {x});
-  EXPECT_EQ(difference(grad, no_grad), std::nullopt) << "grad and no-grad mode" << text_of(grad) << text_of(no_grad);
+TEST_P(Operators, give_eagers_results_in_grad_mode) { expect_eagers_results(); }
+
+TEST_P(Operators, give_eagers_results_in_inference_mode) {
   const c10::InferenceMode inference;
-  const Trace first = trace_of(run, {x});
-  EXPECT_EQ(ops_of(no_grad), ops_of(first)) << "inference mode";
-  EXPECT_EQ(difference(first, trace_of(run, {x})), std::nullopt) << text_of(first);
+  expect_eagers_results();
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, Replays, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Programs, Operators, ::testing::ValuesIn(cases()),
                          [](const auto& instance) { return instance.param.name; });
 
+TEST(Dispatcher, has_no_other_kernels_at_the_keys_that_operators_are_met_at) {
+  std::vector<std::string> taken;
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    const auto op = c10::Dispatcher::singleton().findOp(name);
+    for (const auto key : {frontend::kCaptureKey, frontend::kAboveAutogradKey}) {
+      if (op && op->hasKernelForDispatchKey(key)) taken.push_back(c10::toString(name));
+    }
+  }
+  EXPECT_TRUE(taken.empty()) << ::testing::PrintToString(taken);
+}
+
 }  // namespace
-}  // namespace capture_test
+}  // namespace sinter::test
