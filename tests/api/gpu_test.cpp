@@ -208,7 +208,10 @@ TEST_F(Gpu, threads_may_share_a_recorded_graph) {
   model->eval();
   model->to(at::kCUDA);
   auto fast = compile(model, unlimited({.mode = Mode::ReduceOverhead}));
-  for (int call = 0; call < 3; ++call) fast(at::randn({2, 3, 16, 16}, at::TensorOptions(at::kCUDA)));
+  std::vector<at::Tensor> inputs;  // each lies elsewhere
+  for (int call = 0; call < 8; ++call) {
+    fast(inputs.emplace_back(at::randn({2, 3, 16, 16}, at::TensorOptions(at::kCUDA))));
+  }
   ASSERT_EQ(graphs(fast.report()), 1) << fast.report();
   std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;
