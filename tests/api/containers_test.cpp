@@ -10,12 +10,12 @@ template <class F, class Check>
 void call_five_times(F& fast, Check check) {
   for (int call = 0; call < 5; ++call) check(fast);
   EXPECT_TRUE(unbroken(fast.report()));
-  EXPECT_GT(replays(fast.report()), 0);
+  EXPECT_EQ(fast.stats().replayed, 4);
 }
 
 TEST_F(Containers, a_tuple_of_mixed_results_keeps_its_type) {
   auto fast = compile([](const Tensor& x) { return std::make_tuple(x + 1, x.size(0), 0.5, std::string("name"), true); },
-                      trusted());
+                      unlimited());
   call_five_times(fast, [](auto& f) {
     const std::tuple<Tensor, int64_t, double, std::string, bool> result = f(at::ones({3}));
     EXPECT_TRUE(same(std::get<0>(result), at::ones({3}) + 1));
@@ -33,7 +33,7 @@ TEST_F(Containers, vectors_go_in_and_out) {
         for (const auto& x : xs) ys.push_back(x * 2);
         return ys;
       },
-      trusted());
+      unlimited());
   const std::vector<Tensor> two{at::ones({2}), at::ones({3})};
   call_five_times(fast, [&two](auto& f) {
     const auto ys = f(two);
@@ -41,7 +41,6 @@ TEST_F(Containers, vectors_go_in_and_out) {
     EXPECT_TRUE(same(ys[1], two[1] * 2));
   });
   EXPECT_EQ(fast(std::vector<Tensor>{two[0]}).size(), 1);
-  EXPECT_EQ(fast.report().entries.size(), 2);
 }
 
 TEST_F(Containers, maps_go_in_and_out_whatever_their_order) {
@@ -49,7 +48,7 @@ TEST_F(Containers, maps_go_in_and_out_whatever_their_order) {
       [](const std::unordered_map<std::string, Tensor>& in) {
         return std::map<std::string, Tensor>{{"sum", in.at("a") + in.at("b")}, {"difference", in.at("a") - in.at("b")}};
       },
-      trusted());
+      unlimited());
   call_five_times(fast, [](auto& f) {
     const auto out = f(std::unordered_map<std::string, Tensor>{{"b", at::ones({2})}, {"a", at::ones({2}) * 3}});
     EXPECT_TRUE(same(out.at("sum"), at::ones({2}) * 4));
@@ -63,20 +62,19 @@ TEST_F(Containers, optionals_go_in_and_out) {
         if (!bias) return std::nullopt;
         return x + *bias;
       },
-      trusted());
+      unlimited());
   const auto x = at::ones({2});
   for (int call = 0; call < 3; ++call) {
     EXPECT_FALSE(fast(x, std::nullopt).has_value());
     EXPECT_TRUE(same(*fast(x, std::optional<Tensor>(x)), x + x));
   }
-  EXPECT_EQ(fast.report().entries.size(), 2);
   EXPECT_TRUE(unbroken(fast.report()));
 }
 
 TEST_F(Containers, nested_containers_and_arrays_and_pairs) {
   using Nested = std::vector<std::pair<std::string, std::array<Tensor, 2>>>;
   auto fast = compile([](const Nested& in) { return Nested{{in[0].first, {in[0].second[1] * 2, in[0].second[0]}}}; },
-                      trusted());
+                      unlimited());
   const Nested in{{"first", {at::ones({2}), at::ones({3})}}};
   call_five_times(fast, [&in](auto& f) {
     const Nested out = f(in);
@@ -89,7 +87,7 @@ TEST_F(Containers, nested_containers_and_arrays_and_pairs) {
 TEST_F(Containers, undefined_tensors_go_in_and_out) {
   auto fast = compile(
       [](const Tensor& x, const Tensor& bias) { return std::make_pair(bias.defined() ? x + bias : x * 2, Tensor()); },
-      trusted());
+      unlimited());
   const auto x = at::ones({2});
   for (int call = 0; call < 3; ++call) {
     const auto [y, none] = fast(x, Tensor());
@@ -97,17 +95,18 @@ TEST_F(Containers, undefined_tensors_go_in_and_out) {
     EXPECT_FALSE(none.defined());
     EXPECT_TRUE(same(fast(x, x).first, x + x));
   }
-  EXPECT_EQ(fast.report().entries.size(), 2);
+  EXPECT_TRUE(unbroken(fast.report()));
+  EXPECT_GE(fast.stats().replayed, 3);
 }
 
 TEST_F(Containers, functions_member_functions_and_move_only_lambdas_compile) {
-  auto plain = compile(&erf_gelu, trusted());
+  auto plain = compile(&erf_gelu, unlimited());
   const auto x = at::randn({4});
   EXPECT_TRUE(same(plain(x), erf_gelu(x)));
   auto factor = std::make_unique<double>(2);
-  auto moved = compile([factor = std::move(factor)](const Tensor& t) { return t * *factor; }, trusted());
+  auto moved = compile([factor = std::move(factor)](const Tensor& t) { return t * *factor; }, unlimited());
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(moved(x), x * 2));
-  auto pointer = compile(std::make_shared<ConvBnReluImpl>(), trusted());
+  auto pointer = compile(std::make_shared<ConvBnReluImpl>(), unlimited());
   EXPECT_EQ(pointer(at::randn({1, 3, 4, 4})).size(1), 8);
 }
 

@@ -1,6 +1,7 @@
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/Sleep.h>
+#include <ATen/ops/full.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
@@ -30,6 +31,13 @@ TORCH_LIBRARY(sinter_gpu_test, library) {
   library.impl("twice", c10::DispatchKey::CUDA, &twice);
 }
 
+/// CUDA Graphs of all segments.
+int64_t graphs(const Report& report) {
+  int64_t sum = 0;
+  for (const auto& entry : report.entries) sum += entry.graphs;
+  return sum;
+}
+
 class Gpu : public Api {
  protected:
   void SetUp() override {
@@ -40,7 +48,7 @@ class Gpu : public Api {
 TEST_F(Gpu, a_gelu_lambda_gives_eagers_results_in_every_mode_and_dtype) {
   for (const auto mode : {Mode::Default, Mode::ReduceOverhead}) {
     for (const auto dtype : {at::kFloat, at::kHalf, at::kBFloat16}) {
-      auto fast = compile(erf_gelu, trusted({.mode = mode}));
+      auto fast = compile(erf_gelu, unlimited({.mode = mode}));
       for (int call = 0; call < 6; ++call) {
         const auto x = at::randn({1000}, at::TensorOptions(at::kCUDA)).to(dtype);
         ASSERT_TRUE(same(fast(x), erf_gelu(x))) << "call " << call << "\n" << fast.report();
@@ -55,7 +63,7 @@ TEST_F(Gpu, a_convolution_block_gives_eagers_results_in_every_mode) {
   model->eval();
   model->to(at::kCUDA);
   for (const auto mode : {Mode::Default, Mode::ReduceOverhead}) {
-    auto fast = compile(model, trusted({.mode = mode}));
+    auto fast = compile(model, unlimited({.mode = mode}));
     for (int call = 0; call < 6; ++call) {
       const auto x = at::randn({2, 3, 16, 16}, at::TensorOptions(at::kCUDA));
       const auto error = (fast(x) - model->forward(x)).abs().max().item<double>();
@@ -66,25 +74,24 @@ TEST_F(Gpu, a_convolution_block_gives_eagers_results_in_every_mode) {
 }
 
 TEST_F(Gpu, one_compiled_object_serves_the_cpu_and_then_the_gpu) {
-  auto fast = compile(erf_gelu, trusted());
+  auto fast = compile(erf_gelu, unlimited());
   const auto x = at::randn({100});
   for (int call = 0; call < 3; ++call) {
     ASSERT_TRUE(same(fast(x), erf_gelu(x)));
     ASSERT_TRUE(same(fast(x.cuda()), erf_gelu(x.cuda())));
   }
-  const auto report = fast.report();
-  ASSERT_EQ(report.entries.size(), 2);
-  EXPECT_EQ(report.entries[1].device, "cuda:0");
-  EXPECT_TRUE(unbroken(report));
+  EXPECT_TRUE(unbroken(fast.report()));
+  EXPECT_GE(fast.stats().replayed, 4) << fast.report();
 }
 
 TEST_F(Gpu, a_replayed_graph_never_writes_a_result_again) {
-  auto fast = compile(erf_gelu, trusted({.mode = Mode::ReduceOverhead}));
+  auto fast = compile(erf_gelu, unlimited({.mode = Mode::ReduceOverhead}));
   std::vector<at::Tensor> kept;
   const auto x = at::randn({4096}, at::TensorOptions(at::kCUDA));
   for (int call = 0; call < 10; ++call) kept.push_back(fast(x + call));
   for (int call = 0; call < 10; ++call) ASSERT_TRUE(same(kept[static_cast<size_t>(call)], erf_gelu(x + call)));
-  EXPECT_EQ(fast.report().entries[0].graphs, 1) << fast.report();
+  EXPECT_EQ(graphs(fast.report()), 1) << fast.report();
+  EXPECT_EQ(fast.stats().replayed, 9);
 }
 
 /// Every kind of random operator that models use: without, and with a generator of their own.
@@ -113,22 +120,21 @@ TEST_F(Gpu, random_operators_replay_with_eagers_numbers) {
     // The closure binds a generator: one function for each.
     std::optional<Compiled<std::function<std::vector<at::Tensor>(const at::Tensor&)>>> fast;
     const auto results = run([&](const at::Tensor& x, const at::Generator& own) {
-      if (!fast) fast.emplace([own](const at::Tensor& y) { return random_program(y, own); }, trusted({.mode = mode}));
+      if (!fast) fast.emplace([own](const at::Tensor& y) { return random_program(y, own); }, unlimited({.mode = mode}));
       return (*fast)(x);
     });
     ASSERT_EQ(results.size(), wanted.size());
     for (size_t i = 0; i < results.size(); ++i) EXPECT_TRUE(at::equal(results[i], wanted[i])) << "result " << i;
     const auto report = fast->report();
-    EXPECT_EQ(report.entries.at(0).replays, 3) << report;
-    EXPECT_EQ(report.entries.at(0).graphs, mode == Mode::ReduceOverhead ? 1 : 0) << report;
+    EXPECT_GE(fast->stats().replayed, 3) << report;
+    EXPECT_EQ(graphs(report) > 0, mode == Mode::ReduceOverhead) << report;
   }
 }
 
 TEST_F(Gpu, calls_run_on_the_callers_stream) {
-  auto fast = compile(erf_gelu, trusted({.verify = Verify::off}));
+  auto fast = compile(erf_gelu, unlimited());
   const auto x = at::randn({1 << 20}, at::TensorOptions(at::kCUDA));
-  fast(x);
-  fast(x.clone());
+  for (int call = 0; call < 3; ++call) fast(x.clone());
   c10::cuda::device_synchronize();
   const auto side = c10::cuda::getStreamFromPool();
   const c10::cuda::CUDAStreamGuard guard(side);
@@ -136,10 +142,12 @@ TEST_F(Gpu, calls_run_on_the_callers_stream) {
   const auto y = fast(x * 2);
   side.synchronize();
   EXPECT_TRUE(same(y, erf_gelu(x * 2)));
-  EXPECT_EQ(replays(fast.report()), 2) << fast.report();
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(x * call), erf_gelu(x * call)));
+  side.synchronize();
+  EXPECT_GE(fast.stats().replayed, 4) << fast.report();
 }
 
-TEST_F(Gpu, a_stream_that_the_callable_leaves_current_is_a_break) {
+TEST_F(Gpu, a_stream_that_the_callable_leaves_current_stays_current) {
   const auto before = c10::cuda::getCurrentCUDAStream();
   const auto other = c10::cuda::getStreamFromPool();
   auto fast = compile(
@@ -147,14 +155,19 @@ TEST_F(Gpu, a_stream_that_the_callable_leaves_current_is_a_break) {
         c10::cuda::setCurrentCUDAStream(other);
         return x * 2;
       },
-      trusted());
+      unlimited());
+  std::vector<at::Tensor> results;
   for (int call = 0; call < 4; ++call) {
     c10::cuda::setCurrentCUDAStream(before);
-    fast(at::ones({8}, at::TensorOptions(at::kCUDA)));
+    const auto x = at::full({8}, call, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
+    c10::cuda::device_synchronize();
+    results.push_back(fast(x));
     EXPECT_EQ(c10::cuda::getCurrentCUDAStream(), other);
+    c10::cuda::device_synchronize();
+    EXPECT_TRUE(same(results.back(), x * 2));
+    c10::cuda::device_synchronize();
   }
   c10::cuda::setCurrentCUDAStream(before);
-  EXPECT_EQ(only_break(fast.report()).code, BreakCode::unsupported_op) << fast.report();
 }
 
 /// An operator of one's own runs on every call, unless it says that it does nothing but what its schema tells.
@@ -164,13 +177,14 @@ TEST_F(Gpu, operators_are_recorded_where_they_are_declared_pure) {
     const auto op = c10::Dispatcher::singleton()
                         .findSchemaOrThrow(pure ? "sinter_gpu_test::twice" : "sinter_gpu_test::counted", "")
                         .typed<at::Tensor(const at::Tensor&)>();
-    auto fast = compile([&](const at::Tensor& y) { return op.call(y) + 1; }, trusted({.mode = Mode::ReduceOverhead}));
+    auto fast =
+        compile([&](const at::Tensor& y) { return op.call(y * 3) + 1; }, unlimited({.mode = Mode::ReduceOverhead}));
     counted = 0;
-    for (int call = 0; call < 6; ++call) ASSERT_TRUE(same(fast(x * call), x * call * 2 + 1));
-    const auto entry = fast.report().entries.at(0);
-    EXPECT_EQ(entry.graphs, pure ? 1 : 0) << fast.report();
-    EXPECT_EQ(entry.notes.size(), pure ? 0 : 1) << fast.report();
+    for (int call = 0; call < 6; ++call) ASSERT_TRUE(same(fast(x * call), x * call * 6 + 1));
+    EXPECT_EQ(graphs(fast.report()), pure ? 1 : 2) << fast.report();
+    EXPECT_EQ(fast.stats().breaks, pure ? 0 : 1) << fast.report();
     EXPECT_EQ(counted, pure ? 0 : 6);
+    EXPECT_GE(fast.stats().replayed, 4) << fast.report();
   }
 }
 
@@ -180,12 +194,12 @@ TEST_F(Gpu, a_library_call_that_cannot_be_recorded_runs_as_before) {
   const auto general = [](const at::Tensor& x) { return at::real(at::linalg_eigvals(x + x.t())).sum() * 2; };
   for (const bool is_symmetric : {true, false}) {
     const auto program = [&](const at::Tensor& x) { return is_symmetric ? symmetric(x) : general(x); };
-    auto fast = compile(program, trusted({.mode = Mode::ReduceOverhead}));
+    auto fast = compile(program, unlimited({.mode = Mode::ReduceOverhead}));
     for (int call = 0; call < 6; ++call) {
       const auto x = at::randn({8, 8}, at::TensorOptions(at::kCUDA));
       ASSERT_TRUE(at::allclose(fast(x), program(x), 1e-3, 1e-3)) << "call " << call << "\n" << fast.report();
     }
-    EXPECT_GT(replays(fast.report()), 0) << fast.report();
+    EXPECT_GT(fast.stats().replayed, 0) << fast.report();
   }
 }
 
@@ -193,9 +207,12 @@ TEST_F(Gpu, threads_may_share_a_recorded_graph) {
   ConvBnRelu model;
   model->eval();
   model->to(at::kCUDA);
-  auto fast = compile(model, trusted({.mode = Mode::ReduceOverhead}));
-  for (int call = 0; call < 3; ++call) fast(at::randn({2, 3, 16, 16}, at::TensorOptions(at::kCUDA)));
-  ASSERT_EQ(fast.report().entries.at(0).graphs, 1) << fast.report();
+  auto fast = compile(model, unlimited({.mode = Mode::ReduceOverhead}));
+  std::vector<at::Tensor> inputs;  // each lies elsewhere
+  for (int call = 0; call < 8; ++call) {
+    fast(inputs.emplace_back(at::randn({2, 3, 16, 16}, at::TensorOptions(at::kCUDA))));
+  }
+  ASSERT_EQ(graphs(fast.report()), 1) << fast.report();
   std::vector<std::thread> threads;
   std::atomic<int> wrong = 0;
   for (int index = 0; index < 4; ++index) {
@@ -210,7 +227,7 @@ TEST_F(Gpu, threads_may_share_a_recorded_graph) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(fast.report().entries.size(), 1) << fast.report();
-  EXPECT_GT(replays(fast.report()), 80) << fast.report();
+  EXPECT_GT(fast.stats().replayed, 80) << fast.report();
 }
 
 TEST_F(Gpu, more_than_two_to_the_31_elements_in_every_layout_and_mode) {
@@ -219,10 +236,10 @@ TEST_F(Gpu, more_than_two_to_the_31_elements_in_every_layout_and_mode) {
   const auto f = [](const at::Tensor& x) { return (x * 3 + x).contiguous(); };
   for (const auto mode : {Mode::Default, Mode::ReduceOverhead}) {
     for (const auto& x : {flat, wide.t(), wide.slice(1, 1), wide.slice(1, 0, 1).expand({3, flat.numel() / 3})}) {
-      auto fast = compile(f, trusted({.mode = mode, .verify = Verify::off}));
+      auto fast = compile(f, unlimited({.mode = mode}));
       const auto eager = fast(x);
       for (int call = 0; call < 3; ++call) ASSERT_TRUE(at::equal(fast(x), eager)) << x.sizes() << x.strides();
-      EXPECT_EQ(fast.report().entries.at(0).replays, 3);
+      EXPECT_EQ(fast.stats().replayed, 3) << fast.report();
     }
   }
 }

@@ -21,7 +21,7 @@ class HostReads : public OnDevice {
   [[nodiscard]] Tensor random(at::IntArrayRef sizes) {
     return at::randn(sizes, generator_, at::kFloat).to(GetParam().device);
   }
-  [[nodiscard]] Options options() const { return {.mode = GetParam().mode, .strict = true}; }
+  [[nodiscard]] Options options() const { return unlimited({.mode = GetParam().mode, .strict = true}); }
 
  private:
   c10::NoGradGuard no_grad_;
@@ -38,16 +38,15 @@ bool has_positive_sum(const Tensor& x) { return (x.sum() > 0).item<bool>(); }
 
 TEST_P(HostReads, a_branch_on_a_bool_has_two_courses) {
   const auto program = [](const Tensor& x) { return has_positive_sum(x) ? x * 2 + 1 : x * 3 - 1; };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   for (int call = 0; call < 12; ++call) {
     const Tensor x = full(5, call % 3 == 0 ? -1.0 : 2.0 + call);
     ASSERT_TRUE(same(fast(x), program(x))) << "call " << call << "\n" << fast.report();
   }
   const Report report = fast.report();
   EXPECT_TRUE(unbroken(report));
-  ASSERT_EQ(report.entries.size(), 1U);
-  EXPECT_EQ(report.entries[0].paths.size(), 2U) << report;
-  EXPECT_GE(report.entries[0].replays, 5) << report;
+  EXPECT_EQ(report.entries.size(), 3U) << "what lies before the read, and both courses\n" << report;
+  EXPECT_GE(fast.stats().replayed, 8) << report;
 }
 
 TEST_P(HostReads, a_number_chooses_its_course_by_value) {
@@ -55,13 +54,12 @@ TEST_P(HostReads, a_number_chooses_its_course_by_value) {
     const auto largest = x.max().item<float>();
     return largest > 1.5 ? x + 1 : largest > 0.5 ? x - 1 : x * 2;
   };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   for (int call = 0; call < 12; ++call) {
     const Tensor x = full(5, call % 3);
     ASSERT_TRUE(same(fast(x), program(x))) << "call " << call;
   }
-  EXPECT_EQ(fast.report().entries[0].paths.size(), 3U) << fast.report();
-  EXPECT_GE(replays(fast.report()), 3) << fast.report();
+  EXPECT_GE(fast.stats().replayed, 6) << fast.report();
 }
 
 TEST_P(HostReads, a_loop_runs_until_a_condition_on_the_device) {
@@ -69,15 +67,14 @@ TEST_P(HostReads, a_loop_runs_until_a_condition_on_the_device) {
     while ((x.abs().max() > 0.1).item<bool>()) x = x * 0.5;
     return x + 1;
   };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   for (int call = 0; call < 20; ++call) {
     const Tensor x = full(5, 1 << (call % 4));
     ASSERT_TRUE(same(fast(x), program(x))) << "call " << call << "\n" << fast.report();
   }
   const Report report = fast.report();
   EXPECT_TRUE(unbroken(report));
-  EXPECT_EQ(report.entries[0].paths.size(), 4U) << report;
-  EXPECT_GE(replays(report), 8) << report;
+  EXPECT_GE(fast.stats().replayed, 15) << report;
 }
 
 TEST_P(HostReads, branches_lie_inside_branches) {
@@ -86,14 +83,14 @@ TEST_P(HostReads, branches_lie_inside_branches) {
     const Tensor z = x * y;
     return has_positive_sum(y) ? z * 2 : has_positive_sum(z) ? z * 3 : z * 4;
   };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   for (int call = 0; call < 40; ++call) {
     const Tensor x = random({7});
     const Tensor y = random({7});
     ASSERT_TRUE(same(fast(x, y), program(x, y))) << "call " << call << "\n" << fast.report();
   }
-  EXPECT_EQ(fast.report().entries[0].paths.size(), 4U) << fast.report();
   EXPECT_TRUE(unbroken(fast.report()));
+  EXPECT_GE(fast.stats().replayed, 25) << fast.report();
 }
 
 TEST_P(HostReads, what_an_earlier_segment_made_is_returned_too) {
@@ -103,7 +100,7 @@ TEST_P(HostReads, what_an_earlier_segment_made_is_returned_too) {
     return has_positive_sum(y) ? std::vector<Tensor>{y, part, x, x.slice(0, 1), part + 1}
                                : std::vector<Tensor>{part, part};
   };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   for (int call = 0; call < 9; ++call) {
     const Tensor x = full(5, call % 2 == 0 ? -1.0 : 2.0);
     const auto found = fast(x);
@@ -115,7 +112,7 @@ TEST_P(HostReads, what_an_earlier_segment_made_is_returned_too) {
       ASSERT_EQ(found[i].is_alias_of(found[0]), expected[i].is_alias_of(expected[0])) << i;
     }
   }
-  EXPECT_GE(replays(fast.report()), 3) << fast.report();
+  EXPECT_GE(fast.stats().replayed, 3) << fast.report();
 }
 
 TEST_P(HostReads, a_write_before_a_read_is_seen_by_it_and_done_once) {
@@ -125,7 +122,7 @@ TEST_P(HostReads, a_write_before_a_read_is_seen_by_it_and_done_once) {
     if (has_positive_sum(x)) x.mul_(2);
     return seen + x;
   };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   Tensor eager = full(4, -6);
   Tensor compiled = eager.clone();
   for (int call = 0; call < 14; ++call) {
@@ -138,17 +135,17 @@ TEST_P(HostReads, a_write_before_a_read_is_seen_by_it_and_done_once) {
     }
   }
   EXPECT_TRUE(unbroken(fast.report()));
-  EXPECT_GE(replays(fast.report()), 4) << fast.report();
+  EXPECT_GE(fast.stats().replayed, 4) << fast.report();
 }
 
-TEST_P(HostReads, a_call_that_leaves_its_course_has_written_nothing) {
+TEST_P(HostReads, a_call_that_leaves_its_course_writes_once) {
   const auto program = [](Tensor& x, const Tensor& flag) {
     x.add_(1);
     if (has_positive_sum(x)) x.mul_(2);
     if (has_positive_sum(flag)) x.sub_(3);
     return x * 1.5;
   };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   Tensor eager = full(4, 1);
   Tensor compiled = eager.clone();
   for (const double flag : {1, 1, 1, -1, 1, -1, -1, 1}) {
@@ -165,7 +162,7 @@ TEST_P(HostReads, random_numbers_before_a_read_are_drawn_once) {
     const Tensor y = x + noise;
     return has_positive_sum(x) ? y * 2 + at::rand_like(x) : y * 3;
   };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   const std::vector<double> values{1, 1, 1, -1, 1, -1, -1, 1, -1};
   std::vector<Tensor> expected;
   at::manual_seed(5);
@@ -177,32 +174,7 @@ TEST_P(HostReads, random_numbers_before_a_read_are_drawn_once) {
   }
   EXPECT_TRUE(at::equal(at::rand({3}), after)) << "the generator stands where eager leaves it";
   EXPECT_TRUE(unbroken(fast.report()));
-  EXPECT_GE(replays(fast.report()), 2) << fast.report();
-}
-
-TEST_P(HostReads, more_values_than_courses_run_as_eager_runs_and_say_so) {
-  const auto program = [](const Tensor& x) { return x.sum().item<float>() > 4 ? x + 1 : x - 1; };
-  Options few = options();
-  few.max_paths = 2;
-  auto fast = compile(program, trusted(few));
-  for (int call = 0; call < 12; ++call) {
-    const Tensor x = full(5, call % 4);
-    ASSERT_TRUE(same(fast(x), program(x))) << "call " << call;
-  }
-  const Report report = fast.report();
-  EXPECT_EQ(report.entries[0].paths.size(), 2U);
-  const GraphBreak found = only_break(report);
-  EXPECT_EQ(found.code, BreakCode::host_read);
-  EXPECT_EQ(found.op, "aten::_local_scalar_dense");
-  EXPECT_NE(found.reason.find("none of its 2 recorded paths"), std::string::npos) << found.reason;
-  EXPECT_TRUE(report.entries[0].compiled) << "the paths that are known go on";
-}
-
-TEST_P(HostReads, fullgraph_refuses_values_beyond_the_last_course) {
-  auto fast = compile([](const Tensor& x) { return x.sum().item<float>() > 4 ? x + 1 : x - 1; },
-                      trusted({.mode = GetParam().mode, .max_paths = 1, .fullgraph = true}));
-  EXPECT_NO_THROW(fast(full(5, 1)));
-  EXPECT_THROW(fast(full(5, 2)), UserError);
+  EXPECT_GE(fast.stats().replayed, 2) << fast.report();
 }
 
 TEST_P(HostReads, sizes_that_depend_on_data_choose_the_course) {
@@ -210,7 +182,7 @@ TEST_P(HostReads, sizes_that_depend_on_data_choose_the_course) {
     const Tensor chosen = x.masked_select(x > 0) * 2;
     return std::vector<Tensor>{chosen + 1, x.nonzero(), x.index({x > 1}).sum()};
   };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   for (int call = 0; call < 12; ++call) {
     Tensor x = full(6, 2);
     x[call % 3] = -1;
@@ -222,8 +194,7 @@ TEST_P(HostReads, sizes_that_depend_on_data_choose_the_course) {
     }
   }
   EXPECT_TRUE(unbroken(fast.report()));
-  EXPECT_EQ(fast.report().entries[0].paths.size(), 2U) << fast.report();
-  EXPECT_GE(replays(fast.report()), 4);
+  EXPECT_GE(fast.stats().replayed, 4);
 }
 
 /// An index out of range is a device assertion on a GPU.
@@ -237,8 +208,7 @@ TEST_P(CpuHostReads, exceptions_after_a_read_leave_behind_what_eager_leaves) {
     if (has_positive_sum(x)) return x.index_select(0, index) * 2;
     return x - 1;
   };
-  const Options options = trusted({.mode = GetParam().mode});
-  auto fast = compile(program, trusted(options));
+  auto fast = compile(program, unlimited({.mode = GetParam().mode}));
   Tensor eager = full(4, 1);
   Tensor compiled = eager.clone();
   const Tensor good = at::tensor({0, 2});
@@ -252,7 +222,7 @@ TEST_P(CpuHostReads, exceptions_after_a_read_leave_behind_what_eager_leaves) {
     }
     ASSERT_TRUE(same(compiled, eager));
   }
-  EXPECT_GT(replays(fast.report()), 0) << fast.report();
+  EXPECT_GT(fast.stats().replayed, 0) << fast.report();
 }
 
 TEST_P(HostReads, state_read_and_written_by_every_call) {
@@ -265,19 +235,19 @@ TEST_P(HostReads, state_read_and_written_by_every_call) {
   };
   const Counter eager{full(3, -2)};
   const Counter held{full(3, -2)};
-  auto fast = compile([&held](const Tensor& x) { return held(x); }, trusted(options()));
+  auto fast = compile([&held](const Tensor& x) { return held(x); }, options());
   for (int call = 0; call < 12; ++call) {
     const Tensor x = full(3, call % 4 == 3 ? -2.0 : 0.75);
     ASSERT_TRUE(same(fast(x), eager(x))) << "call " << call << "\n" << fast.report();
     ASSERT_TRUE(same(held.seen, eager.seen));
   }
-  EXPECT_GE(replays(fast.report()), 3) << fast.report();
+  EXPECT_GE(fast.stats().replayed, 3) << fast.report();
 }
 
-TEST_P(HostReads, a_course_whose_state_was_replaced_is_recorded_anew) {
+TEST_P(HostReads, a_course_whose_state_was_replaced_follows_it) {
   std::vector<Tensor> weights{full(3, 1), full(3, 2)};
   const auto program = [&weights](const Tensor& x) { return has_positive_sum(x) ? x * weights[0] : x * weights[1]; };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   for (int call = 0; call < 24; ++call) {
     if (call == 8) weights[1] = full(3, 5);
     if (call == 16) weights[0] = full(3, 7);
@@ -287,17 +257,9 @@ TEST_P(HostReads, a_course_whose_state_was_replaced_is_recorded_anew) {
   EXPECT_TRUE(unbroken(fast.report()));
 }
 
-TEST_P(HostReads, a_program_that_forgets_what_it_read_is_found) {
-  int calls = 0;
-  auto fast = compile([&calls](const Tensor& x) { return has_positive_sum(x) ? x + ++calls : x; },
-                      trusted({.mode = GetParam().mode}));
-  for (int call = 0; call < 4; ++call) EXPECT_TRUE(same(fast(full(2, 1)), full(2, 2 + call)));
-  EXPECT_EQ(only_break(fast.report()).code, BreakCode::unstable);
-}
-
 TEST_P(HostReads, threads_follow_courses_at_once) {
   const auto program = [](const Tensor& x) { return has_positive_sum(x) ? x * 2 : x * 3; };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
@@ -315,7 +277,7 @@ TEST_P(HostReads, threads_follow_courses_at_once) {
 
 TEST_P(HostReads, equal_is_a_read_of_a_bool) {
   const auto program = [](const Tensor& x, const Tensor& y) { return at::equal(x, y) ? x * 2 : x + y; };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   for (int call = 0; call < 10; ++call) {
     const Tensor x = full(3, call);
     const Tensor y = full(3, call % 2 == 0 ? call : -1);
@@ -328,13 +290,13 @@ TEST_P(HostReads, a_transformer_layer_replays) {
   torch::nn::TransformerEncoderLayer layer(torch::nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(16));
   layer->eval();
   layer->to(GetParam().device);
-  auto fast = compile(layer, trusted(options()));
+  auto fast = compile(layer, options());
   for (int call = 0; call < 6; ++call) {
     const Tensor x = random({5, 3, 8});
     ASSERT_TRUE(same(fast(x), layer->forward(x))) << "call " << call << "\n" << fast.report();
   }
   EXPECT_TRUE(unbroken(fast.report()));
-  EXPECT_GE(replays(fast.report()), 3) << fast.report();
+  EXPECT_GE(fast.stats().replayed, 3) << fast.report();
 }
 
 TEST_P(HostReads, cond_and_while_loop_do_what_they_say) {
@@ -348,53 +310,41 @@ TEST_P(HostReads, cond_and_while_loop_do_what_they_say) {
         x.sum() > 0, [](const Tensor& a, const Tensor& b) { return a + b; },
         [](const Tensor& a, const Tensor& b) { return a - b; }, sum, last);
   };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   for (int call = 0; call < 16; ++call) {
     const Tensor x = full(4, call % 2 == 0 ? 4.0 : -3.0);
     ASSERT_TRUE(same(fast(x), program(x))) << "call " << call << "\n" << fast.report();
   }
   EXPECT_TRUE(unbroken(fast.report()));
-  EXPECT_EQ(fast.report().entries[0].paths.size(), 2U) << fast.report();
-  EXPECT_GE(replays(fast.report()), 6) << fast.report();
+  EXPECT_GE(fast.stats().replayed, 6) << fast.report();
 }
 
-TEST_P(HostReads, a_number_that_is_only_handed_on_is_an_operand) {
+TEST_P(HostReads, a_number_that_is_handed_on_is_given_on_every_call) {
   const auto program = [](const Tensor& x) {
     const auto largest = x.max().item<double>();
     return std::make_pair(x / largest, largest);
   };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   for (const double value : {1.0, 2.0, 1.5, 1.25, 1.75, 1.125, 2.0, 1.0}) {
     const auto [expected, expected_largest] = program(full(5, value));
     const auto [found, largest] = fast(full(5, value));
     ASSERT_TRUE(same(found, expected)) << value << fast.report();
     ASSERT_EQ(largest, expected_largest);
   }
-  EXPECT_EQ(fast.report().entries[0].paths.size(), 1U) << fast.report();
-  EXPECT_GE(replays(fast.report()), 4) << fast.report();
+  EXPECT_TRUE(unbroken(fast.report()));
+  EXPECT_GE(fast.stats().replayed, 4) << fast.report();
 }
 
-TEST_P(HostReads, a_number_far_from_those_that_were_seen_is_recorded) {
+TEST_P(HostReads, a_number_chooses_what_it_is_used_for) {
   const auto program = [](const Tensor& x) {
     const auto largest = x.max().item<double>();
     return largest > 3 && largest < 4 ? x * largest + 100 : x * largest;
   };
-  auto fast = compile(program, trusted(options()));
+  auto fast = compile(program, options());
   for (const double value : {1.0, 2.0, 1.5, 9.0, 3.5, 3.75, -1.0, 1.75, 100.0, 3.5, 3.5}) {
     ASSERT_TRUE(same(fast(full(5, value)), program(full(5, value)))) << value << fast.report();
   }
   EXPECT_TRUE(unbroken(fast.report()));
-}
-
-TEST_P(HostReads, the_report_lists_what_each_course_reads) {
-  auto fast = compile([](const Tensor& x) { return has_positive_sum(x) ? x + 1 : x - 1; }, trusted(options()));
-  for (int call = 0; call < 4; ++call) fast(full(3, call % 2 == 0 ? 1.0 : -1.0));
-  const Report report = fast.report();
-  ASSERT_EQ(report.entries[0].paths.size(), 2U);
-  EXPECT_TRUE(report.entries[0].paths[0].reads.at(0).starts_with("aten::_local_scalar_dense true"));
-  EXPECT_TRUE(report.entries[0].paths[1].reads.at(0).starts_with("aten::_local_scalar_dense false"));
-  EXPECT_NE(report.text().find("path "), std::string::npos);
-  EXPECT_NE(report.json().find("\"paths\""), std::string::npos);
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ class Programs : public ::testing::TestWithParam<Program> {};
 
 /// Calls the compiled program four times with fresh inputs and once more with an old one, against eager.
 void follow_eager(const Program& program, Options options) {
-  auto fast = compile(program.run, std::move(options));
+  auto fast = compile(program.run, unlimited(std::move(options)));
   const auto first = at::randn({4, 6});
   for (int call = 0; call < 5; ++call) {
     const auto x = call == 4 ? first : at::randn({4, 6});
@@ -198,10 +198,8 @@ void follow_eager(const Program& program, Options options) {
     }
   }
   const auto report = fast.report();
-  for (const auto& entry : report.entries) {
-    EXPECT_TRUE(entry.internal_error.empty()) << report;
-    for (const auto& found : entry.breaks) EXPECT_NE(found.code, BreakCode::unstable) << report;
-  }
+  for (const auto& entry : report.entries) EXPECT_TRUE(entry.internal_error.empty()) << report;
+  EXPECT_GE(fast.stats().replayed, 3) << report;
 }
 
 TEST_P(Programs, follow_eager_without_gradients) {

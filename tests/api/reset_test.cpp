@@ -19,95 +19,87 @@ struct Resetter {
 };
 
 TEST_F(Reset, the_next_call_is_recorded_anew) {
-  int runs = 0;
-  auto fast = compile([&](const at::Tensor& x) { return ++runs, erf_gelu(x); }, trusted({.verify = Verify::off}));
+  auto fast = compile(erf_gelu, unlimited());
   const auto x = at::randn({8});
   for (int call = 0; call < 3; ++call) fast(x);
-  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(fast.stats().replayed, 2);
   fast.reset();
   EXPECT_EQ(fast.stats(), Stats{});
   EXPECT_TRUE(fast.report().entries.empty());
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(x), erf_gelu(x)));
-  EXPECT_EQ(runs, 2);
   EXPECT_EQ(fast.stats().recorded, 1);
   EXPECT_EQ(fast.stats().replayed, 2);
 }
 
 TEST_F(Reset, a_function_that_was_never_called_or_is_empty_again_may_be_reset) {
-  auto fast = compile(erf_gelu, trusted());
+  auto fast = compile(erf_gelu, unlimited());
   fast.reset();
   fast.reset();
   EXPECT_TRUE(same(fast(at::ones({4})), erf_gelu(at::ones({4}))));
 }
 
 TEST_F(Reset, copies_are_reset_together) {
-  auto fast = compile(erf_gelu, trusted());
+  auto fast = compile(erf_gelu, unlimited());
   auto copy = fast;
-  fast(at::ones({4}));
+  for (int call = 0; call < 2; ++call) fast(at::ones({4}));
+  EXPECT_EQ(fast.stats().entries, 1);
   copy.reset();
   EXPECT_EQ(fast.stats().entries, 0);
 }
 
-TEST_F(Reset, breaks_and_notes_are_forgotten_so_that_a_program_that_now_repeats_itself_compiles) {
-  double factor = 2;
-  bool changes = true;
-  auto fast = compile([&](const at::Tensor& x) { return x * (changes ? ++factor : factor); }, trusted());
-  for (int call = 0; call < 3; ++call) fast(at::ones({4}));
-  EXPECT_EQ(only_break(fast.report()).code, BreakCode::unstable);
-  changes = false;
+TEST_F(Reset, breaks_and_notes_are_forgotten_so_that_a_program_that_now_compiles_does) {
+  bool looks = true;
+  const auto program = [&](const at::Tensor& x) {
+    const auto y = x * 2;
+    return looks && *y.const_data_ptr<float>() < 0 ? y : y + 1;
+  };
+  auto fast = compile(program, unlimited());
+  for (int call = 0; call < 4; ++call) EXPECT_TRUE(same(fast(at::ones({4})), at::full({4}, 3.0)));
+  EXPECT_EQ(only_break(fast.report()).code, BreakCode::unsupported_op);
+  EXPECT_GT(fast.stats().eager, 0);
+  looks = false;
   fast.reset();
-  for (int call = 0; call < 6; ++call) EXPECT_TRUE(same(fast(at::ones({4})), at::full({4}, factor)));
+  for (int call = 0; call < 6; ++call) EXPECT_TRUE(same(fast(at::ones({4})), at::full({4}, 3.0)));
   EXPECT_TRUE(unbroken(fast.report()));
-  EXPECT_GT(fast.stats().replayed, 0);
-}
-
-TEST_F(Reset, the_limit_of_entries_begins_anew) {
-  auto fast = compile([](const at::Tensor& x, int64_t n) { return x + n; }, trusted({.verify = Verify::off}));
-  for (int64_t n = 0; n < 20; ++n) fast(at::ones({4}), n);
-  EXPECT_FALSE(fast.report().notes.empty());
-  fast.reset();
-  EXPECT_TRUE(fast.report().notes.empty());
-  for (int call = 0; call < 2; ++call) fast(at::ones({4}), 100);
-  EXPECT_EQ(fast.stats().replayed, 1);
+  EXPECT_EQ(fast.stats().replayed, 5);
 }
 
 TEST_F(Reset, what_was_learnt_of_sizes_is_forgotten) {
-  int runs = 0;
-  auto fast = compile([&](const at::Tensor& x) { return ++runs, erf_gelu(x); }, trusted({.verify = Verify::off}));
+  auto fast = compile(erf_gelu, unlimited());
   for (const int64_t size : {64, 72, 80, 88}) fast(at::ones({size}));
-  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(fast.stats().recorded, 2);
+  EXPECT_EQ(fast.stats().shapes, 2);
   fast.reset();
   for (const int64_t size : {80, 88}) fast(at::ones({size}));
-  EXPECT_EQ(runs, 4) << "no family was left to make a plan from";
+  EXPECT_EQ(fast.stats().recorded, 2) << "no family was left to make a plan from";
   EXPECT_EQ(fast.stats().shapes, 0);
 }
 
-TEST_F(Reset, state_that_only_a_plan_held_is_let_go) {
+TEST_F(Reset, what_was_computed_once_of_state_is_let_go) {
   auto weight = std::make_shared<at::Tensor>(at::randn({4}));
-  auto fast =
-      compile([weight](const at::Tensor& x) { return x * *weight; }, trusted({.verify = Verify::off, .freeze = true}));
+  auto fast = compile([weight](const at::Tensor& x) { return x * weight->exp(); }, unlimited({.freeze = true}));
   for (int call = 0; call < 3; ++call) fast(at::ones({4}));
   fast.reset();
-  *weight = at::full({4}, 3.0);  // frozen until the reset
-  EXPECT_TRUE(same(fast(at::ones({4})), at::full({4}, 3.0)));
-  EXPECT_TRUE(same(fast(at::ones({4})), at::full({4}, 3.0)));
+  weight->fill_(3);  // promised not to happen before the reset
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(at::ones({4})), at::full({4}, 3.0).exp()));
 }
 
-TEST_F(Reset, the_callable_may_reset_while_it_is_recorded_verified_or_runs_as_it_is) {
+TEST_F(Reset, the_callable_may_reset_while_it_is_recorded_or_replayed) {
   Resetter resetter;
   int runs = 0;
   const auto program = [&](const at::Tensor& x) {
-    if (++runs % 2 == 0) resetter.reset();
-    return erf_gelu(x);
+    const auto y = x * 3;
+    if (++runs % 4 == 0) resetter.reset();
+    return erf_gelu(y);
   };
-  auto fast = compile(program, trusted({.verify = 1}));
+  auto fast = compile(program, unlimited());
   resetter.reset = [&] { fast.reset(); };
   for (int call = 0; call < 12; ++call) {
     const auto x = at::randn({8});
-    EXPECT_TRUE(same(fast(x), erf_gelu(x)));
+    EXPECT_TRUE(same(fast(x), erf_gelu(x * 3)));
   }
   EXPECT_EQ(runs, 12);
-  EXPECT_LE(fast.stats().calls, 2) << "the call that resets is counted, if at all, before";
+  EXPECT_LE(fast.stats().calls, 4) << "the call that resets is counted, if at all, before";
   EXPECT_EQ(fast.stats().breaks, 0) << fast.report();
 }
 
@@ -119,7 +111,7 @@ TEST_F(Reset, a_recording_that_was_under_way_is_not_used_afterwards) {
         if (++runs == 1) resetter.reset();
         return erf_gelu(x);
       },
-      trusted());
+      unlimited());
   resetter.reset = [&] { fast.reset(); };
   fast(at::ones({8}));
   EXPECT_EQ(fast.stats(), Stats{});
@@ -128,22 +120,23 @@ TEST_F(Reset, a_recording_that_was_under_way_is_not_used_afterwards) {
   EXPECT_EQ(fast.stats().recorded, 1);
 }
 
-TEST_F(Reset, a_host_function_may_reset_in_the_middle_of_a_replay) {
+TEST_F(Reset, host_code_may_reset_between_the_segments_of_a_replay) {
   Resetter resetter;
   int effects = 0;
   auto fast = compile(
       [&](const at::Tensor& x) {
         const auto y = x * 3 + 1;
-        host([&](const at::Tensor&) { ++effects, resetter.reset(); }, y);
+        EXPECT_TRUE(y.isfinite().all().item<bool>());
+        ++effects;
+        resetter.reset();
         return std::pair<at::Tensor, std::string>(y.relu() * 2, "a text that is read after the plan is gone");
       },
-      trusted({.verify = Verify::off}));
+      unlimited());
   const auto expected = [](const at::Tensor& x) { return at::relu(x * 3 + 1) * 2; };
   for (int round = 0; round < 3; ++round) {
     resetter.reset = [] {};
     for (int call = 0; call < 3; ++call) fast(at::ones({4}));
-    const auto replayed = fast.stats().replayed;
-    EXPECT_GT(replayed, 0) << fast.report();
+    EXPECT_EQ(fast.stats().replayed, 2) << fast.report();
     resetter.reset = [&] { fast.reset(); };
     const auto x = at::randn({4});
     const auto [y, text] = fast(x);
@@ -159,7 +152,7 @@ TEST_F(Reset, from_another_thread_while_calls_run_every_result_is_right) {
   model->eval();
   auto fast = compile(
       [model](const at::Tensor& x) mutable { return std::pair<at::Tensor, std::string>(model->forward(x), "result"); },
-      trusted());
+      unlimited());
   std::atomic<bool> done = false;
   std::atomic<int> wrong = 0;
   std::vector<std::thread> callers;
@@ -201,7 +194,7 @@ TEST_P(ResetOn, results_of_calls_before_it_stay_and_work_that_is_under_way_ends)
   torch::nn::Linear layer(64, 64);
   layer->to(GetParam().device);
   auto fast = compile([&](const at::Tensor& x) { return erf_gelu(layer->forward(x)) + x; },
-                      trusted({.mode = GetParam().mode, .verify = Verify::off}));
+                      unlimited({.mode = GetParam().mode}));
   std::vector<at::Tensor> inputs, results;
   for (int round = 0; round < 5; ++round) {
     for (int call = 0; call < 4; ++call) {
@@ -224,7 +217,7 @@ TEST_P(ResetOn, random_numbers_go_on_where_they_were) {
   std::vector<at::Tensor> expected;
   for (int call = 0; call < 8; ++call) expected.push_back(program(x));
   at::manual_seed(7);
-  auto fast = compile(program, trusted({.mode = GetParam().mode, .verify = Verify::off}));
+  auto fast = compile(program, unlimited({.mode = GetParam().mode}));
   for (size_t call = 0; call < 8; ++call) {
     if (call == 4) fast.reset();
     EXPECT_TRUE(at::equal(fast(x), expected[call])) << "call " << call;

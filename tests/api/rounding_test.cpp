@@ -18,7 +18,7 @@ class Rounding : public OnDevice {
  protected:
   [[nodiscard]] at::Device device() const { return GetParam().device; }
   [[nodiscard]] Options options(Numerics numerics = Numerics::fast) const {
-    return {.mode = GetParam().mode, .numerics = numerics, .verify = Verify::off, .strict = true};
+    return unlimited({.mode = GetParam().mode, .numerics = numerics, .strict = true});
   }
   /// Normal numbers, the same on every device.
   [[nodiscard]] Tensor normal(at::IntArrayRef sizes, at::ScalarType dtype, uint64_t seed) const {
@@ -47,7 +47,7 @@ int64_t others_than_eager(const Program& program, const Options& options,
     const Tensor eager = program.run(args[0], args[1], args[2]);
     differing += at::ne(compiled, eager).sum().item<int64_t>();
   }
-  EXPECT_GT(replays(fast.report()), 0) << fast.report();
+  EXPECT_GT(fast.stats().replayed, 0) << fast.report();
   return differing;
 }
 
@@ -60,7 +60,7 @@ TEST_P(Rounding, of_equal_products_leaves_no_difference) {
         const Tensor a = normal({4099}, dtype, call);
         EXPECT_TRUE(at::equal(fast(a, a.clone()), at::zeros_like(a))) << dtype << " call " << call;
       }
-      EXPECT_GT(replays(fast.report()), 0) << fast.report();
+      EXPECT_GT(fast.stats().replayed, 0) << fast.report();
     }
   }
 }
@@ -111,7 +111,7 @@ TEST_P(Rounding, of_batch_norm_far_from_zero_is_as_good_as_eagers) {
         const Tensor x = (normal({4, 16, 31, 17}, dtype, 5) + 1e4).contiguous(format);
         for (int call = 0; call < 2; ++call) static_cast<void>(fast(x));
         const Tensor compiled = fast(x), eager = layer(x);
-        ASSERT_GT(replays(fast.report()), 0) << fast.report();
+        ASSERT_GT(fast.stats().replayed, 0) << fast.report();
         const auto channel = [](const Tensor& t) { return t.to(at::kDouble).view({16, 1, 1}); };
         const Tensor exact =
             (x.to(at::kDouble) - channel(mean)) / (channel(variance) + 1e-5).sqrt() * channel(weight) + channel(bias);

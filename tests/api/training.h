@@ -19,7 +19,7 @@ using at::Tensor;
 /// Whole training steps, in grad mode.
 class Training : public OnDevice {
  protected:
-  Options options() const { return {.mode = GetParam().mode, .strict = true}; }
+  Options options() const { return unlimited({.mode = GetParam().mode, .strict = true}); }
   Tensor randn(c10::IntArrayRef sizes) { return at::randn(sizes, generator_, at::kFloat).to(GetParam().device); }
 
  private:
