@@ -32,17 +32,11 @@ class InternalError : public std::runtime_error {
 
 /// Why a part of a program runs as eager runs it. The third outcome beside the two errors: data, never thrown.
 enum class BreakCode {
-  needs_gradient,     ///< grad mode is on and an input or state tensor requires gradients
-  input_mutation,     ///< an op writes to an input
-  state_mutation,     ///< an op writes to a parameter, buffer or closed-over tensor
-  host_read,          ///< an op reads a tensor to the host (item, bool, equal, nonzero, a copy to the CPU)
-  unsupported_op,     ///< an op that cannot be captured (sparse, quantized or meta tensors, an unknown alias)
-  unsupported_input,  ///< an argument or result of the callable that cannot be described
-  unstable,           ///< two captures with equal guards differ
-  compile_failed,     ///< an InternalError; the record carries it
+  unsupported_op,  ///< an op that no segment can hold (sparse, quantized or meta tensors, hidden effects)
+  compile_failed,  ///< an InternalError; the record carries it
 };
 
-/// Short kebab-case name of a code, as reports print it ("host-read").
+/// Short kebab-case name of a code, as reports print it ("unsupported-op").
 [[nodiscard]] const char* name(BreakCode code);
 
 struct GraphBreak {

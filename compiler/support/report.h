@@ -76,9 +76,8 @@ struct EntryReport {
   int64_t built_for_instantiations = 0;  ///< kernels that none of the shapes before had
   int64_t recorded_instantiations = 0;   ///< shapes of those kept that are replayed from a graph of their own
   int64_t graphs = 0;                    ///< CUDA Graphs replayed per call
-  int64_t captured_calls = 0;            ///< ATen calls of one eager call that do work (views left out)
+  int64_t captured_calls = 0;            ///< operators of the segment
   int64_t replays = 0;                   ///< calls answered by the executable
-  int64_t eager_calls = 0;               ///< calls that ran through ATen
 
   void add_phase(const std::string& phase, double seconds);
   [[nodiscard]] KernelOrigins kernel_origins() const;

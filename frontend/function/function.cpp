@@ -174,7 +174,9 @@ bool Function::run_checked(const Flat& arguments, const Program& program, News& 
     throw;
   }
   session->move_news_to(news);
-  if (logs && nothing_new) trusted_->note(arguments, *modes, *session->log(), result);
+  if (logs) {
+    nothing_new ? trusted_->note(arguments, *modes, *session->log(), result) : trusted_->forget(arguments, *modes);
+  }
   return nothing_new;
 }
 
@@ -250,6 +252,7 @@ Report Function::report() const {
                 .failed_at = findings_.failed_at(),
                 .notes = {trusted_ != nullptr ? trusted_->text()
                                               : "checked: the callable's host code runs on every call"}};
+  if (options_.mode == Mode::MaxAutotune) report.notes.emplace_back("max-autotune does what reduce-overhead does");
   report.notes.push_back(budget_.text());
   if (auto finding = trial_.finding(); !finding.empty()) report.notes.push_back(std::move(finding));
   for (auto& note : paths_->notes()) report.notes.push_back(std::move(note));

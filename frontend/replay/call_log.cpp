@@ -49,8 +49,10 @@ void CallLog::note_made(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue
   made_.push_back(std::move(made));
 }
 
-void CallLog::note_segment(std::shared_ptr<CompiledPath> path, const TensorTable& table) {
+void CallLog::note_segment(std::shared_ptr<CompiledPath> path, const TensorTable& table,
+                           const KernelSurroundings& surroundings) {
   if (path_ != nullptr) return refuse("it runs several segments");
+  if (surroundings != surroundings_) return refuse("it changes settings or the stream");
   path_ = std::move(path);
   const auto held = [&](TraceMemoryId memory) {
     const c10::Storage& storage = table.memories()[memory.index].held;

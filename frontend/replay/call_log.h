@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "frontend/replay/compiled_path.h"
+#include "frontend/replay/surroundings.h"
 #include "frontend/torch/tensor_memory.h"
 #include "frontend/trace/tensor_table.h"
 
@@ -43,8 +44,9 @@ class CallLog {
   /// An operator has made memory at once; `results` are what it gave.
   void note_made(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                  c10::ArrayRef<c10::IValue> results);
-  /// The segment has run.
-  void note_segment(std::shared_ptr<CompiledPath> path, const TensorTable& table);
+  /// The segment has run under these surroundings.
+  void note_segment(std::shared_ptr<CompiledPath> path, const TensorTable& table,
+                    const KernelSurroundings& surroundings);
   /// The call did what cannot be done without the host code. The first reason counts.
   void refuse(std::string reason);
 
@@ -62,6 +64,7 @@ class CallLog {
   [[nodiscard]] std::vector<at::Tensor> tensors() const;
 
  private:
+  const KernelSurroundings surroundings_ = KernelSurroundings::current();  ///< when the call began
   std::string refusal_;
   std::shared_ptr<CompiledPath> path_;
   std::vector<Made> made_;

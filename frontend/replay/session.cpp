@@ -425,7 +425,7 @@ void Session::run_compiled(const std::shared_ptr<CompiledPath>& path, const Draw
     draws.begin_again();
     return interpret();  // throws the same where eager does, with what it writes before
   }
-  if (log_) log_->note_segment(path, table_);
+  if (log_) log_->note_segment(path, table_, *surroundings_);
   account_.wrote = account_.wrote || wrote;
   ++account_.replayed;
 }

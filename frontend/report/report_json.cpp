@@ -1,6 +1,5 @@
 #include <nlohmann/json.hpp>
 
-#include "frontend/report/break_cost.h"
 #include "sinter/report.h"
 
 namespace sinter {
@@ -66,12 +65,7 @@ static void to_json(json& out, const EntryReport& entry) {
          {"recorded_instantiations", entry.recorded_instantiations},
          {"graphs", entry.graphs},
          {"captured_calls", entry.captured_calls},
-         {"replays", entry.replays},
-         {"eager_calls", entry.eager_calls}};
-  for (size_t i = 0; i < entry.breaks.size(); ++i) {
-    const auto cost = cost_of(entry, entry.breaks[i]);
-    out["breaks"][i]["cost"] = {{"launched_calls", cost.launched_calls}, {"waits", cost.waits}};
-  }
+         {"replays", entry.replays}};
 }
 
 std::string Report::json() const {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <ostream>
 
-#include "frontend/report/break_cost.h"
 #include "sinter/report.h"
 
 namespace sinter {
@@ -121,20 +120,11 @@ std::string extern_lines(const EntryReport& entry) {
   return lines;
 }
 
-/// "            cost: at least 12 ATen calls a call, each launched on its own, and 1 wait for the GPU"
-std::string cost_line(const BreakCost& cost) {
-  if (cost.launched_calls + cost.waits == 0) return {};
-  auto line = fmt::format("            cost: at least {} a call, each launched on its own",
-                          plural(cost.launched_calls, "ATen call", "ATen calls"));
-  if (cost.waits > 0) line += fmt::format(", and {} for the GPU", plural(cost.waits, "wait", "waits"));
-  return line + "\n";
-}
-
-std::string break_lines(const EntryReport& entry, const GraphBreak& found) {
+std::string break_lines(const GraphBreak& found) {
   auto line = fmt::format("  break     {}", name(found.code));
   if (!found.op.empty()) line += "  " + found.op;
   if (!found.where.empty()) line += "  " + found.where;
-  line += "\n            " + found.reason + "\n" + cost_line(cost_of(entry, found));
+  line += "\n            " + found.reason + "\n";
   if (!found.hint.empty()) line += "            try: " + found.hint + "\n";
   return line;
 }
@@ -143,13 +133,13 @@ std::string entry_text(const EntryReport& entry, size_t number) {
   auto text =
       fmt::format("entry {}  {}{}{}  {}\n", number, entry.signature.empty() ? "no tensors" : entry.signature,
                   entry.device.empty() ? "" : "  ", entry.device, entry.compiled ? "compiled" : "runs as eager");
-  text += fmt::format("  calls     {} replayed, {} through ATen\n", entry.replays, entry.eager_calls);
+  text += fmt::format("  calls     {} replayed\n", entry.replays);
   text += dynamic_lines(entry);
   if (!entry.phases.empty()) text += compile_line(entry);
   if (!entry.kernels.empty()) text += cache_line(entry);
   if (entry.compiled) text += work_line(entry) + memory_line(entry);
   text += kernel_lines(entry) + extern_lines(entry);
-  for (const auto& found : entry.breaks) text += break_lines(entry, found);
+  for (const auto& found : entry.breaks) text += break_lines(found);
   if (!entry.internal_error.empty()) text += fmt::format("  error     {}\n", entry.internal_error);
   for (const auto& note : entry.notes) text += fmt::format("  note      {}\n", note);
   return text;

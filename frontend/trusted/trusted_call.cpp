@@ -96,11 +96,11 @@ class TrustedCall::Maker {
       const auto storage = log_.given()[i].lock();
       if (storage.get() != nullptr) outputs_.emplace(storage.get(), i);
     }
-    for (at::Tensor& tensor : log_.tensors()) {
-      const bool kept = tensor.has_storage() && !outputs_.contains(memory_of(tensor));
-      if (kept) tensors_[memory_of(tensor)].push_back(std::move(tensor));
-    }
     for (uint32_t i = 0; i < log_.made().size(); ++i) made_.emplace(log_.made()[i].storage._unsafe_get_target(), i);
+    for (at::Tensor& tensor : log_.tensors()) {
+      if (!tensor.has_storage() || outputs_.contains(memory_of(tensor)) || made_.contains(memory_of(tensor))) continue;
+      tensors_[memory_of(tensor)].push_back(std::move(tensor));
+    }
   }
 
   Place place_of(const c10::StorageImpl* storage) {
@@ -184,9 +184,11 @@ class TrustedCall::Maker {
       if (!tensor->is_view() || !bases.insert(tensor->unsafeGetTensorImpl()).second) continue;
       note(at::Tensor(tensor->_base()));
     }
-    for (const auto& [storage, index] : outputs_) {
-      if (holders[storage] != static_cast<size_t>(log_.given()[index].use_count())) throw Untrusted{kept_};
-    }
+    const auto is_kept = [&](const CallLog::WeakStorage& storage) {
+      return holders[storage._unsafe_get_target()] != static_cast<size_t>(storage.use_count());
+    };
+    if (std::ranges::any_of(log_.given(), is_kept)) throw Untrusted{kept_};
+    if (std::ranges::any_of(log_.made(), is_kept, &CallLog::Made::storage)) throw Untrusted{kept_};
     for (const Result& result : call_->results_) {
       if (result.place.from != From::output) continue;
       const at::Tensor& tensor = *result_.tensors[static_cast<size_t>(&result - call_->results_.data())];
@@ -224,7 +226,7 @@ bool TrustedCall::does_what(const TrustedCall& other) const {
     return a.impl() == b.impl() && a.storage == b.storage && a.guard == b.guard;
   };
   const auto same_memory = [](const CallLog::Made& a, const CallLog::Made& b) {
-    return a.op == b.op && a.bytes == b.bytes && a.device == b.device;
+    return a.op == b.op && a.arguments == b.arguments && a.bytes == b.bytes && a.device == b.device;
   };
   return path_ == other.path_ && inputs_ == other.inputs_ && written_ == other.written_ && results_ == other.results_ &&
          result_structure_ == other.result_structure_ && arguments_ == other.arguments_ &&

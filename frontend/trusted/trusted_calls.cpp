@@ -52,6 +52,11 @@ void TrustedCalls::note(const detail::Flat& arguments, const Modes& modes, const
   differed_.fetch_add(1, std::memory_order_relaxed);
 }
 
+void TrustedCalls::forget(const detail::Flat& arguments, const Modes& modes) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(candidates_, [&](const auto& candidate) { return candidate->is_for(arguments, modes); });
+}
+
 /// Under the lock.
 void TrustedCalls::publish(std::shared_ptr<const TrustedCall> call) {
   auto calls = std::make_shared<Calls>(*calls_.load(std::memory_order_relaxed));

@@ -18,6 +18,8 @@ class TrustedCalls {
   [[nodiscard]] bool answer(const detail::Flat& arguments, detail::Replay& replay);
   /// False once so many checked calls have differed that the next ones need not be logged.
   [[nodiscard]] bool watches() const { return differed_.load(std::memory_order_relaxed) < max_differed; }
+  /// A call has run checked, and did something new: the next two must agree.
+  void forget(const detail::Flat& arguments, const Modes& modes);
   /// A call has run checked, and did nothing new.
   void note(const detail::Flat& arguments, const Modes& modes, const CallLog& log, const detail::Flat& result);
   /// A sentence for the report.

@@ -35,9 +35,6 @@ TEST_F(Reports, compile_times_add_up_by_phase_and_function) {
   auto fast = compile(erf_gelu, unlimited({.name = "timed gelu"}));
   for (const int64_t size : {8, 8, 9, 9, 9}) fast(at::ones({size}));
   ASSERT_EQ(fast.stats().entries, 2);
-  if (compile_times().text().find("timed gelu") == std::string::npos) {
-    GTEST_SKIP() << "compile_times() does not tell of functions whose host code runs on every call";
-  }
   int64_t built = 0;
   for (const auto& row : compile_times().rows) {
     if (row.function == "timed gelu" && row.phase == "codegen") built = row.count;

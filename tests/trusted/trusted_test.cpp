@@ -279,6 +279,24 @@ TEST_P(Trusted, what_cannot_be_known_without_the_host_code_is_checked_on_every_c
   stays_checked(
       "a result that is kept as well", [&](const Tensor& x) { return cache = x * 2; }, "kept beside its results");
   stays_checked(
+      "memory that it makes and keeps",
+      [&](const Tensor& x) {
+        cache = at::empty({7}, x.options());
+        at::mul_out(cache, x, x);
+        return x * 2;
+      },
+      "kept beside its results");
+  stays_checked(
+      "a setting",
+      [](const Tensor& x) {
+        const bool before = at::globalContext().deterministicAlgorithms();
+        at::globalContext().setDeterministicAlgorithms(true, false);
+        const Tensor y = at::matmul(x.unsqueeze(0), x.unsqueeze(1)) + x;
+        at::globalContext().setDeterministicAlgorithms(before, false);
+        return y;
+      },
+      "settings");
+  stays_checked(
       "a tensor of the host",
       [&](const Tensor& x) {
         std::vector<float> numbers{1, 2, 3, 4, 5, 6, 7};
@@ -304,6 +322,24 @@ TEST_P(Trusted, numbers_of_the_host_that_change_are_seen_while_the_call_is_learn
   }
   EXPECT_EQ(runs, 10) << fast.report();
   EXPECT_NE(fast.report().text().find("differs from call to call"), std::string::npos) << fast.report();
+  const auto filled = compile([&](const Tensor& x) { return x * 2 + at::full({7}, factor, x.options()); }, options());
+  for (int call = 0; call < 10; ++call) {
+    factor = call + 0.5;
+    const Tensor x = random({7});
+    ASSERT_TRUE(same(filled(x), x * 2 + factor)) << call;
+  }
+}
+
+TEST_P(Trusted, calls_agree_only_in_a_row) {
+  const c10::NoGradGuard no_grad;
+  int runs = 0;
+  const auto fast = compile([&](const Tensor& x) { return ++runs % 2 == 0 ? x.exp() + runs / 20 : x.sin() * 3; },
+                            options());
+  for (int call = 1; call < 12; ++call) {
+    const Tensor x = random({7});
+    ASSERT_TRUE(same(fast(x), call % 2 == 0 ? x.exp() : x.sin() * 3)) << call;
+  }
+  EXPECT_EQ(runs, 11) << fast.report();
 }
 
 TEST_P(Trusted, gradients_and_training_steps_run_their_host_code) {
