@@ -1,6 +1,6 @@
 option(SINTER_UNITY "Compile files that read the same large headers together; off, a change recompiles one file" ON)
 
-# Compiles the named sources of a target as one translation unit: sinter_unity(sinter recorder recorder.cpp capture.cpp).
+# Compiles the named sources of a target as one translation unit: sinter_unity(sinter replay session.cpp way.cpp).
 # Reading LibTorch's headers takes longer than compiling a file of ours. A file belongs to one group by name, so that a
 # new file changes no other group.
 function(sinter_unity target group)

@@ -13,22 +13,22 @@
 namespace sinter {
 
 enum class Bug : uint8_t {
-  strides_not_guarded,
-  gradients_not_guarded,  ///< requires_grad of arguments
-  scalars_not_guarded,    ///< arguments that are no tensors
-  train_flags_not_guarded,
-  stale_weight,               ///< where state lies, and how many hold it, is not guarded
-  verification_sees_nothing,  ///< two captures are always equal
-  operands_swapped,           ///< of a subtraction
-  alias_missed,               ///< a view of an argument is returned as a copy
+  strides_not_compared,   ///< of what an operator is given, with what was recorded
+  numbers_not_compared,   ///< that an operator is given: one that differs does not become live
+  shortcut_not_compared,  ///< numbers of a composite operator that is answered as a whole
+  writes_not_awaited,     ///< an operator that runs at once may write what a step still has to read
+  scalars_not_guarded,    ///< arguments of a trusted call that are no tensors
+  stale_weight,           ///< a trusted call does not look at the state that it reads
+  alias_missed,           ///< a trusted call returns a view of an argument as the argument
+  operands_swapped,       ///< of a subtraction
   write_back_lost,
-  version_not_raised,      ///< of what a replay writes
+  version_not_raised,      ///< of what a known step writes
   memory_freed_early,      ///< a temporary's memory is given to others before its last use
   kernels_mixed_up,        ///< kernels are shared by name
   random_calls_merged,     ///< like calls that are pure
-  generators_not_rewound,  ///< before a call runs that a replay began
+  generators_not_rewound,  ///< while a segment draws what its steps have drawn
   sizes_from_one_call,     ///< a size of another shape follows from one recording, not from all
-  alignment_not_guarded,   ///< of arguments
+  alignment_not_guarded,   ///< of memory that a recorded step takes
   cuda_operands_swapped,   ///< of a division, in CUDA text
   cuda_tail_lost,          ///< of a kernel whose points are no multiple of its vectors
   cuda_alignment_ignored,  ///< vector accesses are as wide as they can be, wherever the tensor lies
@@ -54,20 +54,20 @@ struct PlantedBug {
 
 /// In the order of `Bug`.
 inline constexpr PlantedBug kPlantedBugs[] = {
-    {"strides_not_guarded"},
-    {"gradients_not_guarded"},
+    {"strides_not_compared"},
+    {"numbers_not_compared"},
+    {"shortcut_not_compared"},
+    {"writes_not_awaited"},
     {"scalars_not_guarded"},
-    {"train_flags_not_guarded"},
     {"stale_weight"},
-    {"verification_sees_nothing"},
-    {"operands_swapped"},
     {"alias_missed"},
+    {"operands_swapped"},
     {"write_back_lost"},
     {"version_not_raised"},
     {"memory_freed_early"},
     {"kernels_mixed_up", Seen::cpu},
     {"random_calls_merged"},
-    {"generators_not_rewound"},
+    {"generators_not_rewound", Seen::gpu},
     {"sizes_from_one_call"},
     {"alignment_not_guarded", Seen::gpu},
     {"cuda_operands_swapped", Seen::cuda_text},

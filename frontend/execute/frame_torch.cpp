@@ -295,7 +295,7 @@ void TorchFrame::call(uint32_t call) {
   stack_.clear();
   for (; position < prepared.source().results.size(); ++position) {
     if (!prepared.source().results[position].valid()) continue;
-    throw InternalError("extern call", prepared.source().op + " returned fewer tensors than when it was captured");
+    throw InternalError("extern call", prepared.source().op + " returned fewer tensors than when it was recorded");
   }
 }
 
@@ -319,7 +319,7 @@ void TorchFrame::set_result(const ExternCall& call, size_t position, const at::T
   }
   if (!agrees(shape, tensor)) {
     const auto expected = layout_->plan->buffers[index].type;
-    throw InternalError("extern call", fmt::format("{} returned {}, was captured with {}", call.op,
+    throw InternalError("extern call", fmt::format("{} returned {}, was recorded with {}", call.op,
                                                    ir::to_string(type_of(tensor), expected.device),
                                                    ir::to_string(expected, expected.device)));
   }

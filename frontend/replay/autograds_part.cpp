@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/library.h>
 
+#include "compiler/support/planted.h"
 #include "frontend/torch/convert.h"
 #include "frontend/torch/libtorch_version.h"
 #include "frontend/replay/session.h"
@@ -72,7 +73,10 @@ void note_view(const at::Tensor& base, const at::Tensor& view) {
 void do_autograds_part(const Step& step, c10::ArrayRef<c10::IValue> arguments, c10::ArrayRef<c10::IValue> results) {
   if (step.above == AboveKernel::nothing) return;
   const at::Tensor& first = arguments.front().toTensor();
-  if (step.above == AboveKernel::counts_write) return torch::autograd::increment_version(first);
+  if (step.above == AboveKernel::counts_write) {
+    if (!planted(Bug::version_not_raised)) torch::autograd::increment_version(first);
+    return;
+  }
   for (const c10::IValue& result : results) {
     for_each_tensor(result, [&](const at::Tensor& view) { note_view(first, view); });
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "compiler/passes/aten.h"
+#include "compiler/support/planted.h"
 #include "frontend/torch/convert.h"
 #include "frontend/torch/cuda.h"
 
@@ -55,7 +56,7 @@ DrawLog::WhileItRuns::~WhileItRuns() {
 }
 
 void DrawLog::WhileItRuns::begin_again() const {
-  if (!log_.empty()) log_.first_->set(log_.device_);
+  if (!log_.empty() && !planted(Bug::generators_not_rewound)) log_.first_->set(log_.device_);
 }
 
 std::optional<c10::Device> draws_in_step(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments) {

@@ -10,7 +10,7 @@
 #include "frontend/replay/compiled_path.h"
 #include "frontend/replay/step_recorder.h"
 #include "frontend/replay/way.h"
-#include "frontend/torch/scopes.h"
+#include "frontend/torch/program_place.h"
 #include "frontend/torch/stated_place.h"
 #include "frontend/torch/tensor_memory.h"
 #include "frontend/trace/call_key.h"
@@ -398,7 +398,7 @@ void Session::end_segment() {
 void Session::run_matched(std::string_view reason) {
   closed_.open();
   if (at_->depth == 0) return;
-  const c10::impl::ExcludeDispatchKeyGuard no_capture(kHookKeys);
+  const c10::impl::ExcludeDispatchKeyGuard no_hook(kHookKeys);
   if (undo_ && !off_) keep_what_was_matched();  // behind the end of the call nothing is refused
   const SurroundingsGuard segment(*surroundings_, settings_matter_);
   const auto memories = escaped();
@@ -461,7 +461,7 @@ void Session::wait_for_memory_of(const at::Tensor& tensor) {
 
 void Session::finish() {
   const std::lock_guard lock(mutex_);
-  const c10::impl::ExcludeDispatchKeyGuard no_capture(kHookKeys);
+  const c10::impl::ExcludeDispatchKeyGuard no_hook(kHookKeys);
   off_ = true;
   lent_.end();
   synchronize("the end of the call");

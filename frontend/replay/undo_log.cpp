@@ -13,7 +13,7 @@ namespace {
 
 /// Copies are not the program's: neither recorded nor differentiated.
 struct Unseen {
-  c10::impl::ExcludeDispatchKeyGuard no_capture{kHookKeys};
+  c10::impl::ExcludeDispatchKeyGuard no_hook{kHookKeys};
   at::AutoDispatchBelowADInplaceOrView no_history;
 };
 

@@ -7,6 +7,7 @@
 #include "compiler/ir/op_types.h"
 #include "compiler/ir/verify.h"
 #include "compiler/passes/aten.h"
+#include "compiler/support/planted.h"
 #include "frontend/replay/composites.h"
 #include "frontend/torch/convert.h"
 #include "frontend/replay/draw_log.h"
@@ -216,6 +217,7 @@ bool waits_for(const TensorTable& table, const OpFacts& facts, Arguments argumen
                  [&](const at::Tensor& tensor) { return tensor.has_storage() && is_deferred(table, tensor); })) {
     return true;
   }
+  if (planted(Bug::writes_not_awaited)) return false;
   for (const uint32_t position : written_positions(facts, arguments)) {
     bool met = false;
     for_each_tensor(arguments[position], [&](const at::Tensor& tensor) {

@@ -75,7 +75,7 @@ std::string dynamic_lines(const EntryReport& entry) {
   std::string lines;
   for (const auto& symbol : entry.dynamic) lines += fmt::format("  dynamic   {}\n", symbol);
   if (entry.instantiations == 0) return lines;
-  return lines + fmt::format("  shapes    {} without a capture, {:.2f} ms each, {} built for them\n",
+  return lines + fmt::format("  shapes    {} without a recording, {:.2f} ms each, {} built for them\n",
                              entry.instantiations,
                              1e3 * entry.instantiation_seconds / static_cast<double>(entry.instantiations),
                              plural(entry.built_for_instantiations, "kernel", "kernels"));

@@ -5,8 +5,6 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <string>
-
 // Declared here because ATen/autocast_mode.h includes every operator.
 namespace at::autocast {
 TORCH_API bool is_autocast_enabled(at::DeviceType device_type);
@@ -16,11 +14,8 @@ TORCH_API at::ScalarType get_autocast_dtype(at::DeviceType device_type);
 namespace sinter::frontend {
 namespace {
 
-enum class Kind : uint8_t { flag, dtype, number, keys };
-
 struct Mode {
   const char* name;
-  Kind kind;
   int64_t (*read)();
   void (*write)(int64_t) = nullptr;  ///< of settings
 };
@@ -94,63 +89,48 @@ using at::Float32Backend;
 using at::Float32Op;
 
 constexpr std::array<Mode, Modes::count> modes{{
-    {"grad mode", Kind::flag, [] { return static_cast<int64_t>(c10::GradMode::is_enabled()); }},
-    {"inference mode", Kind::flag, [] { return static_cast<int64_t>(c10::InferenceMode::is_enabled()); }},
-    {"autocast on the CPU", Kind::flag, autocast_enabled<at::kCPU>},
-    {"autocast dtype on the CPU", Kind::dtype, autocast_dtype<at::kCPU>},
-    {"autocast on CUDA", Kind::flag, autocast_enabled<at::kCUDA>},
-    {"autocast dtype on CUDA", Kind::dtype, autocast_dtype<at::kCUDA>},
-    {"default dtype", Kind::dtype, default_dtype, set_default_dtype},
-    {"deterministic algorithms", Kind::flag, setting<&Context::deterministicAlgorithms>, set_deterministic},
-    {"deterministic algorithms warn only", Kind::flag, setting<&Context::deterministicAlgorithmsWarnOnly>,
+    {"grad mode", [] { return static_cast<int64_t>(c10::GradMode::is_enabled()); }},
+    {"inference mode", [] { return static_cast<int64_t>(c10::InferenceMode::is_enabled()); }},
+    {"autocast on the CPU", autocast_enabled<at::kCPU>},
+    {"autocast dtype on the CPU", autocast_dtype<at::kCPU>},
+    {"autocast on CUDA", autocast_enabled<at::kCUDA>},
+    {"autocast dtype on CUDA", autocast_dtype<at::kCUDA>},
+    {"default dtype", default_dtype, set_default_dtype},
+    {"deterministic algorithms", setting<&Context::deterministicAlgorithms>, set_deterministic},
+    {"deterministic algorithms warn only", setting<&Context::deterministicAlgorithmsWarnOnly>,
      set_warn_only},
-    {"float32 precision of matmul on CUDA", Kind::number, precision<Float32Backend::CUDA, Float32Op::MATMUL>,
+    {"float32 precision of matmul on CUDA", precision<Float32Backend::CUDA, Float32Op::MATMUL>,
      set_precision<Float32Backend::CUDA, Float32Op::MATMUL>},
-    {"float32 precision of convolution on CUDA", Kind::number, precision<Float32Backend::CUDA, Float32Op::CONV>,
+    {"float32 precision of convolution on CUDA", precision<Float32Backend::CUDA, Float32Op::CONV>,
      set_precision<Float32Backend::CUDA, Float32Op::CONV>},
-    {"float32 precision of matmul on the CPU", Kind::number, precision<Float32Backend::MKLDNN, Float32Op::MATMUL>,
+    {"float32 precision of matmul on the CPU", precision<Float32Backend::MKLDNN, Float32Op::MATMUL>,
      set_precision<Float32Backend::MKLDNN, Float32Op::MATMUL>},
-    {"float32 precision of convolution on the CPU", Kind::number, precision<Float32Backend::MKLDNN, Float32Op::CONV>,
+    {"float32 precision of convolution on the CPU", precision<Float32Backend::MKLDNN, Float32Op::CONV>,
      set_precision<Float32Backend::MKLDNN, Float32Op::CONV>},
-    {"f16 reductions in cuBLAS", Kind::number, setting<&Context::allowFP16ReductionCuBLAS>,
+    {"f16 reductions in cuBLAS", setting<&Context::allowFP16ReductionCuBLAS>,
      set_reduction<&Context::setAllowFP16ReductionCuBLAS>},
-    {"bf16 reductions in cuBLAS", Kind::number, setting<&Context::allowBF16ReductionCuBLAS>,
+    {"bf16 reductions in cuBLAS", setting<&Context::allowBF16ReductionCuBLAS>,
      set_reduction<&Context::setAllowBF16ReductionCuBLAS>},
-    {"f16 reductions on the CPU", Kind::flag, setting<&Context::allowFP16ReductionCPU>,
+    {"f16 reductions on the CPU", setting<&Context::allowFP16ReductionCPU>,
      set<&Context::setAllowFP16ReductionCPU>},
-    {"cuDNN", Kind::flag, setting<&Context::userEnabledCuDNN>, set<&Context::setUserEnabledCuDNN>},
-    {"cuDNN benchmark", Kind::flag, setting<&Context::benchmarkCuDNN>, set<&Context::setBenchmarkCuDNN>},
-    {"cuDNN deterministic", Kind::flag, setting<&Context::deterministicCuDNN>, set<&Context::setDeterministicCuDNN>},
-    {"oneDNN", Kind::flag, setting<&Context::userEnabledMkldnn>, set<&Context::setUserEnabledMkldnn>},
-    {"flash attention", Kind::flag, setting<&Context::userEnabledFlashSDP>, set<&Context::setSDPUseFlash>},
-    {"memory-efficient attention", Kind::flag, setting<&Context::userEnabledMemEfficientSDP>,
+    {"cuDNN", setting<&Context::userEnabledCuDNN>, set<&Context::setUserEnabledCuDNN>},
+    {"cuDNN benchmark", setting<&Context::benchmarkCuDNN>, set<&Context::setBenchmarkCuDNN>},
+    {"cuDNN deterministic", setting<&Context::deterministicCuDNN>, set<&Context::setDeterministicCuDNN>},
+    {"oneDNN", setting<&Context::userEnabledMkldnn>, set<&Context::setUserEnabledMkldnn>},
+    {"flash attention", setting<&Context::userEnabledFlashSDP>, set<&Context::setSDPUseFlash>},
+    {"memory-efficient attention", setting<&Context::userEnabledMemEfficientSDP>,
      set<&Context::setSDPUseMemEfficient>},
-    {"math attention", Kind::flag, setting<&Context::userEnabledMathSDP>, set<&Context::setSDPUseMath>},
-    {"cuDNN attention", Kind::flag, setting<&Context::userEnabledCuDNNSDP>, set<&Context::setSDPUseCuDNN>},
-    {"half reductions in math attention", Kind::flag, setting<&Context::allowFP16BF16ReductionMathSDP>,
+    {"math attention", setting<&Context::userEnabledMathSDP>, set<&Context::setSDPUseMath>},
+    {"cuDNN attention", setting<&Context::userEnabledCuDNNSDP>, set<&Context::setSDPUseCuDNN>},
+    {"half reductions in math attention", setting<&Context::allowFP16BF16ReductionMathSDP>,
      set<&Context::setAllowFP16BF16ReductionMathSDP>},
-    {"included dispatch keys", Kind::keys, included_keys},
-    {"excluded dispatch keys", Kind::keys, excluded_keys},
+    {"included dispatch keys", included_keys},
+    {"excluded dispatch keys", excluded_keys},
 }};
 
 /// Settings stand between autocast and dispatch keys; the default dtype is the first one.
 constexpr size_t first_setting = 6;
 constexpr size_t first_keys = Modes::count - 2;
-static_assert(modes[first_setting].kind == Kind::dtype && modes[first_keys].kind == Kind::keys);
-
-std::string text(const Mode& mode, int64_t value) {
-  switch (mode.kind) {
-    case Kind::flag:
-      return value != 0 ? "on" : "off";
-    case Kind::dtype:
-      return c10::toString(static_cast<at::ScalarType>(value));
-    case Kind::number:
-      return std::to_string(value);
-    case Kind::keys:
-      return c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, static_cast<uint64_t>(value)));
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -173,22 +153,5 @@ void Modes::apply_settings() const {
 }
 
 bool Modes::has_current_default_dtype() const { return values_[first_setting] == modes[first_setting].read(); }
-
-std::vector<GuardMiss> Modes::differences(const Modes& now) const {
-  std::vector<GuardMiss> misses;
-  for (size_t i = 0; i < count; ++i) {
-    if (values_[i] == now.values_[i]) continue;
-    // Dispatch keys follow from the modes before them; they are named where nothing else explains them.
-    if (modes[i].kind == Kind::keys && !misses.empty()) continue;
-    misses.push_back({modes[i].name, text(modes[i], values_[i]), text(modes[i], now.values_[i])});
-  }
-  return misses;
-}
-
-std::vector<std::string> Modes::describe() const {
-  std::vector<std::string> words;
-  for (size_t i = 0; i < count; ++i) words.push_back(std::string(modes[i].name) + ": " + text(modes[i], values_[i]));
-  return words;
-}
 
 }  // namespace sinter::frontend

@@ -3,9 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
-
-#include "compiler/support/report.h"
 
 namespace sinter::frontend {
 
@@ -25,12 +22,6 @@ class Modes {
   void apply_settings() const;
   /// True where the default dtype, which is one of the settings, is now as it is here.
   [[nodiscard]] bool has_current_default_dtype() const;
-  [[nodiscard]] bool grad_mode() const { return values_[0] != 0; }
-
-  /// Every mode that differs, by name.
-  [[nodiscard]] std::vector<GuardMiss> differences(const Modes& now) const;
-  /// Every mode and its value, in words.
-  [[nodiscard]] std::vector<std::string> describe() const;
 
  private:
   std::array<int64_t, count> values_{};

@@ -16,7 +16,7 @@ namespace sinter::frontend {
 [[nodiscard]] inline at::Tensor read_as(at::Tensor tensor, ir::Reading reading) {
   const ir::Reading now = reading_of(tensor);
   if (now == reading) return tensor;
-  const c10::impl::ExcludeDispatchKeyGuard no_capture(kHookKeys);
+  const c10::impl::ExcludeDispatchKeyGuard no_hook(kHookKeys);
   if (now.conjugated != reading.conjugated) tensor = at::_conj(tensor);
   if (now.negated != reading.negated) tensor = at::_neg_view(tensor);
   return tensor;

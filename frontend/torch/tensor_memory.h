@@ -20,12 +20,6 @@ using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl>;
   return at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim(strong.release()));
 }
 
-/// True when gradients flow from a tensor to others. Its function is not asked for: LibTorch may have to make it anew,
-/// which it refuses for some views.
-[[nodiscard]] inline bool has_history(const at::Tensor& tensor) {
-  return tensor.requires_grad() && (!tensor.is_leaf() || tensor.is_view());
-}
-
 [[nodiscard]] inline const c10::StorageImpl* storage_of(const c10::TensorImpl& tensor) {
   return tensor.unsafe_storage().unsafeGetStorageImpl();
 }

@@ -18,7 +18,7 @@ void MetaCheck::pass(const Step& step) {
 
 MetaCheck::Answer MetaCheck::add(const Step& step) {
   pass(step);
-  const c10::impl::ExcludeDispatchKeyGuard no_capture(kHookKeys);
+  const c10::impl::ExcludeDispatchKeyGuard no_hook(kHookKeys);
   const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   torch::jit::Stack stack;

@@ -1,4 +1,4 @@
-#include "frontend/torch/scopes.h"
+#include "frontend/torch/program_place.h"
 
 #include <cxxabi.h>
 #include <fmt/format.h>
@@ -10,13 +10,19 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 namespace sinter::frontend {
 namespace {
 
 using std::string_view;
 
-constexpr size_t kMostFrames = 256;
+/// What an address of the program stands for; both empty when it is not the user's code.
+struct Place {
+  std::string function;  ///< "Bottleneck::forward"
+  std::string line;      ///< "resnet.cpp:58"; empty where the program has no line tables
+};
 
 /// Libraries that are not the user's program, by the beginning of their file names.
 constexpr std::array<string_view, 14> kForeignLibraries{"libtorch", "libc10", "libsinter", "libstdc++",  "libc.so",
@@ -66,6 +72,31 @@ string_view without_return_type(string_view name) {
   return name.substr(start);
 }
 
+/// "Net::forward" of "(anonymous namespace)::Net::forward(at::Tensor const&)": no parameters, template arguments or
+/// leading namespaces.
+std::string short_function_name(const std::string& demangled_name) {
+  constexpr string_view anonymous = "(anonymous namespace)::";
+  std::string name(without_return_type(demangled_name));
+  for (size_t at = name.find(anonymous); at != std::string::npos; at = name.find(anonymous)) {
+    name.erase(at, anonymous.size());
+  }
+  if (const size_t lambda = name.find("::{lambda"); lambda != std::string::npos) {
+    return short_function_name(name.substr(0, lambda)) + " lambda";
+  }
+  std::string plain;
+  int depth = 0;
+  for (const char c : name) {
+    if (c == '(' && depth == 0 && !plain.ends_with("operator")) break;
+    if (c == '<') ++depth;
+    if (depth == 0) plain += c;
+    if (c == '>') --depth;
+  }
+  const size_t last = plain.rfind("::");
+  if (last == std::string::npos || last == 0) return plain;
+  const size_t before = plain.rfind("::", last - 1);
+  return before == std::string::npos ? plain : plain.substr(before + 2);
+}
+
 /// True for a file of LibTorch or the C++ library: code of theirs that the compiler put into a function of the program.
 bool is_foreign_header(string_view path) {
   constexpr std::array<string_view, 6> folders{"/torch/",  "/ATen/",        "/c10/",
@@ -88,13 +119,18 @@ Place place_of(const torch::unwind::Frame& frame, const std::string& program) {
 }
 
 /// What addresses of this process mean. That does not change while the program runs, and reading the symbols of a
-/// program takes milliseconds, so it is read once per address for all captures. Thread-safe.
+/// program takes milliseconds, so it is read once per address. Thread-safe.
 class PlaceTable {
  public:
-  void look_up(const std::vector<void*>& addresses, std::unordered_map<void*, Place>& places) {
+  /// The innermost place among these addresses, innermost first.
+  std::string innermost(const std::vector<void*>& addresses) {
     const std::lock_guard lock(mutex_);
     add(addresses);
-    for (void* address : addresses) places[address] = places_.at(address);
+    for (void* address : addresses) {
+      const Place& place = places_.at(address);
+      if (!place.function.empty()) return place.line.empty() ? place.function : place.line;
+    }
+    return {};
   }
 
  private:
@@ -127,74 +163,9 @@ class PlaceTable {
 
 }  // namespace
 
-std::string short_function_name(const std::string& demangled_name) {
-  constexpr string_view anonymous = "(anonymous namespace)::";
-  std::string name(without_return_type(demangled_name));
-  for (size_t at = name.find(anonymous); at != std::string::npos; at = name.find(anonymous)) {
-    name.erase(at, anonymous.size());
-  }
-  if (const size_t lambda = name.find("::{lambda"); lambda != std::string::npos) {
-    return short_function_name(name.substr(0, lambda)) + " lambda";
-  }
-  std::string plain;
-  int depth = 0;
-  for (const char c : name) {
-    if (c == '(' && depth == 0 && !plain.ends_with("operator")) break;
-    if (c == '<') ++depth;
-    if (depth == 0) plain += c;
-    if (c == '>') --depth;
-  }
-  const size_t last = plain.rfind("::");
-  if (last == std::string::npos || last == 0) return plain;
-  const size_t before = plain.rfind("::", last - 1);
-  return before == std::string::npos ? plain : plain.substr(before + 2);
-}
-
 std::string place_here() {
-  const Frames frames = torch::unwind::unwind();
-  Scopes scopes;
-  scopes.resolve({&frames});
-  return scopes.place(frames);
-}
-
-Scopes::Scopes() : outer_(torch::unwind::unwind()) {}
-
-Frames Scopes::take() const {
-  Frames frames = torch::unwind::unwind();
-  const auto [inner, outer] = std::mismatch(frames.rbegin(), frames.rend(), outer_.rbegin(), outer_.rend());
-  frames.resize(std::min<size_t>(frames.rend() - inner, kMostFrames));
-  return frames;
-}
-
-void Scopes::resolve(const std::vector<const Frames*>& stacks) {
-  std::vector<void*> addresses;
-  for (const Frames* frames : stacks) {
-    for (void* address : *frames) {
-      if (places_.try_emplace(address).second) addresses.push_back(address);
-    }
-  }
-  if (addresses.empty()) return;
   static PlaceTable table;
-  table.look_up(addresses, places_);
-}
-
-const Place* Scopes::innermost(const Frames& frames) const {
-  for (void* address : frames) {
-    const auto place = places_.find(address);
-    if (place != places_.end() && !place->second.function.empty()) return &place->second;
-  }
-  return nullptr;
-}
-
-std::string Scopes::place(const Frames& frames) const {
-  const Place* place = innermost(frames);
-  if (!place) return {};
-  return place->line.empty() ? place->function : place->line;
-}
-
-std::string Scopes::function(const Frames& frames) const {
-  const Place* place = innermost(frames);
-  return place ? place->function : std::string();
+  return table.innermost(torch::unwind::unwind());
 }
 
 }  // namespace sinter::frontend
