@@ -21,7 +21,7 @@ PlanExecutable::PlanExecutable(std::shared_ptr<const Plan> plan, Host& host, Ran
   for (BufferId output : plan_->outputs) {
     const BufferId root = root_of(*plan_, output).buffer;
     const BufferKind kind = plan_->buffers[root.index].kind;
-    if (kind != BufferKind::frozen && kind != BufferKind::content) continue;
+    if (kind != BufferKind::frozen) continue;
     kept.push_back(output);
     if (std::find(kept_outputs_.begin(), kept_outputs_.end(), root) == kept_outputs_.end()) {
       kept_outputs_.push_back(root);

@@ -44,7 +44,7 @@ class PlanExecutable : public Executable {
   /// Binds the frozen buffers in a call's frame; computes them there when none were kept, and where the caller records
   /// the stream: his graph may outlive what is kept.
   void share_frozen(Frame& frame);
-  /// Gives outputs that lie in frozen or content memory a copy of it: the caller may write to them.
+  /// Gives outputs that lie in frozen memory a copy of it: the caller may write to them.
   void copy_kept_outputs(Frame& frame);
   [[nodiscard]] bool has_kept_outputs() const { return !kept_outputs_.empty(); }
 
@@ -65,7 +65,7 @@ class PlanExecutable : public Executable {
   std::vector<BufferId> frozen_;
   std::unique_ptr<Frame> kept_;
   void* kept_on_ = nullptr;
-  std::vector<BufferId> kept_outputs_;  ///< frozen and content roots of outputs
+  std::vector<BufferId> kept_outputs_;  ///< frozen roots of outputs
   std::vector<BufferId> kept_binds_;    ///< views of them among the outputs
 };
 

@@ -38,7 +38,6 @@ class Matcher {
     if (x.kind != y.kind || x.type != y.type) return false;
     switch (x.kind) {
       case BufferKind::state:
-      case BufferKind::content:
         return x.index == y.index;
       case BufferKind::view:
         return x.offset == y.offset && same(x.base, y.base);

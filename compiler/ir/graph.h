@@ -27,10 +27,6 @@ struct State {
   uint32_t index = 0;  ///< slot in the frontend's state table
   std::string name;    ///< "layer1.0.conv1.weight", or "closure.0"
 };
-/// A CPU tensor known by content: written behind the dispatcher's back, compared whenever a capture is verified.
-struct Constant {
-  uint32_t index = 0;  ///< slot in the frontend's content table
-};
 /// An ATen call. Args are those of the schema, in order, defaults included.
 /// In the captured stage it may mutate arguments; afterwards it is a pure extern call.
 struct Call {
@@ -64,7 +60,7 @@ struct Fused {
 /// nothing.
 struct Write {};
 
-using Payload = std::variant<Input, State, Constant, Call, Primitive, View, Fused, Write>;
+using Payload = std::variant<Input, State, Call, Primitive, View, Fused, Write>;
 
 struct Node {
   Payload payload;

@@ -22,8 +22,7 @@ class CudaExecutable final : public PlanExecutable {
         context_(driver.context_of(plan().device.index)),
         kernels_(std::move(kernels)),
         parts_{plan(), host(), driver, kernels_},
-        changing_(options.changing_contents),
-        layout_(options.graphs ? lay_out_graph(plan(), changing_) : GraphLayout{}),
+        layout_(options.graphs ? lay_out_graph(plan()) : GraphLayout{}),
         moving_(alignment_of(layout_.moving_inputs)),
         steady_(alignment_of(layout_.copied_inputs), options.steady_inputs && may_be_recorded()),
         report_(report),
@@ -89,9 +88,7 @@ class CudaExecutable final : public PlanExecutable {
   }
 
   /// False when the plan launches directly whichever inputs are copied.
-  [[nodiscard]] bool may_be_recorded() const {
-    return lay_out_graph(plan(), changing_, layout_.copied_inputs).refusal.empty();
-  }
+  [[nodiscard]] bool may_be_recorded() const { return lay_out_graph(plan(), layout_.copied_inputs).refusal.empty(); }
 
   /// What LibTorch draws for a tensor depends on whether that begins at a multiple of 16 bytes, as copies do that a
   /// graph makes of inputs.
@@ -147,7 +144,7 @@ class CudaExecutable final : public PlanExecutable {
     const Stopwatch stopwatch;
     graph_.reset();  // before its layout goes; the next one may have its memory
     try {
-      layout_ = lay_out_graph(plan(), changing_, steady_.steady());
+      layout_ = lay_out_graph(plan(), steady_.steady());
       graph_ = CudaGraph::record(parts_, layout_, steps(), frame, kept(), current);
     } catch (const std::exception& error) {
       graphs_ = false;
@@ -176,7 +173,6 @@ class CudaExecutable final : public PlanExecutable {
   CUcontext context_;
   std::vector<CudaKernel> kernels_;
   CudaParts parts_;
-  std::vector<uint32_t> changing_;           ///< contents
   GraphLayout layout_;                       ///< of the graph, or of one that copies every input
   std::vector<SteadyInputs::Input> moving_;  ///< inputs that the graph is re-pointed to
   SteadyInputs steady_;
