@@ -35,8 +35,6 @@ struct Call {
   std::string functional;         ///< the pure overload with the same leading args ("aten::relu"), when there is one
   bool random = false;            ///< draws from a generator: neither merged, removed nor reordered
   bool impure = false;            ///< a custom op not declared pure, a collective: neither merged nor removed
-  /// The host looks at its outcome, numbers or the sizes of its results, and decides by it what comes next.
-  bool read = false;
 };
 /// A pointwise op of the op table. Args are values or scalars; values broadcast as in ATen; all value operands have
 /// the dtype the op's type rule asks for (casts are explicit nodes).

@@ -155,7 +155,6 @@ class GraphReader {
     if (cursor_.accept("functional")) call.functional = op_name();
     call.random = cursor_.accept("random");
     call.impure = cursor_.accept("impure");
-    call.read = cursor_.accept("read");
     if (results.empty()) return add({}, {}, std::move(call), std::move(args), comment());
     typed(results, std::move(call), std::move(args));
   }

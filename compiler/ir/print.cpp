@@ -223,7 +223,6 @@ class Printer {
     if (!call.functional.empty()) text += " functional " + op_name(call.functional);
     if (call.random) text += " random";
     if (call.impure) text += " impure";
-    if (call.read) text += " read";
     return text;
   }
   std::string head(const Primitive& primitive, const Node& node) const {
