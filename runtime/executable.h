@@ -36,9 +36,6 @@ class Executable {
   /// Runs Plan::once, keeping `frozen` buffers; while the caller records the stream every run computes them instead.
   /// Call once, before the first run, with inputs and state bound.
   virtual void prepare(Frame& frame) = 0;
-  /// Instead of `prepare`: keeps what `other`, whose plan is one of the same program for other sizes, has kept. False
-  /// when their plans do not compute the same once, or nothing was kept.
-  [[nodiscard]] virtual bool adopt(const Executable& other) = 0;
   /// Runs one call. On entry `frame` holds inputs and state; on return it holds the outputs too.
   virtual void run(Frame& frame) = 0;
 };

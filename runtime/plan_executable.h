@@ -17,7 +17,6 @@ class PlanExecutable : public Executable {
   PlanExecutable(std::shared_ptr<const Plan> plan, Host& host, Ranges* ranges);
 
   void prepare(Frame& frame) final;
-  [[nodiscard]] bool adopt(const Executable& other) final;
   void run(Frame& frame) final;
 
  protected:
