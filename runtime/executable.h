@@ -17,7 +17,6 @@ struct ExecutableOptions {
   /// Inputs that extern calls read are taken by the graph where they lie, and not copied, until they come at another
   /// address: for arguments that are mostly weights. It is recorded at the second run, and again after one has moved.
   bool steady_inputs = false;
-  int64_t runs_before_recording = 0;  ///< of these, launched directly: sizes that do not come again need no graph
   /// Held while `run` adds to the report after the build ("record", notes, graphs); none where nobody else reads it.
   std::mutex* report_mutex = nullptr;
   Ranges* ranges = nullptr;  ///< told of calls and, in direct launches, of steps; null: nobody. Outlives the executable

@@ -28,7 +28,6 @@ class CudaExecutable final : public PlanExecutable {
         report_(report),
         report_mutex_(options.report_mutex),
         graphs_(options.graphs),
-        direct_runs_(options.runs_before_recording),
         kept_uses_(parts_.driver) {}
   CudaExecutable(const CudaExecutable&) = delete;
   CudaExecutable& operator=(const CudaExecutable&) = delete;
@@ -37,8 +36,7 @@ class CudaExecutable final : public PlanExecutable {
  private:
   void run_call(Frame& frame) override {
     const ContextScope scope(parts_.driver, context_);
-    const bool direct = direct_runs_ > 0 && direct_runs_-- > 0;
-    if (graphs_ && !direct && replayed(frame)) return;
+    if (graphs_ && replayed(frame)) return;
     try {
       PlanExecutable::run_call(frame);
     } catch (...) {
@@ -179,7 +177,6 @@ class CudaExecutable final : public PlanExecutable {
   EntryReport& report_;
   std::mutex* report_mutex_;
   std::atomic<bool> graphs_;          ///< false once a recording failed
-  std::atomic<int64_t> direct_runs_;  ///< still to come before the first recording
   std::mutex mutex_;                  ///< one thread at a time records or replays; guards layout_, steady_ and graph_
   std::unique_ptr<CudaGraph> graph_;  ///< null until recorded
   StreamUses kept_uses_;              ///< of the frozen buffers, but for what turns of the graph wait for
