@@ -42,19 +42,14 @@ void record_externs(const Plan& plan, EntryReport& report) {
 
 Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report) {
   const Dump& dump = Dump::environment();
-  const bool captured = options.stage == ir::Stage::captured;
-  const passes::PassContext context{options.device, options.numerics, options.freeze,
-                                    captured ? passes::eager_peak_bytes(graph) : 0};
+  const passes::PassContext context{options.device, options.numerics, options.freeze, passes::eager_peak_bytes(graph)};
   if (dump.wants("after:capture")) dump.write("after:capture", graph.name, ir::print(graph));
 
-  passes::run_pipeline(
-      graph, context,
-      [&](const passes::PipelineRow& row, const ir::Graph& after, double seconds) {
-        report.add_phase("pass " + std::string(row.name), seconds);
-        const std::string item = "after:" + std::string(row.name);
-        if (dump.wants(item)) dump.write(item, after.name, ir::print(after));
-      },
-      options.stage);
+  passes::run_pipeline(graph, context, [&](const passes::PipelineRow& row, const ir::Graph& after, double seconds) {
+    report.add_phase("pass " + std::string(row.name), seconds);
+    const std::string item = "after:" + std::string(row.name);
+    if (dump.wants(item)) dump.write(item, after.name, ir::print(after));
+  });
   auto planned = timed(report, "pass plan_memory", [&] { return passes::plan_memory(graph, context); });
   Plan plan = timed(report, "codegen", [&] { return generate_kernels(graph, std::move(planned), options); });
 

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "compiler/ir/graph.h"
-#include "compiler/ir/verify.h"
 #include "compiler/plan.h"
 #include "compiler/support/device_info.h"
 #include "compiler/support/options.h"
@@ -18,14 +17,13 @@ struct CompileOptions {
   bool freeze = false;
   bool generic_sizes = false;  ///< kernels take sizes as parameters, so that other sizes mostly have the same text
   DeviceInfo device;
-  ir::Stage stage = ir::Stage::captured;  ///< of the graph: captured or functional
   /// Known alignment, in bytes, of each input's and state's address, by index; as captured where absent.
   std::vector<int64_t> input_alignment;
   std::vector<int64_t> state_alignment;
 };
 
-/// Captured or functional graph to plan: runs the pipeline, lowers fused regions, generates their text. Adds a phase
-/// per pass. Throws InternalError naming the pass, with the IR that went in saved to a file.
+/// Captured graph to plan: runs the pipeline, lowers fused regions, generates their text. Adds a phase per pass. Throws
+/// InternalError naming the pass, with the IR that went in saved to a file.
 [[nodiscard]] Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report);
 
 }  // namespace sinter

@@ -45,7 +45,6 @@ int64_t alignment_of(const Plan& plan, BufferId id, const CompileOptions& option
       return alignment_of(plan, buffer.base, options);
     case BufferKind::view:
       return std::gcd(alignment_of(plan, buffer.base, options), buffer.offset * bytes_of(buffer.type.dtype));
-    case BufferKind::content:
     case BufferKind::result:
     case BufferKind::frozen:
       return buffer.alignment;

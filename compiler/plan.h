@@ -21,7 +21,6 @@ using BufferId = StrongId<BufferTag>;
 enum class BufferKind : uint8_t {
   input,     ///< tensor argument `index`
   state,     ///< state slot `index`
-  content,   ///< content slot `index`: a CPU tensor the frontend keeps
   arena,     ///< `offset` bytes into the call's arena
   result,    ///< bound by the extern call that returns it
   output,    ///< allocated fresh on every call and handed to the caller

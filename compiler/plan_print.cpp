@@ -17,8 +17,6 @@ std::string origin_of(const Buffer& buffer) {
       return fmt::format("input {}", buffer.index);
     case BufferKind::state:
       return fmt::format("state {}", buffer.index);
-    case BufferKind::content:
-      return fmt::format("content {}", buffer.index);
     case BufferKind::arena:
       return fmt::format("arena + {}", buffer.offset);
     case BufferKind::result:

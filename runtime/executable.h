@@ -3,7 +3,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "compiler/plan.h"
 #include "compiler/support/report.h"
@@ -15,12 +14,9 @@ class Ranges;
 
 struct ExecutableOptions {
   bool graphs = false;  ///< record a CUDA Graph and replay it (CUDA plans only)
-  /// Contents that hold other numbers on every call: a graph would keep those of its recording.
-  std::vector<uint32_t> changing_contents = {};
   /// Inputs that extern calls read are taken by the graph where they lie, and not copied, until they come at another
   /// address: for arguments that are mostly weights. It is recorded at the second run, and again after one has moved.
   bool steady_inputs = false;
-  int64_t runs_before_recording = 0;  ///< of these, launched directly: sizes that do not come again need no graph
   /// Held while `run` adds to the report after the build ("record", notes, graphs); none where nobody else reads it.
   std::mutex* report_mutex = nullptr;
   Ranges* ranges = nullptr;  ///< told of calls and, in direct launches, of steps; null: nobody. Outlives the executable
@@ -39,10 +35,7 @@ class Executable {
   /// Runs Plan::once, keeping `frozen` buffers; while the caller records the stream every run computes them instead.
   /// Call once, before the first run, with inputs and state bound.
   virtual void prepare(Frame& frame) = 0;
-  /// Instead of `prepare`: keeps what `other`, whose plan is one of the same program for other sizes, has kept. False
-  /// when their plans do not compute the same once, or nothing was kept.
-  [[nodiscard]] virtual bool adopt(const Executable& other) = 0;
-  /// Runs one call. On entry `frame` holds inputs, state and content; on return it holds the outputs too.
+  /// Runs one call. On entry `frame` holds inputs and state; on return it holds the outputs too.
   virtual void run(Frame& frame) = 0;
 };
 

@@ -14,8 +14,8 @@ using ir::Device;
 
 class LayoutMaker {
  public:
-  LayoutMaker(const Plan& plan, std::span<const uint32_t> changing, std::span<const BufferId> steady)
-      : plan_(plan), changing_(changing), steady_(steady.begin(), steady.end()) {}
+  LayoutMaker(const Plan& plan, std::span<const BufferId> steady)
+      : plan_(plan), steady_(steady.begin(), steady.end()) {}
 
   GraphLayout run() {
     for (const Step& step : plan_.steps) {
@@ -39,10 +39,6 @@ class LayoutMaker {
     if (layout_.refusal.empty()) layout_.refusal = reason;
   }
 
-  [[nodiscard]] bool changes(const Buffer& b) const {
-    return b.kind == BufferKind::content && std::find(changing_.begin(), changing_.end(), b.index) != changing_.end();
-  }
-
   /// Memory of another device, or of a dtype of unknown width, can be neither re-pointed nor copied.
   [[nodiscard]] bool is_copyable(const Buffer& b) const {
     return b.type.device == plan_.device && ir::bytes_of(b.type.dtype) > 0;
@@ -55,11 +51,9 @@ class LayoutMaker {
     }
     for_each_argument(call, [&](BufferId id) {
       const Buffer& memory = buffer(root(id));
-      const bool constant = memory.kind == BufferKind::content || memory.kind == BufferKind::frozen;
-      if (memory.type.device != plan_.device && !constant) {
+      if (memory.type.device != plan_.device && memory.kind != BufferKind::frozen) {
         refuse(fmt::format("{} reads a tensor on {}", call.op, ir::to_string(memory.type.device)));
       }
-      if (changes(memory)) refuse(call.op + " takes a number that is another one on every call");
       read_by_calls_.insert(root(id));
     });
     for (BufferId result : call.results) {
@@ -131,7 +125,6 @@ class LayoutMaker {
   }
 
   const Plan& plan_;
-  std::span<const uint32_t> changing_;
   std::set<BufferId> steady_;
   GraphLayout layout_;
   std::set<BufferId> read_by_calls_;
@@ -141,8 +134,8 @@ class LayoutMaker {
 
 }  // namespace
 
-GraphLayout lay_out_graph(const Plan& plan, std::span<const uint32_t> changing, std::span<const BufferId> steady) {
-  return LayoutMaker(plan, changing, steady).run();
+GraphLayout lay_out_graph(const Plan& plan, std::span<const BufferId> steady) {
+  return LayoutMaker(plan, steady).run();
 }
 
 }  // namespace sinter::runtime

@@ -23,9 +23,8 @@ struct GraphLayout {
   std::vector<BufferId> scalar_binds;    ///< the same for host scalars that are views of inputs or state
 };
 
-/// `changing` are the contents whose numbers are others on every call; `steady` are inputs that the graph may take
-/// where they lie instead of copying them: it is replayed for no other addresses.
-[[nodiscard]] GraphLayout lay_out_graph(const Plan& plan, std::span<const uint32_t> changing = {},
-                                        std::span<const BufferId> steady = {});
+/// `steady` are inputs that the graph may take where they lie instead of copying them: it is replayed for no other
+/// addresses.
+[[nodiscard]] GraphLayout lay_out_graph(const Plan& plan, std::span<const BufferId> steady = {});
 
 }  // namespace sinter::runtime

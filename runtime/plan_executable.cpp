@@ -4,8 +4,6 @@
 #include <cstring>
 #include <set>
 
-#include "runtime/same_once.h"
-
 namespace sinter::runtime {
 
 PlanExecutable::PlanExecutable(std::shared_ptr<const Plan> plan, Host& host, Ranges* ranges)
@@ -21,7 +19,7 @@ PlanExecutable::PlanExecutable(std::shared_ptr<const Plan> plan, Host& host, Ran
   for (BufferId output : plan_->outputs) {
     const BufferId root = root_of(*plan_, output).buffer;
     const BufferKind kind = plan_->buffers[root.index].kind;
-    if (kind != BufferKind::frozen && kind != BufferKind::content) continue;
+    if (kind != BufferKind::frozen) continue;
     kept.push_back(output);
     if (std::find(kept_outputs_.begin(), kept_outputs_.end(), root) == kept_outputs_.end()) {
       kept_outputs_.push_back(root);
@@ -37,17 +35,6 @@ void PlanExecutable::prepare(Frame& frame) {
   kept_ = host_.make_frame(*plan_);
   kept_on_ = stream_of_memory();
   for (BufferId buffer : frozen_) kept_->share(buffer, frame, buffer);
-}
-
-bool PlanExecutable::adopt(const Executable& other) {
-  const auto* like = dynamic_cast<const PlanExecutable*>(&other);
-  if (like == nullptr || like->kept_ == nullptr) return plan_->once.empty();
-  const auto pairs = same_once(*plan_, *like->plan_);
-  if (!pairs) return false;
-  kept_ = host_.make_frame(*plan_);
-  kept_on_ = like->kept_on_;
-  for (const auto& [mine, theirs] : *pairs) kept_->share(mine, *like->kept_, theirs);
-  return true;
 }
 
 void PlanExecutable::run(Frame& frame) {

@@ -17,7 +17,6 @@ class PlanExecutable : public Executable {
   PlanExecutable(std::shared_ptr<const Plan> plan, Host& host, Ranges* ranges);
 
   void prepare(Frame& frame) final;
-  [[nodiscard]] bool adopt(const Executable& other) final;
   void run(Frame& frame) final;
 
  protected:
@@ -44,7 +43,7 @@ class PlanExecutable : public Executable {
   /// Binds the frozen buffers in a call's frame; computes them there when none were kept, and where the caller records
   /// the stream: his graph may outlive what is kept.
   void share_frozen(Frame& frame);
-  /// Gives outputs that lie in frozen or content memory a copy of it: the caller may write to them.
+  /// Gives outputs that lie in frozen memory a copy of it: the caller may write to them.
   void copy_kept_outputs(Frame& frame);
   [[nodiscard]] bool has_kept_outputs() const { return !kept_outputs_.empty(); }
 
@@ -65,7 +64,7 @@ class PlanExecutable : public Executable {
   std::vector<BufferId> frozen_;
   std::unique_ptr<Frame> kept_;
   void* kept_on_ = nullptr;
-  std::vector<BufferId> kept_outputs_;  ///< frozen and content roots of outputs
+  std::vector<BufferId> kept_outputs_;  ///< frozen roots of outputs
   std::vector<BufferId> kept_binds_;    ///< views of them among the outputs
 };
 

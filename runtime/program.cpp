@@ -14,8 +14,7 @@ bool is_derived(const Buffer& buffer) { return buffer.kind == BufferKind::view |
 
 /// True for roots a frame holds before the first step.
 bool is_given(BufferKind kind) {
-  return kind == BufferKind::input || kind == BufferKind::state || kind == BufferKind::content ||
-         kind == BufferKind::frozen;
+  return kind == BufferKind::input || kind == BufferKind::state || kind == BufferKind::frozen;
 }
 
 class Flattener {

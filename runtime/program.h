@@ -17,7 +17,7 @@ struct Root {
 
 /// True for roots whose numbers, where kernels take them by value, the host reads anew before every run.
 [[nodiscard]] constexpr bool holds_host_numbers(BufferKind root) {
-  return root == BufferKind::input || root == BufferKind::state || root == BufferKind::content;
+  return root == BufferKind::input || root == BufferKind::state;
 }
 
 /// Bytes from the first to one past the last element; 0 for dtypes kernels do not touch.

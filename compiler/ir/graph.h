@@ -27,10 +27,6 @@ struct State {
   uint32_t index = 0;  ///< slot in the frontend's state table
   std::string name;    ///< "layer1.0.conv1.weight", or "closure.0"
 };
-/// A CPU tensor known by content: written behind the dispatcher's back, compared whenever a capture is verified.
-struct Constant {
-  uint32_t index = 0;  ///< slot in the frontend's content table
-};
 /// An ATen call. Args are those of the schema, in order, defaults included.
 /// In the captured stage it may mutate arguments; afterwards it is a pure extern call.
 struct Call {
@@ -39,8 +35,6 @@ struct Call {
   std::string functional;         ///< the pure overload with the same leading args ("aten::relu"), when there is one
   bool random = false;            ///< draws from a generator: neither merged, removed nor reordered
   bool impure = false;            ///< a custom op not declared pure, a collective: neither merged nor removed
-  /// The host looks at its outcome, numbers or the sizes of its results, and decides by it what comes next.
-  bool read = false;
 };
 /// A pointwise op of the op table. Args are values or scalars; values broadcast as in ATen; all value operands have
 /// the dtype the op's type rule asks for (casts are explicit nodes).
@@ -64,7 +58,7 @@ struct Fused {
 /// nothing.
 struct Write {};
 
-using Payload = std::variant<Input, State, Constant, Call, Primitive, View, Fused, Write>;
+using Payload = std::variant<Input, State, Call, Primitive, View, Fused, Write>;
 
 struct Node {
   Payload payload;

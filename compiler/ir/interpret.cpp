@@ -68,9 +68,6 @@ class Interpreter {
 
   void evaluate_node(const Input& input, const Node& node) { leaf("input", input.index, environment_.inputs, node); }
   void evaluate_node(const State& state, const Node& node) { leaf("state", state.index, environment_.states, node); }
-  void evaluate_node(const Constant& content, const Node& node) {
-    leaf("content", content.index, environment_.contents, node);
-  }
 
   void leaf(std::string_view what, uint32_t index, const std::vector<HostTensor>& given, const Node& node) {
     if (index >= given.size()) throw UserError(fmt::format("interpret: {} {} is not given", what, index));

@@ -13,7 +13,6 @@ namespace sinter::ir {
 struct Environment {
   std::vector<HostTensor> inputs;
   std::vector<HostTensor> states;
-  std::vector<HostTensor> contents;
   /// Answers an ATen call: the node, its value args in order, the results. Where it is empty, a call is a UserError
   /// that names the op.
   std::function<std::vector<HostTensor>(const Node& node, std::span<const HostTensor> values)> call;

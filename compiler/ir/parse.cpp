@@ -103,10 +103,9 @@ class GraphReader {
     }
     const size_t place = cursor_.mark();
     const std::string keyword =
-        cursor_.word("a line (state, content, call, view, fused or a pointwise op) or '}'", "%y = relu %x : f32[8]");
+        cursor_.word("a line (state, call, view, fused or a pointwise op) or '}'", "%y = relu %x : f32[8]");
     if (keyword == "input") return leaf(results, Input{index("an input's position")});
     if (keyword == "state") return state(results);
-    if (keyword == "content") return leaf(results, Constant{index("a content slot")});
     if (keyword == "call") return call(results);
     if (keyword == "view") return view(results);
     if (keyword == "fused") return fused(results);
@@ -156,7 +155,6 @@ class GraphReader {
     if (cursor_.accept("functional")) call.functional = op_name();
     call.random = cursor_.accept("random");
     call.impure = cursor_.accept("impure");
-    call.read = cursor_.accept("read");
     if (results.empty()) return add({}, {}, std::move(call), std::move(args), comment());
     typed(results, std::move(call), std::move(args));
   }

@@ -217,14 +217,12 @@ class Printer {
   std::string head(const State& state, const Node&) const {
     return fmt::format("state {} {}", state.index, quote(state.name));
   }
-  std::string head(const Constant& content, const Node&) const { return fmt::format("content {}", content.index); }
   std::string head(const Call& call, const Node& node) const {
     std::string text = fmt::format("call {}({})", op_name(call.op), join(node.args));
     if (!call.mutates.empty()) text += fmt::format(" mutates({})", fmt::join(call.mutates, ", "));
     if (!call.functional.empty()) text += " functional " + op_name(call.functional);
     if (call.random) text += " random";
     if (call.impure) text += " impure";
-    if (call.read) text += " read";
     return text;
   }
   std::string head(const Primitive& primitive, const Node& node) const {
@@ -288,7 +286,6 @@ std::string op_name(const Node& node) {
   if (const auto* call = node.as<Call>()) return call->op;
   if (const auto* input = node.as<Input>()) return fmt::format("input {}", input->index);
   if (const auto* state = node.as<State>()) return fmt::format("state {}", state->name);
-  if (const auto* content = node.as<Constant>()) return fmt::format("content {}", content->index);
   return "a node";
 }
 

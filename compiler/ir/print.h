@@ -19,7 +19,7 @@ namespace sinter::ir {
 /// A place in a program as comments and reports give it: "encoder.layer.0  model.cpp:7"; either may be empty.
 [[nodiscard]] std::string place_text(std::string_view module, std::string_view source);
 
-/// What a node is, in a word or two: `aten::add.Tensor`, `input 0`, `state fc.weight`, `content 2`.
+/// What a node is, in a word or two: `aten::add.Tensor`, `input 0`, `state fc.weight`.
 [[nodiscard]] std::string op_name(const Node& node);
 
 /// One argument as it is printed when it holds no value: `0.5`, `[1, none]`, `dtype(f16)`; values print as `%ID`.

@@ -82,10 +82,6 @@ class Verifier {
     leaf(node, "state", state.index, states_);
     if (place_ == Place::body) at(node, "state inside a fused body");
   }
-  void check(const Constant& content, const Node& node) {
-    leaf(node, "content", content.index, contents_);
-    if (place_ == Place::body) at(node, "content inside a fused body");
-  }
 
   void leaf(const Node& node, std::string_view what, uint32_t index, std::set<uint32_t>& seen) {
     if (!node.args.empty()) at(node, fmt::format("{} {} has args", what, index));
@@ -151,7 +147,7 @@ class Verifier {
   Place place_;
   std::vector<std::string> names_;  ///< made when a problem is first told
   std::vector<bool> defined_;
-  std::set<uint32_t> visited_, inputs_, states_, contents_, written_;
+  std::set<uint32_t> visited_, inputs_, states_, written_;
   std::vector<std::string> problems_;
 };
 

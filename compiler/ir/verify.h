@@ -11,7 +11,7 @@ namespace sinter::ir {
 
 /// What a graph may hold, and what it must not (docs/ir.md).
 enum class Stage : uint8_t {
-  captured,    ///< inputs, state, content and ATen calls, with aliases and mutations
+  captured,    ///< inputs, state and ATen calls, with aliases and mutations
   functional,  ///< primitives, views and pure calls; no aliases, no mutations
   fused,       ///< as functional, and every primitive stands inside a fused node
 };

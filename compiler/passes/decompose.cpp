@@ -34,7 +34,7 @@ PassResult decompose(Graph& graph, const PassContext&) {
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     const Call* call = node.as<Call>();
-    const bool candidate = call != nullptr && !call->random && !call->impure && !call->read && !node.results.empty() &&
+    const bool candidate = call != nullptr && !call->random && !call->impure && !node.results.empty() &&
                            !graph.value(node.results[0]).alias && only_first_used(node, uses);
     if (candidate) {
       const std::vector<Arg> args = rewrite.map_args(node.args);

@@ -33,7 +33,7 @@ std::vector<bool> frozen_nodes(const Graph& graph, bool freeze) {
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     if (node.as<State>()) frozen[id.index] = freeze && !written[node.results[0].index];
-    if (node.as<State>() || node.as<Input>() || node.as<Constant>() || has_effect(node)) continue;
+    if (node.as<State>() || node.as<Input>() || has_effect(node)) continue;
     bool kept = freeze || node.as<View>() || is_small(graph, node);
     for (const Arg& arg : node.args) {
       for_each_value(arg, [&](ValueId value) { kept = kept && frozen[graph.value(value).producer.index]; });

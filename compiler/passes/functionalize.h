@@ -13,7 +13,7 @@ namespace sinter::passes {
 ///
 /// What is written to an input or to state becomes a `write` at the end, a write-back; an output that lies in their
 /// memory is that memory. A call that writes a tensor it does not return runs on a copy that is looked at afterwards.
-/// Throws InternalError on a write to a content tensor or through another dtype: capture breaks on those.
+/// Throws InternalError on a write through another dtype: capture breaks on those.
 PassResult functionalize(ir::Graph& graph, const PassContext& context);
 
 }  // namespace sinter::passes

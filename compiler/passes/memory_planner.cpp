@@ -40,7 +40,7 @@ PlannedMemory MemoryPlanner::run() {
   std::vector<NodeId> every;
   for (NodeId id : graph_.order()) {
     const Node& node = graph_.node(id);
-    if (node.as<View>() || node.as<Input>() || node.as<State>() || node.as<Constant>() || node.as<Write>()) continue;
+    if (node.as<View>() || node.as<Input>() || node.as<State>() || node.as<Write>()) continue;
     (frozen_[id.index] ? once : every).push_back(id);
   }
   plan_phase(once, result_.plan.once, true);
@@ -120,7 +120,7 @@ void MemoryPlanner::collect_last_uses(const std::vector<NodeId>& nodes, bool onc
   }
 }
 
-/// Memory that is there before the phase: inputs, state, content, and in the second phase what the first one kept.
+/// Memory that is there before the phase: inputs, state, and in the second phase what the first one kept.
 void MemoryPlanner::start_given(bool once) {
   for (NodeId id : graph_.order()) {
     const Node& node = graph_.node(id);
@@ -130,9 +130,6 @@ void MemoryPlanner::start_given(bool once) {
       if (!buffer.valid()) {
         if (const auto* input = node.as<Input>()) buffer = add_buffer({BufferKind::input, type, input->index, 0, {}});
         if (const auto* state = node.as<State>()) buffer = add_buffer({BufferKind::state, type, state->index, 0, {}});
-        if (const auto* content = node.as<Constant>()) {
-          buffer = add_buffer({BufferKind::content, type, content->index, 0, {}});
-        }
         if (buffer.valid()) result_.plan.buffers[buffer.index].alignment = graph_.value(value).alignment;
       }
       if (!buffer.valid() || (once && frozen_[id.index] && !node.as<State>())) continue;
@@ -337,7 +334,7 @@ void MemoryPlanner::release_dead() {
 void MemoryPlanner::add_outputs() {
   for (ValueId output : graph_.outputs) {
     const Node& producer = graph_.producer(output);
-    if (!producer.as<Input>() && !producer.as<State>() && !producer.as<Constant>()) {
+    if (!producer.as<Input>() && !producer.as<State>()) {
       result_.plan.outputs.push_back(bound_buffer_of(output));
       continue;
     }

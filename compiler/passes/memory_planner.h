@@ -102,7 +102,7 @@ class MemoryPlanner {
   size_t last_throw_at_ = 0;       ///< its position; meaningless without it
   std::vector<size_t> last_use_;   ///< by root value, in the phase being planned
   std::vector<Place> places_;      ///< by value, in the phase being planned
-  std::vector<BufferId> given_;    ///< by value: buffers of inputs, state, content and frozen values
+  std::vector<BufferId> given_;    ///< by value: buffers of inputs, state and frozen values
   std::vector<Memory> memories_;   ///< of the phase being planned
   std::vector<Chunk> chunks_;      ///< of the phase being planned
   std::vector<std::pair<uint32_t, uint32_t>>

@@ -15,8 +15,8 @@ bool Ownership::can_replace(ValueId value, ValueId replacement) const {
   const ValueId to = memory_base(graph_, replacement);
   if (from == to || !in_output_[from.index]) return true;
   const Node& maker = graph_.producer(to);
-  const bool given = maker.as<Input>() || maker.as<State>() || maker.as<Constant>() ||
-                     graph_.value(view_source(graph_, replacement).base).alias;
+  const bool given =
+      maker.as<Input>() || maker.as<State>() || graph_.value(view_source(graph_, replacement).base).alias;
   return !given && !in_output_[to.index];
 }
 

@@ -64,20 +64,14 @@ PassResult run_row(const PipelineRow& row, ir::Graph& graph, const PassContext& 
 
 std::span<const PipelineRow> pipeline() { return rows; }
 
-void run_pipeline(ir::Graph& graph, const PassContext& context, const PassObserver& observer, Stage stage) {
+void run_pipeline(ir::Graph& graph, const PassContext& context, const PassObserver& observer) {
   const ir::Graph given = graph;
-  const auto left_out = [stage](const PipelineRow& row) {
-    return stage != Stage::captured && row.run == functionalize;
-  };
   for (const PipelineRow& row : rows) {
-    if (left_out(row)) continue;
     const auto start = std::chrono::steady_clock::now();
     run_row(row, graph, context, [&] {
       // Passes do the same again: cheaper than a copy before each.
       ir::Graph input = given;
-      for (const PipelineRow* earlier = rows.data(); earlier != &row; ++earlier) {
-        if (!left_out(*earlier)) earlier->run(input, context);
-      }
+      for (const PipelineRow* earlier = rows.data(); earlier != &row; ++earlier) earlier->run(input, context);
       return input;
     });
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;

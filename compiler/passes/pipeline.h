@@ -23,11 +23,9 @@ struct PipelineRow {
 /// Told of every pass that is through: its row, the graph after it, the seconds it took.
 using PassObserver = std::function<void(const PipelineRow&, const ir::Graph&, double seconds)>;
 
-/// Runs the whole pipeline, verifying the graph after every pass. What goes wrong becomes an InternalError that names
-/// the pass and the file to which the graph that went in was saved.
-/// `stage` is that of the graph given: a functional one skips what makes graphs functional.
-void run_pipeline(ir::Graph& graph, const PassContext& context, const PassObserver& observer,
-                  ir::Stage stage = ir::Stage::captured);
+/// Runs the whole pipeline over a captured graph, verifying the graph after every pass. What goes wrong becomes an
+/// InternalError that names the pass and the file to which the graph that went in was saved.
+void run_pipeline(ir::Graph& graph, const PassContext& context, const PassObserver& observer);
 
 /// Runs one pass by name, at the stage the graph is in, and verifies. Throws UserError for an unknown name.
 PassResult run_pass(std::string_view name, ir::Graph& graph, const PassContext& context);

@@ -22,14 +22,12 @@ class CudaExecutable final : public PlanExecutable {
         context_(driver.context_of(plan().device.index)),
         kernels_(std::move(kernels)),
         parts_{plan(), host(), driver, kernels_},
-        changing_(options.changing_contents),
-        layout_(options.graphs ? lay_out_graph(plan(), changing_) : GraphLayout{}),
+        layout_(options.graphs ? lay_out_graph(plan()) : GraphLayout{}),
         moving_(alignment_of(layout_.moving_inputs)),
         steady_(alignment_of(layout_.copied_inputs), options.steady_inputs && may_be_recorded()),
         report_(report),
         report_mutex_(options.report_mutex),
         graphs_(options.graphs),
-        direct_runs_(options.runs_before_recording),
         kept_uses_(parts_.driver) {}
   CudaExecutable(const CudaExecutable&) = delete;
   CudaExecutable& operator=(const CudaExecutable&) = delete;
@@ -38,8 +36,7 @@ class CudaExecutable final : public PlanExecutable {
  private:
   void run_call(Frame& frame) override {
     const ContextScope scope(parts_.driver, context_);
-    const bool direct = direct_runs_ > 0 && direct_runs_-- > 0;
-    if (graphs_ && !direct && replayed(frame)) return;
+    if (graphs_ && replayed(frame)) return;
     try {
       PlanExecutable::run_call(frame);
     } catch (...) {
@@ -89,9 +86,7 @@ class CudaExecutable final : public PlanExecutable {
   }
 
   /// False when the plan launches directly whichever inputs are copied.
-  [[nodiscard]] bool may_be_recorded() const {
-    return lay_out_graph(plan(), changing_, layout_.copied_inputs).refusal.empty();
-  }
+  [[nodiscard]] bool may_be_recorded() const { return lay_out_graph(plan(), layout_.copied_inputs).refusal.empty(); }
 
   /// What LibTorch draws for a tensor depends on whether that begins at a multiple of 16 bytes, as copies do that a
   /// graph makes of inputs.
@@ -147,7 +142,7 @@ class CudaExecutable final : public PlanExecutable {
     const Stopwatch stopwatch;
     graph_.reset();  // before its layout goes; the next one may have its memory
     try {
-      layout_ = lay_out_graph(plan(), changing_, steady_.steady());
+      layout_ = lay_out_graph(plan(), steady_.steady());
       graph_ = CudaGraph::record(parts_, layout_, steps(), frame, kept(), current);
     } catch (const std::exception& error) {
       graphs_ = false;
@@ -176,14 +171,12 @@ class CudaExecutable final : public PlanExecutable {
   CUcontext context_;
   std::vector<CudaKernel> kernels_;
   CudaParts parts_;
-  std::vector<uint32_t> changing_;           ///< contents
   GraphLayout layout_;                       ///< of the graph, or of one that copies every input
   std::vector<SteadyInputs::Input> moving_;  ///< inputs that the graph is re-pointed to
   SteadyInputs steady_;
   EntryReport& report_;
   std::mutex* report_mutex_;
   std::atomic<bool> graphs_;          ///< false once a recording failed
-  std::atomic<int64_t> direct_runs_;  ///< still to come before the first recording
   std::mutex mutex_;                  ///< one thread at a time records or replays; guards layout_, steady_ and graph_
   std::unique_ptr<CudaGraph> graph_;  ///< null until recorded
   StreamUses kept_uses_;              ///< of the frozen buffers, but for what turns of the graph wait for

@@ -14,11 +14,11 @@ namespace {
 
 CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
-/// Binds in `to` the inputs, state and content that `from` holds.
+/// Binds in `to` the inputs and state that `from` holds.
 void share_border(const Plan& plan, Frame& to, const Frame& from, const Frame* kept) {
   for (uint32_t i = 0; i < plan.buffers.size(); ++i) {
     const BufferKind kind = plan.buffers[i].kind;
-    const bool given = kind == BufferKind::input || kind == BufferKind::state || kind == BufferKind::content;
+    const bool given = kind == BufferKind::input || kind == BufferKind::state;
     if (given) to.share(BufferId{i}, from, BufferId{i});
     if (kind == BufferKind::frozen && kept != nullptr) to.share(BufferId{i}, *kept, BufferId{i});
   }

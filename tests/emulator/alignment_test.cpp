@@ -107,12 +107,12 @@ TEST(Alignment, less_than_a_text_relies_on_ends_the_emulator) {
 }
 
 TEST(Alignment, of_what_an_earlier_segment_made_is_what_the_capture_saw) {
-  ir::Graph graph = ir::parse("graph @g on cuda:0 (%x: f32[4096]) -> (%y) {\n  %y = exp %x : f32[4096]\n}\n");
+  ir::Graph graph =
+      ir::parse("graph @g on cuda:0 (%x: f32[4096]) -> (%y) {\n  %y = call aten.exp(%x) : f32[4096]\n}\n");
   graph.value(graph.node(graph.order()[0]).results[0]).alignment = 4;
   EntryReport report;
   CompileOptions options;
   options.device = test_device();
-  options.stage = ir::Stage::functional;
   const Plan plan = compile(graph, options, report);
   EXPECT_EQ(plan.kernels.at(0).params.at(0).alignment, 4) << "no guard speaks for it";
   options.input_alignment = {256};

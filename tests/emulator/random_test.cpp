@@ -74,7 +74,7 @@ Trial trial_of(Graph graph, uint64_t seed) {
 
 /// What differs between the emulated params and the interpreter; empty when nothing does.
 std::string difference(const Trial& trial, const std::vector<Buffer>& params) {
-  const auto outputs = ir::interpret(trial.graph, {.inputs = trial.inputs, .states = {}, .contents = {}, .call = {}});
+  const auto outputs = ir::interpret(trial.graph, {.inputs = trial.inputs, .states = {}, .call = {}});
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ir::Type& type = trial.graph.type(trial.graph.outputs[i]);
     const ir::Index storage = ir::storage_index(type);

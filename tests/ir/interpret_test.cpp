@@ -24,7 +24,7 @@ std::vector<double> reals(const HostTensor& result) {
 }
 
 std::vector<double> run(std::string_view text, std::vector<HostTensor> inputs) {
-  return reals(interpret(parse(text), {std::move(inputs), {}, {}, {}}).at(0));
+  return reals(interpret(parse(text), {std::move(inputs), {}, {}}).at(0));
 }
 
 using Numbers = std::vector<double>;
@@ -123,7 +123,7 @@ std::string error_of(std::string_view text, const Environment& environment) {
 
 TEST(Interpret, calls_are_refused_by_name_unless_answered) {
   const std::string_view text = "graph @g on cpu (%x: f32[2]) -> (%z) { %z = call aten.flip(%x, [0]) : f32[2] }";
-  Environment environment{{tensor("f32[2]", {1., 2.})}, {}, {}, {}};
+  Environment environment{{tensor("f32[2]", {1., 2.})}, {}, {}};
   EXPECT_EQ(error_of(text, environment), "interpret: 'aten::flip' is an ATen call, which the interpreter does not run");
   environment.call = [](const Node&, std::span<const HostTensor> values) {
     std::vector<RefValue> elements = elements_of(values[0]);
@@ -136,9 +136,9 @@ TEST(Interpret, calls_are_refused_by_name_unless_answered) {
 TEST(Interpret, missing_and_mistyped_tensors_are_named) {
   const std::string_view text = "graph @g on cpu (%x: f32[2]) -> (%x) { %w = state 1 \"w\" : f32[2] }";
   EXPECT_EQ(error_of(text, {}), "interpret: input 0 is not given");
-  EXPECT_EQ(error_of(text, {{tensor("f32[1]", {1.})}, {}, {}, {}}),
+  EXPECT_EQ(error_of(text, {{tensor("f32[1]", {1.})}, {}, {}}),
             "interpret: input 0 is f32[1], the graph takes f32[2]");
-  EXPECT_EQ(error_of(text, {{tensor("f32[2]", {1., 2.})}, {}, {}, {}}), "interpret: state 1 is not given");
+  EXPECT_EQ(error_of(text, {{tensor("f32[2]", {1., 2.})}, {}, {}}), "interpret: state 1 is not given");
   EXPECT_EQ(error_of("graph @g on cpu (%x: f32[s0]) -> (%x) { }", {}),
             "interpret: f32[s0] is symbolic; give the sizes as numbers");
 }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view everything = R"(graph @mlp on cuda:0 (%x: f16[8,768], %scale: f32[]@cpu) -> (%z, %f, %w1) {
   %w1 = state 0 "fc1.weight" : f16[3072,768]
   %b1 = state 1 "fc1.\"b\"\\\n\x01" : f16[3072]
-  %c = content 0 : f64[3]@cpu
+  %c = state 2 "c" : f64[3]@cpu
   %w1_t = call aten.t(%w1) : f16[768,3072]{1,768} alias %w1 + 0  # fc1  model.cpp:21
   %h = call aten.addmm(%b1, %x, %w1_t, 1, 1) : f16[8,3072]  # fc1  model.cpp:21
   %h.1 = call aten.relu_(%h) mutates(0) functional aten.relu : f16[8,3072] alias %h + 0  # fc1

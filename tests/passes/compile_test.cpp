@@ -107,10 +107,10 @@ TEST(Compile, names_the_pass_that_failed_and_saves_the_graph_that_went_in) {
   EntryReport report;
   try {
     compile_text(
-        "graph @g on cpu () -> (%y) {\n  %x = content 0 : f32[4]\n"
-        "  %y = call aten.relu_(%x) mutates(0) functional aten.relu : f32[4] alias %x + 0\n}\n",
+        "graph @g on cpu (%x: f32[4]) -> (%x) {\n  %v = call aten.view.dtype(%x, dtype(i32)) : i32[4] alias %x + 0\n"
+        "  %y = call aten.relu_(%v) mutates(0) functional aten.relu : i32[4] alias %x + 0\n}\n",
         Backend::llvm, report);
-    FAIL() << "a write to content was compiled";
+    FAIL() << "a write through another dtype was compiled";
   } catch (const InternalError& error) {
     EXPECT_EQ(error.where(), "functionalize");
     EXPECT_TRUE(std::filesystem::exists(error.artifact())) << error.artifact();

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include "tests/runtime/plan_builder.h"
 
 namespace sinter::runtime {
@@ -57,7 +55,7 @@ TEST_F(Layout, takes_an_input_in_place_that_stays) {
   b.step(RunCall{b.add_call("aten::mm", {x, w}, {y})});
   b.launch(kernel, {at(w), at(y)});
   b.plan.outputs = {y};
-  const GraphLayout layout = lay_out_graph(b.plan, {}, Buffers{w});
+  const GraphLayout layout = lay_out_graph(b.plan, Buffers{w});
   EXPECT_EQ(layout.copied_inputs, Buffers{x});
   EXPECT_TRUE(layout.moving_inputs.empty());
 }
@@ -69,7 +67,7 @@ TEST_F(Layout, refuses_to_copy_what_has_gaps_and_is_written) {
   b.step(RunCall{b.add_call("aten::zero_", {cache}, {})});
   b.plan.written = {cache};
   EXPECT_EQ(lay_out_graph(b.plan).refusal, "a library call writes input 1, which has gaps");
-  EXPECT_EQ(lay_out_graph(b.plan, {}, Buffers{cache}).refusal, "") << "where it stays it need not be copied";
+  EXPECT_EQ(lay_out_graph(b.plan, Buffers{cache}).refusal, "") << "where it stays it need not be copied";
 }
 
 TEST_F(Layout, refuses_a_call_that_may_do_more_than_launch_kernels) {
@@ -79,17 +77,6 @@ TEST_F(Layout, refuses_a_call_that_may_do_more_than_launch_kernels) {
   b.step(RunCall{call});
   b.plan.outputs = {y};
   EXPECT_TRUE(lay_out_graph(b.plan).refusal.starts_with("mine::count may do more")) << lay_out_graph(b.plan).refusal;
-}
-
-TEST_F(Layout, refuses_a_call_of_a_number_that_changes) {
-  const BufferId number = b.add(BufferKind::content, 1);
-  const BufferId y = b.add(BufferKind::result, 8);
-  b.step(RunCall{b.add_call("aten::add", {x, number}, {y})});
-  b.plan.outputs = {y};
-  const uint32_t content = b.plan.buffers[number.index].index;
-  EXPECT_EQ(lay_out_graph(b.plan).refusal, "");
-  EXPECT_EQ(lay_out_graph(b.plan, std::array{content}).refusal,
-            "aten::add takes a number that is another one on every call");
 }
 
 TEST_F(Layout, copies_an_output_that_a_call_reads) {
