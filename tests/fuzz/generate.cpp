@@ -473,9 +473,9 @@ class Generator {
     if (effects_) list.push_back(Event::toggle_flag);
     if (effects_ && alike(program_.state)) list.push_back(Event::swap_state);
     if (program_.modules.empty()) return list;
-    if (!trusted_) list.insert(list.end(), {Event::train, Event::eval});
-    list.insert(list.end(),
-                {Event::update_parameters, Event::write_data, Event::replace_parameter, Event::replace_parameter});
+    list.insert(list.end(), {Event::update_parameters, Event::write_data});
+    if (trusted_) return list;
+    list.insert(list.end(), {Event::train, Event::eval, Event::replace_parameter, Event::replace_parameter});
     return list;
   }
 
@@ -508,7 +508,7 @@ class Generator {
   Dice dice_;
   hostile::Session session_;
   On on_;
-  const bool trusted_;  ///< no host code runs that could ask whether a module trains
+  const bool trusted_;  ///< no host code runs that could ask for a module's flags and parameters
   const bool effects_;  ///< of the host
   Program program_;
   World world_;
