@@ -54,6 +54,11 @@ bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
   if (shortcut.inference != c10::InferenceMode::is_enabled() || !surroundings_->are_current(true)) return false;
   const size_t count = shortcut.op.schema().arguments().size();
   const auto arguments = torch::jit::last(*stack, count);
+  const auto is_untracked_view = [&](const Returned& item) {
+    return !shortcut.tracked && item.how == Returned::How::value && item.base &&
+           !arguments[*item.base].toTensor().is_inference();
+  };
+  if (std::ranges::any_of(shortcut.returns, is_untracked_view)) return false;
   table_.begin_call();
   if (!take(shortcut, arguments, table_)) {
     table_.forget_added();

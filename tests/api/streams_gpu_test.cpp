@@ -24,7 +24,7 @@ using at::Tensor;
 using c10::cuda::CUDAStream;
 using c10::cuda::CUDAStreamGuard;
 
-/// Streams that sinter_streams_test::seen ran on.
+/// Streams that aten::sinter_test_seen ran on.
 std::set<cudaStream_t>& streams_seen() {
   static std::set<cudaStream_t> streams;
   return streams;
@@ -35,9 +35,10 @@ Tensor seen(const Tensor& x) {
   return x * 2;
 }
 
-TORCH_LIBRARY(sinter_streams_test, library) {
-  library.def("seen(Tensor x) -> Tensor", {at::Tag::pt2_compliant_tag});
-  library.impl("seen", c10::DispatchKey::CUDA, &seen);
+/// Operators of other namespaces may refuse their data, so that segments end before them.
+TORCH_LIBRARY_FRAGMENT(aten, library) {
+  library.def("sinter_test_seen(Tensor x) -> Tensor", {at::Tag::pt2_compliant_tag});
+  library.impl("sinter_test_seen", c10::DispatchKey::CUDA, &seen);
 }
 
 /// CUDA Graphs of all segments.
@@ -78,7 +79,7 @@ struct OwnStream {
 
 TEST_F(GpuStreams, a_recording_runs_on_no_stream_that_a_program_can_get) {
   const auto op =
-      c10::Dispatcher::singleton().findSchemaOrThrow("sinter_streams_test::seen", "").typed<Tensor(const Tensor&)>();
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::sinter_test_seen", "").typed<Tensor(const Tensor&)>();
   auto fast = compile([&](const Tensor& x) { return op.call(x) + 1; }, unlimited({.mode = Mode::ReduceOverhead}));
   streams_seen().clear();
   for (int call = 0; call < 8; ++call) ASSERT_TRUE(same(fast(full({8}, call)), full({8}, 2 * call + 1)));

@@ -161,5 +161,24 @@ TEST_F(Checked, autocast_is_seen_by_operators_answered_before_it) {
   }
 }
 
+TEST_F(Checked, a_composite_view_that_was_met_on_an_inference_tensor_counts_writes_to_others) {
+  const c10::NoGradGuard no_grad;
+  Tensor state;
+  const auto program = [&] {
+    const c10::InferenceMode inference;
+    at::imag(state).fill_(0.25);
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 6; ++call) {
+    const bool inference = call == 1 || call == 3;
+    const c10::InferenceMode made_in(inference);
+    state = at::view_as_complex(at::randn({1, 2})).clone();
+    const int64_t before = inference ? 0 : state._version();
+    fast();
+    EXPECT_EQ(at::imag(state).sum().item<float>(), 0.25F) << call;
+    EXPECT_EQ(inference ? 1 : state._version() - before, 1) << call;
+  }
+}
+
 }  // namespace
 }  // namespace sinter::test
