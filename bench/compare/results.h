@@ -21,7 +21,7 @@ struct Row {
   double eager_ms = 0;
   double steady_ms = 0;
   std::optional<double> cold_s, warm_s, eager_cold_s;
-  std::vector<double> later_calls_s;     ///< the second call and those after it that were timed one by one
+  std::vector<double> later_calls_s;  ///< the second call and those after it that were timed one by one
   std::optional<double> latency_ms, eager_latency_ms;
   std::optional<double> device_bytes, eager_device_bytes;        ///< by the driver's count; older files: the next
   std::optional<double> allocated_bytes, eager_allocated_bytes;  ///< at most, by LibTorch's allocator

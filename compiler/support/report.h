@@ -12,8 +12,7 @@
 namespace sinter {
 
 struct PhaseTime {
-  std::string
-      name;  ///< "pass functionalize", "codegen", "kernels", "load", "record"
+  std::string name;  ///< "pass functionalize", "codegen", "kernels", "load", "record"
   double seconds = 0;
 };
 
@@ -60,9 +59,9 @@ struct KernelOrigins {
 
 /// One compiled segment.
 struct EntryReport {
-  std::string signature;           ///< "f16[1,3,224,224]"
-  std::string device;              ///< "cuda:0"
-  bool compiled = false;           ///< false: calls run as eager runs them; `breaks` says why
+  std::string signature;  ///< "f16[1,3,224,224]"
+  std::string device;     ///< "cuda:0"
+  bool compiled = false;  ///< false: calls run as eager runs them; `breaks` says why
   std::vector<PhaseTime> phases;
   std::vector<KernelRecord> kernels;
   std::vector<ExternRecord> externs;

@@ -7,8 +7,8 @@
 
 #include "compiler/ir/op.h"
 #include "compiler/passes/decompose_rules.h"
-#include "frontend/torch/op_facts.h"
 #include "frontend/replay/composites.h"
+#include "frontend/torch/op_facts.h"
 
 namespace sinter::frontend {
 namespace {

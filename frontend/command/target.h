@@ -62,7 +62,7 @@ struct Target {
   std::function<Tensors()> draw;              ///< inputs of one call
   Tensors first;                              ///< drawn once; says dtypes and sizes
   at::Device device{at::kCPU};
-  std::optional<ir::DType> weights;                              ///< dtype of its parameters, where known
+  std::optional<ir::DType> weights;  ///< dtype of its parameters, where known
   bool owns_tensors = false;         ///< nobody else can write to them
 
   [[nodiscard]] std::string shape() const;  ///< "f16[1,3,224,224], i64[8]"

@@ -80,7 +80,8 @@ Target make_training_target(const TargetOptions& options) {
     return inputs;
   };
   target.first.push_back(draw_labels(target.first.front(), labels));
-  target.forward = [amp, forward = std::move(target.forward), optimizer = make_optimizer(options.optimizer, *target.module),
+  target.forward = [amp, forward = std::move(target.forward),
+                    optimizer = make_optimizer(options.optimizer, *target.module),
                     device = target.device.type()](const Tensors& inputs) {
     const Tensors images(inputs.begin(), inputs.end() - 1);
     optimizer->zero_grad();

@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "compiler/support/planted.h"
-#include "frontend/torch/cuda.h"
 #include "frontend/cuda/generator_memory.h"
+#include "frontend/torch/cuda.h"
 
 namespace sinter::frontend::cuda {
 namespace {

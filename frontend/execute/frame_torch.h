@@ -37,8 +37,8 @@ struct FrameLayout {
   std::shared_ptr<const Plan> plan;
   std::vector<BufferShape> buffers;
   std::vector<PreparedCall> calls;
-  std::vector<std::vector<uint32_t>> inputs_of_calls;     ///< buffers that are inputs themselves
-  std::vector<uint32_t> inputs, states, arena;            ///< buffers of these kinds
+  std::vector<std::vector<uint32_t>> inputs_of_calls;  ///< buffers that are inputs themselves
+  std::vector<uint32_t> inputs, states, arena;         ///< buffers of these kinds
 };
 
 /// Where an input lies; its sizes and strides are those of its buffer.

@@ -9,9 +9,9 @@
 #include <exception>
 
 #include "compiler/ir/print.h"
-#include "frontend/torch/convert.h"
 #include "frontend/execute/host_torch.h"
 #include "frontend/replay/stand_in.h"
+#include "frontend/torch/convert.h"
 #include "runtime/known_functions.h"
 #include "runtime/nvrtc.h"
 #include "runtime/stopwatch.h"
@@ -54,8 +54,7 @@ Storages lent_storages_of(const Flat& arguments) {
 
 }  // namespace
 
-Function::Function(const Options& options, const std::vector<frontend::NamedModule>& modules,
-                                 const std::string& name)
+Function::Function(const Options& options, const std::vector<frontend::NamedModule>& modules, const std::string& name)
     : options_(options),
       name_(name),
       budget_(options.compile_budget),
@@ -246,12 +245,12 @@ bool Function::note(const Session::Account& account) {
 }
 
 Report Function::report() const {
-  Report report{.function = name_,
-                .mode = {},
-                .entries = paths_->reports(),
-                .failed_at = findings_.failed_at(),
-                .notes = {trusted_ != nullptr ? trusted_->text()
-                                              : "checked: the callable's host code runs on every call"}};
+  Report report{
+      .function = name_,
+      .mode = {},
+      .entries = paths_->reports(),
+      .failed_at = findings_.failed_at(),
+      .notes = {trusted_ != nullptr ? trusted_->text() : "checked: the callable's host code runs on every call"}};
   if (options_.mode == Mode::MaxAutotune) report.notes.emplace_back("max-autotune does what reduce-overhead does");
   report.notes.push_back(budget_.text());
   if (auto finding = trial_.finding(); !finding.empty()) report.notes.push_back(std::move(finding));

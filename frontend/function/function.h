@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "frontend/report/counters.h"
 #include "frontend/function/dynamic_marks.h"
-#include "frontend/torch/modules.h"
 #include "frontend/replay/budget.h"
 #include "frontend/replay/findings.h"
 #include "frontend/replay/path_store.h"
 #include "frontend/replay/session.h"
 #include "frontend/replay/trial.h"
+#include "frontend/report/counters.h"
+#include "frontend/torch/modules.h"
 #include "frontend/trusted/trusted_calls.h"
 #include "sinter/detail/function.h"
 
@@ -64,7 +64,7 @@ class Function {
   std::vector<frontend::SizePromise> promises_;
 
   // NVRTC is started while the first call runs, unless an earlier process left the kernels in the cache.
-  std::atomic<bool> started_{false};           ///< the first call has come
+  std::atomic<bool> started_{false};          ///< the first call has come
   std::atomic<bool> compiler_needed_{false};  ///< that is still to be noted for later processes
   std::string first_signature_;               ///< of the call that started it
   int architecture_ = 0;                      ///< that it was started for

@@ -6,9 +6,9 @@
 #include <torch/library.h>
 
 #include "compiler/support/planted.h"
+#include "frontend/replay/session.h"
 #include "frontend/torch/convert.h"
 #include "frontend/torch/libtorch_version.h"
-#include "frontend/replay/session.h"
 #include "frontend/torch/tangent.h"
 
 namespace sinter::frontend {

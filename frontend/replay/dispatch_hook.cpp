@@ -17,8 +17,6 @@ void meet_operator(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torc
 
 /// Nothing reaches it while no session includes the key.
 static_assert(kCaptureKey == c10::DispatchKey::Fake);
-TORCH_LIBRARY_IMPL(_, Fake, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&meet_operator>());
-}
+TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&meet_operator>()); }
 
 }  // namespace sinter::frontend

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "compiler/support/errors.h"
+#include "frontend/replay/compiled_path.h"
 #include "frontend/report/compile_times.h"
 #include "frontend/report/events.h"
-#include "frontend/replay/compiled_path.h"
 #include "frontend/trace/path_families.h"
 #include "runtime/stopwatch.h"
 

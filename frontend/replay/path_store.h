@@ -7,11 +7,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "frontend/report/counters.h"
-#include "frontend/torch/modules.h"
 #include "frontend/replay/budget.h"
 #include "frontend/replay/findings.h"
 #include "frontend/replay/session.h"
+#include "frontend/report/counters.h"
+#include "frontend/torch/modules.h"
 
 namespace sinter::frontend {
 

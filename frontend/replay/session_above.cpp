@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "frontend/torch/convert.h"
 #include "frontend/replay/autograds_part.h"
 #include "frontend/replay/session.h"
 #include "frontend/replay/step_recorder.h"
+#include "frontend/torch/convert.h"
 
 /// How a session answers operators before autograd sees them.
 namespace sinter::frontend {

@@ -2,8 +2,8 @@
 #include <c10/core/GradMode.h>
 
 #include "compiler/support/errors.h"
-#include "frontend/torch/convert.h"
 #include "frontend/replay/session.h"
+#include "frontend/torch/convert.h"
 #include "runtime/stopwatch.h"
 
 /// How a session runs what was matched where nothing is compiled for it.

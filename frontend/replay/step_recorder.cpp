@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "frontend/torch/convert.h"
 #include "frontend/replay/way.h"
+#include "frontend/torch/convert.h"
 #include "frontend/torch/stated_place.h"
 #include "frontend/torch/tensor_memory.h"
 #include "frontend/trace/call_key.h"

@@ -9,8 +9,8 @@
 #include "compiler/passes/aten.h"
 #include "compiler/support/planted.h"
 #include "frontend/replay/composites.h"
-#include "frontend/torch/convert.h"
 #include "frontend/replay/draw_log.h"
+#include "frontend/torch/convert.h"
 #include "frontend/trace/call_key.h"
 #include "frontend/trace/overlap.h"
 
@@ -60,6 +60,14 @@ bool crosses_devices(const OpTraits& traits, Arguments arguments) {
     for_each_tensor(argument, [&](const at::Tensor& tensor) { note(tensor.device().type()); });
   }
   return cpu && cuda;
+}
+
+/// A copy to the CPU in f64 that names the CPU, as LibTorch makes it to print a tensor: the host looks at it next.
+bool is_for_the_host(const OpTraits& traits, Arguments arguments) {
+  if (traits.facts.name != "aten::_to_copy" || !arguments[0].isTensor() || !arguments[0].toTensor().is_cpu())
+    return false;
+  constexpr size_t dtype = 1, device = 3;
+  return arguments[device].isDevice() && arguments[dtype].isInt() && arguments[dtype].toScalarType() == at::kDouble;
 }
 
 /// Operators that may refuse their data throw where they stand, if the CPU runs them.
@@ -153,7 +161,7 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
   if (any_tensor(arguments, [](const at::Tensor& tensor) { return !is_ordinary(tensor); })) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.lasts(tensor); })) return Way::now;
   if (facts.reads_host || facts.impure || traits.resizes || traits.excluded.load(std::memory_order_relaxed) ||
-      sizes_from_data(facts, arguments) || crosses_devices(traits, arguments)) {
+      sizes_from_data(facts, arguments) || crosses_devices(traits, arguments) || is_for_the_host(traits, arguments)) {
     return Way::now;
   }
   if (draws(facts, arguments) && !draws_in_step(facts, arguments)) return Way::now;

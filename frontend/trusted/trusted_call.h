@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "frontend/torch/modes.h"
 #include "frontend/replay/call_log.h"
+#include "frontend/torch/modes.h"
 #include "frontend/trusted/tensor_guard.h"
 #include "sinter/detail/flatten.h"
 
@@ -50,7 +50,7 @@ class TrustedCall {
   };
   struct Result {
     Place place;
-    bool itself = false;  ///< the very tensor that the argument or the state is
+    bool itself = false;   ///< the very tensor that the argument or the state is
     int64_t same_as = -1;  ///< an earlier result that is this very tensor
     Elements elements;
     bool operator==(const Result&) const = default;

@@ -75,9 +75,10 @@ void TrustedCalls::drop(const TrustedCall* call) {
 std::string TrustedCalls::text() const {
   const std::lock_guard lock(mutex_);
   const auto calls = calls_.load(std::memory_order_relaxed);
-  std::string text = fmt::format("trusted: {} calls ran without the callable's host code; {} combinations of arguments "
-                                 "are known",
-                                 answered_.load(std::memory_order_relaxed), calls->size());
+  std::string text = fmt::format(
+      "trusted: {} calls ran without the callable's host code; {} combinations of arguments "
+      "are known",
+      answered_.load(std::memory_order_relaxed), calls->size());
   if (!refusal_.empty()) text += "; not all are, because " + refusal_;
   return text;
 }

@@ -19,8 +19,8 @@ Ran check(const std::string& folder, const std::vector<std::string>& more = {},
   return sinter(arguments, environment);
 }
 
-/// Sizes that depend on data, conjugates, circular padding, and results with nan: most of them are single operators that
-/// run between segments.
+/// Sizes that depend on data, conjugates, circular padding, and results with nan: most of them are single operators
+/// that run between segments.
 TEST(CheckFiles, of_operators_that_need_data_or_other_bits_agree_or_run_as_eager) {
   const Folder folder;
   const std::string path = folder.path("report.json");

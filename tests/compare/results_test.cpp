@@ -72,9 +72,8 @@ TEST(Results, a_field_of_a_wrong_type_is_named_with_its_row) {
     for (const Json& value : {Json("1"), Json(nullptr), Json(0), Json(-1)})
       expect_part(refusal_with(field, value), std::string("row 2: '") + field + "' is not a number");
   }
-  for (const char* field :
-       {"cold_s", "latency_ms", "warm_s", "eager_cold_s", "verify_s", "peak_bytes", "device_bytes",
-        "eager_device_bytes", "reserved_bytes", "kernels", "max_error", "break_even_calls"}) {
+  for (const char* field : {"cold_s", "latency_ms", "warm_s", "eager_cold_s", "verify_s", "peak_bytes", "device_bytes",
+                            "eager_device_bytes", "reserved_bytes", "kernels", "max_error", "break_even_calls"}) {
     for (const Json& value : {Json("1"), Json(true), Json::array(), Json(-1)})
       expect_part(refusal_with(field, value), std::string("row 2: '") + field + "' is not a number");
     EXPECT_EQ(refusal_with(field, nullptr), "accepted") << field;

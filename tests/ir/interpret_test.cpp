@@ -136,8 +136,7 @@ TEST(Interpret, calls_are_refused_by_name_unless_answered) {
 TEST(Interpret, missing_and_mistyped_tensors_are_named) {
   const std::string_view text = "graph @g on cpu (%x: f32[2]) -> (%x) { %w = state 1 \"w\" : f32[2] }";
   EXPECT_EQ(error_of(text, {}), "interpret: input 0 is not given");
-  EXPECT_EQ(error_of(text, {{tensor("f32[1]", {1.})}, {}, {}}),
-            "interpret: input 0 is f32[1], the graph takes f32[2]");
+  EXPECT_EQ(error_of(text, {{tensor("f32[1]", {1.})}, {}, {}}), "interpret: input 0 is f32[1], the graph takes f32[2]");
   EXPECT_EQ(error_of(text, {{tensor("f32[2]", {1., 2.})}, {}, {}}), "interpret: state 1 is not given");
   EXPECT_EQ(error_of("graph @g on cpu (%x: f32[s0]) -> (%x) { }", {}),
             "interpret: f32[s0] is symbolic; give the sizes as numbers");

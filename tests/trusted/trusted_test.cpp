@@ -274,8 +274,7 @@ TEST_P(Trusted, what_cannot_be_known_without_the_host_code_is_checked_on_every_c
       "a read", [](const Tensor& x) { return x.sum().item<float>() > 0 ? x + 1 : x - 1; }, "runs between segments");
   stays_checked("a draw", [](const Tensor& x) { return x * at::rand_like(x); }, "");
   Tensor cache;
-  stays_checked(
-      "a kept tensor", [&](const Tensor& x) { return (cache = x * 2) + 1; }, "kept beside its results");
+  stays_checked("a kept tensor", [&](const Tensor& x) { return (cache = x * 2) + 1; }, "kept beside its results");
   stays_checked(
       "a result that is kept as well", [&](const Tensor& x) { return cache = x * 2; }, "kept beside its results");
   stays_checked(
@@ -333,8 +332,8 @@ TEST_P(Trusted, numbers_of_the_host_that_change_are_seen_while_the_call_is_learn
 TEST_P(Trusted, calls_agree_only_in_a_row) {
   const c10::NoGradGuard no_grad;
   int runs = 0;
-  const auto fast = compile([&](const Tensor& x) { return ++runs % 2 == 0 ? x.exp() + runs / 20 : x.sin() * 3; },
-                            options());
+  const auto fast =
+      compile([&](const Tensor& x) { return ++runs % 2 == 0 ? x.exp() + runs / 20 : x.sin() * 3; }, options());
   for (int call = 1; call < 12; ++call) {
     const Tensor x = random({7});
     ASSERT_TRUE(same(fast(x), call % 2 == 0 ? x.exp() : x.sin() * 3)) << call;

@@ -74,10 +74,11 @@ struct Options {
   /// same to all functions of a process.
   bool enabled = true;
 
-  /// Told of every break, and of every recompilation with what differed. Called by the call it happened in, on its thread and under its modes of LibTorch, once the call's work is done and no lock is
-  /// held: it may call this or another function, look at report() and stats(), and reset(). What it does is not
-  /// recorded. An exception of it does not reach the caller; the report notes the first one. Calls of several threads
-  /// call it at the same time. docs/in-production.md has more.
+  /// Told of every break, and of every recompilation with what differed. Called by the call it happened in, on its
+  /// thread and under its modes of LibTorch, once the call's work is done and no lock is held: it may call this or
+  /// another function, look at report() and stats(), and reset(). What it does is not recorded. An exception of it does
+  /// not reach the caller; the report notes the first one. Calls of several threads call it at the same time.
+  /// docs/in-production.md has more.
   std::function<void(const Event&)> on_event = {};
 };
 
