@@ -56,7 +56,8 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
     lock.unlock();
     return op.redispatchBoxed(below, stack);
   }
-  ++unanswered_;
+  // Memory without content is nothing to a composite operator whose steps do not take it: batch_norm makes some.
+  if (!facts.uninitialised || !facts.mutates.empty()) ++unanswered_;
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   if (fills_what_nobody_reads(traits, arguments, table_, at_)) {
     account_.wrote = true;
@@ -180,6 +181,7 @@ void Session::keep_what_was_matched() {
 void Session::begin_segment() {
   surroundings_ = KernelSurroundings::current();
   tree_ = library_->tree(surroundings_->settings);
+  table_.reserve(tree_->most_values(), tree_->most_memories());
   at_ = &tree_->root();
   recording_ = false;
 }

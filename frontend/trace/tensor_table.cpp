@@ -36,6 +36,12 @@ std::optional<uint32_t> TensorTable::number_of(const c10::StorageImpl* storage) 
   return found == by_storage_.end() ? std::nullopt : std::optional(found->second);
 }
 
+void TensorTable::reserve(size_t values, size_t memories) {
+  values_.reserve(values);
+  memories_.reserve(memories);
+  known_.reserve(memories);
+}
+
 bool TensorTable::lasts(const at::Tensor& tensor) const {
   return !tensor.has_storage() || lent_.lasts(*storage_of(*tensor.unsafeGetTensorImpl()));
 }

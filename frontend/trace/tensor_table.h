@@ -33,6 +33,8 @@ class TensorTable {
   /// `lent` outlives the table.
   explicit TensorTable(const LentInCall& lent) : lent_(lent) {}
 
+  /// Makes room for so many.
+  void reserve(size_t values, size_t memories);
   /// False for a tensor whose memory may be gone, or be filled anew, before the call ends.
   [[nodiscard]] bool lasts(const at::Tensor& tensor) const;
   /// The value that a tensor is; an invalid id where it was not met.

@@ -12,7 +12,7 @@ std::vector<Reason> never_replayed() {
       {"all it does may refuse its data on the CPU, and runs at once",
        {"deterministic_algorithms", "division_of_integers", "division_by_an_integer_zero", "embedding",
         "embedding_with_a_norm_limit", "embedding_bag", "state_replaced_behind_calls_that_threw"}},
-      {"all it does brings data to the host", {"sizes_from_data", "a_tensor_printed"}},
+      {"all it does brings data to the host", {"sizes_from_data"}},
       {"all it does draws random numbers", {"two_draws_that_look_alike"}},
       {"puts other memory under a tensor", {"a_temporary_that_is_set"}},
       {"writes a tensor whose elements share memory", {"an_expanded_input_that_is_filled"}},
