@@ -21,6 +21,19 @@ PathStore::PathStore(const Options& options, const std::vector<NamedModule>& mod
   }
 }
 
+TensorTable::Room PathStore::take_room() {
+  const std::lock_guard lock(rooms_mutex_);
+  if (rooms_.empty()) return {};
+  TensorTable::Room room = std::move(rooms_.back());
+  rooms_.pop_back();
+  return room;
+}
+
+void PathStore::keep_room(TensorTable::Room room) {
+  const std::lock_guard lock(rooms_mutex_);
+  if (rooms_.size() < max_rooms && room.memories.capacity() <= max_room) rooms_.push_back(std::move(room));
+}
+
 const OpTraits& PathStore::traits(const c10::OperatorHandle& op) {
   const std::lock_guard lock(mutex_);
   auto& known = traits_[&op.schema()];

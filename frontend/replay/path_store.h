@@ -26,6 +26,8 @@ class PathStore final : public PathLibrary {
   const OpTraits& traits(const c10::OperatorHandle& op) override;
   std::shared_ptr<PathTree> tree(const Modes& settings) override;
   LentMemory& lent_memory() override { return lent_; }
+  TensorTable::Room take_room() override;
+  void keep_room(TensorTable::Room room) override;
   std::shared_ptr<CompiledPath> compiled(const Matched& segment, News& news) override;
   [[nodiscard]] bool may_record() const override { return budget_.allows_recording(); }
   void note_recording(double seconds) override { budget_.note_recording(seconds); }
@@ -47,6 +49,7 @@ class PathStore final : public PathLibrary {
  private:
   static constexpr size_t max_steps = 65536;
   static constexpr size_t max_paths = 512;
+  static constexpr size_t max_rooms = 4, max_room = 16384;  ///< of calls at the same time; memories in each
 
   struct Kept {
     std::shared_ptr<PathTree> tree;  ///< of `end`
@@ -73,7 +76,9 @@ class PathStore final : public PathLibrary {
   std::atomic<int64_t> clock_{0};  ///< compiled segments that ran
   std::unordered_map<const c10::TensorImpl*, std::string> modules_;
   LentMemory lent_;
-  mutable std::mutex mutex_;  ///< of what follows
+  std::mutex rooms_mutex_;
+  std::vector<TensorTable::Room> rooms_;  ///< that no call uses now
+  mutable std::mutex mutex_;              ///< of what follows
   OpFactsCache facts_;
   std::vector<std::pair<Modes, std::shared_ptr<PathTree>>> trees_;
   std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<OpTraits>> traits_;

@@ -181,7 +181,6 @@ void Session::keep_what_was_matched() {
 void Session::begin_segment() {
   surroundings_ = KernelSurroundings::current();
   tree_ = library_->tree(surroundings_->settings);
-  table_.reserve(tree_->most_values(), tree_->most_memories());
   at_ = &tree_->root();
   recording_ = false;
 }

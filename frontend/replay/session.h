@@ -33,6 +33,9 @@ class PathLibrary {
   /// The tree of segments that run under these settings.
   [[nodiscard]] virtual std::shared_ptr<PathTree> tree(const Modes& settings) = 0;
   [[nodiscard]] virtual LentMemory& lent_memory() = 0;
+  /// Where a call may keep its table, and where another one may keep it later.
+  [[nodiscard]] virtual TensorTable::Room take_room() = 0;
+  virtual void keep_room(TensorTable::Room room) = 0;
 
   /// A segment that was matched to its end.
   struct Matched {
@@ -86,7 +89,11 @@ class Session : public c10::DebugInfoBase {
         setup_(std::move(setup)),
         undo_(setup_.can_take_back ? std::make_optional<UndoLog>() : std::nullopt),
         log_(setup_.logs ? std::make_optional<CallLog>() : std::nullopt),
-        lent_(library_->lent_memory(), setup_.lent) {}
+        lent_(library_->lent_memory(), setup_.lent),
+        table_(lent_, library_->take_room()) {}
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session() override { library_->keep_room(std::move(table_).take_room()); }
 
   /// Answers an operator. `below` are the keys of the kernels under the hook.
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
@@ -195,7 +202,7 @@ class Session : public c10::DebugInfoBase {
   bool settings_matter_ = false;  ///< to one of them
   std::optional<KernelSurroundings> surroundings_;
   LentInCall lent_;
-  TensorTable table_{lent_};
+  TensorTable table_;
   std::vector<LiveNumber> numbers_;
   DrawLog draws_;
   ClosedStorages closed_;  ///< that steps write which have not run

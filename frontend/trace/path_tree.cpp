@@ -107,8 +107,6 @@ PathTree::Added PathTree::add(PathNode& behind, Step step) {
   node.sibling = behind.first.load(std::memory_order_relaxed);
   behind.first.store(&node, std::memory_order_release);
   size_.fetch_add(1, std::memory_order_relaxed);
-  most_values_.store(std::max(most_values(), node.values), std::memory_order_relaxed);
-  most_memories_.store(std::max(most_memories(), node.memories), std::memory_order_relaxed);
   return {node, true};
 }
 

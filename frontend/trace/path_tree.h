@@ -76,9 +76,6 @@ class PathTree {
   /// What its paths have in common but for sizes.
   [[nodiscard]] PathFamilies& families() { return *families_; }
   [[nodiscard]] size_t size() const { return size_.load(std::memory_order_relaxed); }
-  /// As many as any of its paths has.
-  [[nodiscard]] uint32_t most_values() const { return most_values_.load(std::memory_order_relaxed); }
-  [[nodiscard]] uint32_t most_memories() const { return most_memories_.load(std::memory_order_relaxed); }
 
  private:
   std::mutex mutex_;
@@ -87,7 +84,6 @@ class PathTree {
   std::vector<std::pair<const PathNode*, c10::OperatorHandle>> threw_;
   std::atomic<bool> any_threw_{false};
   std::atomic<size_t> size_{0};
-  std::atomic<uint32_t> most_values_{0}, most_memories_{0};
   std::unique_ptr<PathFamilies> families_;
 };
 

@@ -29,17 +29,12 @@ bool lies_inside(const Elements& inner, const Elements& outer) {
 
 std::optional<uint32_t> TensorTable::number_of(const c10::StorageImpl* storage) const {
   if (const auto missing = number_of_missing(*storage)) {
-    const bool ours = *missing < memories_.size() && memories_[*missing].storage._unsafe_get_target() == storage;
+    const bool ours =
+        *missing < room_.memories.size() && room_.memories[*missing].storage._unsafe_get_target() == storage;
     return ours ? missing : std::nullopt;
   }
-  const auto found = by_storage_.find(storage);
-  return found == by_storage_.end() ? std::nullopt : std::optional(found->second);
-}
-
-void TensorTable::reserve(size_t values, size_t memories) {
-  values_.reserve(values);
-  memories_.reserve(memories);
-  known_.reserve(memories);
+  const auto found = room_.by_storage.find(storage);
+  return found == room_.by_storage.end() ? std::nullopt : std::optional(found->second);
 }
 
 bool TensorTable::lasts(const at::Tensor& tensor) const {
@@ -48,7 +43,7 @@ bool TensorTable::lasts(const at::Tensor& tensor) const {
 
 const TensorTable::Memory* TensorTable::memory_of(const at::Tensor& tensor) const {
   const auto number = number_of(storage_of(*tensor.unsafeGetTensorImpl()));
-  return number ? &memories_[*number] : nullptr;
+  return number ? &room_.memories[*number] : nullptr;
 }
 
 TraceValueId TensorTable::find(const at::Tensor& tensor) const {
@@ -62,21 +57,21 @@ TraceValueId TensorTable::find(const at::Tensor& tensor) const {
 
 at::Tensor TensorTable::given(TraceValueId id) const {
   const TraceValue& known = value(id);
-  return tensor_over(memories_[known.memory.index].held, known.elements, this->known(known.memory).device);
+  return tensor_over(room_.memories[known.memory.index].held, known.elements, this->known(known.memory).device);
 }
 
 bool TensorTable::is(TraceValueId id, const at::Tensor& tensor) const {
   const TraceValue& known = value(id);
-  return memories_[known.memory.index].storage._unsafe_get_target() == storage_of(*tensor.unsafeGetTensorImpl()) &&
+  return room_.memories[known.memory.index].storage._unsafe_get_target() == storage_of(*tensor.unsafeGetTensorImpl()) &&
          known.elements.are_those_of(tensor);
 }
 
 TraceMemoryId TensorTable::add_memory(const at::Tensor& tensor, bool fresh) {
-  const TraceMemoryId id{static_cast<uint32_t>(memories_.size())};
+  const TraceMemoryId id{static_cast<uint32_t>(room_.memories.size())};
   add_memory(own_memories_.emplace_back(TraceMemory{.device = tensor.device(),
                                                     .fresh = fresh,
                                                     .bytes = fresh ? tensor.storage().nbytes() : 0,
-                                                    .root = {static_cast<uint32_t>(values_.size())}}),
+                                                    .root = {static_cast<uint32_t>(room_.values.size())}}),
              tensor.storage());
   return id;
 }
@@ -89,23 +84,23 @@ TraceValueId TensorTable::add_value(const at::Tensor& tensor, TraceMemoryId memo
       .memory = memory,
       .elements = Elements::of(tensor),
       .alignment = known_address ? alignment_up_to(ir::full_alignment, address_of_closed(impl)) : ir::full_alignment}));
-  return {static_cast<uint32_t>(values_.size() - 1)};
+  return {static_cast<uint32_t>(room_.values.size() - 1)};
 }
 
 void TensorTable::add_memory(const TraceMemory& memory, const c10::Storage& storage) {
-  by_storage_[storage.unsafeGetStorageImpl()] = static_cast<uint32_t>(memories_.size());
+  room_.by_storage[storage.unsafeGetStorageImpl()] = static_cast<uint32_t>(room_.memories.size());
   add(memory, storage);
-  if (!memory.fresh) memories_.back().held = storage;
+  if (!memory.fresh) room_.memories.back().held = storage;
 }
 
 void TensorTable::add(const TraceValue& value) {
-  memories_[value.memory.index].values.push_back({static_cast<uint32_t>(values_.size())});
-  values_.push_back(&value);
+  room_.memories[value.memory.index].values.push_back({static_cast<uint32_t>(room_.values.size())});
+  room_.values.push_back(&value);
 }
 
 void TensorTable::add(const TraceMemory& memory, const c10::Storage& storage) {
-  memories_.push_back({.storage = storage.getWeakStorageImpl()});
-  known_.push_back(&memory);
+  room_.memories.push_back({.storage = storage.getWeakStorageImpl()});
+  room_.known.push_back(&memory);
 }
 
 TraceValueId TensorTable::take(const at::Tensor& tensor) {
@@ -126,7 +121,7 @@ bool TensorTable::take_as(const TraceValue& expected, const TraceMemory* memory,
   if (!expected.elements.are_those_of(tensor)) return false;
   const c10::StorageImpl* storage = storage_of(impl);
   if (memory == nullptr) {
-    if (memories_[expected.memory.index].storage._unsafe_get_target() != storage) return false;
+    if (room_.memories[expected.memory.index].storage._unsafe_get_target() != storage) return false;
   } else if (memory->device != tensor.device() || number_of(storage) || !lent_.lasts(*storage)) {
     return false;
   }
@@ -143,12 +138,13 @@ bool TensorTable::take_as(const TraceValue& expected, const TraceMemory* memory,
 }
 
 void TensorTable::note_arrivals() {
-  for (uint32_t i = 0; i < memories_.size(); ++i) by_storage_[memories_[i].storage._unsafe_get_target()] = i;
+  for (uint32_t i = 0; i < room_.memories.size(); ++i)
+    room_.by_storage[room_.memories[i].storage._unsafe_get_target()] = i;
 }
 
 void TensorTable::note_several_inputs(TraceMemoryId memory) {
-  if (memories_[memory.index].several_inputs) return;
-  memories_[memory.index].several_inputs = true;
+  if (room_.memories[memory.index].several_inputs) return;
+  room_.memories[memory.index].several_inputs = true;
   split_.push_back(memory);
 }
 
@@ -160,34 +156,35 @@ TraceValueId TensorTable::give(const at::Tensor& tensor) {
 }
 
 void TensorTable::begin_call() {
-  values_before_ = values_.size();
-  memories_before_ = memories_.size();
+  values_before_ = room_.values.size();
+  memories_before_ = room_.memories.size();
   split_.clear();
 }
 
 TensorTable::Added TensorTable::added() const {
-  return {std::span(values_).subspan(values_before_), std::span(known_).subspan(memories_before_)};
+  return {std::span(room_.values).subspan(values_before_), std::span(room_.known).subspan(memories_before_)};
 }
 
 void TensorTable::forget_added() {
-  for (const TraceMemoryId memory : split_) memories_[memory.index].several_inputs = false;
+  for (const TraceMemoryId memory : split_) room_.memories[memory.index].several_inputs = false;
   split_.clear();
-  for (size_t i = values_.size(); i-- > values_before_;) memories_[values_[i]->memory.index].values.pop_back();
-  values_.resize(values_before_);
-  for (size_t i = memories_before_; i < memories_.size(); ++i) {
-    by_storage_.erase(memories_[i].storage._unsafe_get_target());
+  for (size_t i = room_.values.size(); i-- > values_before_;)
+    room_.memories[room_.values[i]->memory.index].values.pop_back();
+  room_.values.resize(values_before_);
+  for (size_t i = memories_before_; i < room_.memories.size(); ++i) {
+    room_.by_storage.erase(room_.memories[i].storage._unsafe_get_target());
   }
-  memories_.erase(memories_.begin() + static_cast<std::ptrdiff_t>(memories_before_), memories_.end());
-  known_.resize(memories_before_);
+  room_.memories.erase(room_.memories.begin() + static_cast<std::ptrdiff_t>(memories_before_), room_.memories.end());
+  room_.known.resize(memories_before_);
 }
 
 void TensorTable::clear() {
-  values_.clear();
-  memories_.clear();
-  known_.clear();
+  room_.values.clear();
+  room_.memories.clear();
+  room_.known.clear();
   own_values_.clear();
   own_memories_.clear();
-  by_storage_.clear();
+  room_.by_storage.clear();
   split_.clear();
   values_before_ = memories_before_ = 0;
 }

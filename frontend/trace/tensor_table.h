@@ -30,11 +30,22 @@ class TensorTable {
     std::span<const TraceMemory* const> memories;
   };
 
-  /// `lent` outlives the table.
-  explicit TensorTable(const LentInCall& lent) : lent_(lent) {}
+  /// Where a table keeps what it knows. One table after the other may have it: a call allocates nothing then.
+  struct Room {
+    std::vector<const TraceValue*> values{};
+    std::vector<Memory> memories{};
+    std::vector<const TraceMemory*> known{};                             ///< by memory
+    ska::flat_hash_map<const c10::StorageImpl*, uint32_t> by_storage{};  ///< but for missing memory, which is tagged
+  };
 
-  /// Makes room for so many.
-  void reserve(size_t values, size_t memories);
+  /// `lent` outlives the table; `room` is empty.
+  TensorTable(const LentInCall& lent, Room room) : lent_(lent), room_(std::move(room)) {}
+  /// What it has kept all in, empty.
+  [[nodiscard]] Room take_room() && {
+    clear();
+    return std::move(room_);
+  }
+
   /// False for a tensor whose memory may be gone, or be filled anew, before the call ends.
   [[nodiscard]] bool lasts(const at::Tensor& tensor) const;
   /// The value that a tensor is; an invalid id where it was not met.
@@ -42,14 +53,14 @@ class TensorTable {
   /// The memory that a tensor lies in; null where it was not met.
   [[nodiscard]] const Memory* memory_of(const at::Tensor& tensor) const;
   [[nodiscard]] TraceMemoryId id_of(const Memory& memory) const {
-    return {static_cast<uint32_t>(&memory - memories_.data())};
+    return {static_cast<uint32_t>(&memory - room_.memories.data())};
   }
-  [[nodiscard]] Memory& memory(TraceMemoryId id) { return memories_[id.index]; }
-  [[nodiscard]] const std::vector<Memory>& memories() const { return memories_; }
-  [[nodiscard]] const TraceMemory& known(TraceMemoryId id) const { return *known_[id.index]; }
-  [[nodiscard]] const TraceValue& value(TraceValueId id) const { return *values_[id.index]; }
-  [[nodiscard]] size_t size() const { return values_.size(); }
-  [[nodiscard]] bool empty() const { return values_.empty(); }
+  [[nodiscard]] Memory& memory(TraceMemoryId id) { return room_.memories[id.index]; }
+  [[nodiscard]] const std::vector<Memory>& memories() const { return room_.memories; }
+  [[nodiscard]] const TraceMemory& known(TraceMemoryId id) const { return *room_.known[id.index]; }
+  [[nodiscard]] const TraceValue& value(TraceValueId id) const { return *room_.values[id.index]; }
+  [[nodiscard]] size_t size() const { return room_.values.size(); }
+  [[nodiscard]] bool empty() const { return room_.values.empty(); }
   /// A tensor over a value that was there before.
   [[nodiscard]] at::Tensor given(TraceValueId id) const;
   /// True where a tensor is this value.
@@ -68,11 +79,11 @@ class TensorTable {
   void add(const TraceValue& value);
   /// Puts a storage under memory that was added without one.
   void set_storage(TraceMemoryId memory, const c10::Storage& storage) {
-    memories_[memory.index].storage = storage.getWeakStorageImpl();
+    room_.memories[memory.index].storage = storage.getWeakStorageImpl();
   }
   /// Missing memory has come, so that it is known by its storage alone from here on.
   void note_arrivals();
-  void note_write(TraceMemoryId memory) { memories_[memory.index].written = true; }
+  void note_write(TraceMemoryId memory) { room_.memories[memory.index].written = true; }
 
   /// From here on `added` tells what came since, and `forget_added` takes it back.
   void begin_call();
@@ -88,12 +99,9 @@ class TensorTable {
   void note_several_inputs(TraceMemoryId memory);
 
   const LentInCall& lent_;
-  std::vector<const TraceValue*> values_;
-  std::vector<Memory> memories_;
-  std::vector<const TraceMemory*> known_;  ///< by memory
-  std::list<TraceValue> own_values_;       ///< of calls that are no recorded steps
+  Room room_;
+  std::list<TraceValue> own_values_;  ///< of calls that are no recorded steps
   std::list<TraceMemory> own_memories_;
-  ska::flat_hash_map<const c10::StorageImpl*, uint32_t> by_storage_;  ///< but for missing memory, which is tagged
   size_t values_before_ = 0, memories_before_ = 0;
   std::vector<TraceMemoryId> split_;  ///< that came to hold several inputs since
 };
