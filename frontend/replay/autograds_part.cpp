@@ -46,6 +46,19 @@ bool is_plain_call(c10::DispatchKeySet below) {
 
 bool is_tracked(c10::DispatchKeySet below) { return below.has(c10::DispatchKey::ADInplaceOrView); }
 
+bool is_tracked(const at::Tensor& tensor) {
+  if (!tensor.defined() || !is_tracked(tensor.key_set())) return false;
+  return !is_tracked(c10::impl::tls_local_dispatch_key_set().excluded_);
+}
+
+bool is_any_tracked(c10::ArrayRef<c10::IValue> arguments) {
+  bool found = false;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor(argument, [&](const at::Tensor& tensor) { found = found || is_tracked(tensor); });
+  }
+  return found;
+}
+
 bool has_tangent(c10::ArrayRef<c10::IValue> arguments) {
   bool found = false;
   for (const c10::IValue& argument : arguments) {

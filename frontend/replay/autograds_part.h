@@ -22,6 +22,11 @@ namespace sinter::frontend {
 /// inside other kernels, and are not called for inference tensors.
 [[nodiscard]] bool is_tracked(c10::DispatchKeySet below);
 
+/// True where a call that a composite operator makes with this tensor would come to them. The operator itself has no
+/// kernels for those keys, so that its call does not tell.
+[[nodiscard]] bool is_tracked(const at::Tensor& tensor);
+[[nodiscard]] bool is_any_tracked(c10::ArrayRef<c10::IValue> arguments);
+
 /// True where what they do for a step with these arguments can be done by do_autograds_part.
 [[nodiscard]] bool can_do_autograds_part(AboveKernel above, c10::ArrayRef<c10::IValue> arguments);
 

@@ -1,4 +1,5 @@
 #include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
 
 #include <algorithm>
 #include <optional>
@@ -42,7 +43,7 @@ bool Session::match_above_autograd(const c10::OperatorHandle& op, bool tracked, 
   if (has_tangent(arguments)) return false;
   for (const auto* shortcut = at_->shortcuts.load(std::memory_order_acquire); shortcut != nullptr;
        shortcut = shortcut->next) {
-    if (shortcut->op == op && shortcut->tracked == tracked && answer_by(*shortcut, stack)) return true;
+    if (shortcut->op == op && answer_by(*shortcut, stack)) return true;
   }
   const Step* candidate = PathTree::first_call_of(*at_, op);
   if (candidate == nullptr || (tracked && !can_do_autograds_part(candidate->above, arguments))) return false;
@@ -51,14 +52,17 @@ bool Session::match_above_autograd(const c10::OperatorHandle& op, bool tracked, 
 
 /// Gives the results of all of a shortcut's steps at once.
 bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
-  if (shortcut.inference != c10::InferenceMode::is_enabled() || !surroundings_->are_current(true)) return false;
   const size_t count = shortcut.op.schema().arguments().size();
   const auto arguments = torch::jit::last(*stack, count);
-  const auto is_untracked_view = [&](const Returned& item) {
-    return !shortcut.tracked && item.how == Returned::How::value && item.base &&
-           !arguments[*item.base].toTensor().is_inference();
+  if (shortcut.inference != c10::InferenceMode::is_enabled() || shortcut.tracked != is_any_tracked(arguments)) {
+    return false;
+  }
+  if (!surroundings_->are_current(true)) return false;
+  const auto is_tracked_otherwise = [&](const Returned& item) {
+    return item.how == Returned::How::value && item.base &&
+           is_tracked(arguments[*item.base].toTensor()) != shortcut.tracked;
   };
-  if (std::ranges::any_of(shortcut.returns, is_untracked_view)) return false;
+  if (std::ranges::any_of(shortcut.returns, is_tracked_otherwise)) return false;
   table_.begin_call();
   if (!take(shortcut, arguments, table_)) {
     table_.forget_added();
@@ -77,6 +81,7 @@ bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
       note_view(arguments[*item.base].toTensor(), results.back().toTensor());
     }
   }
+  for (const uint32_t raised : shortcut.raised) torch::autograd::increment_version(results[raised].toTensor());
   for (const PathNode* node : shortcut.steps) {
     note_writes(node->step);
     settings_matter_ = settings_matter_ || node->step.settings_matter;
@@ -100,7 +105,7 @@ void Session::open(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   const bool answered = std::pair(unanswered_, account_.segments) == before && tree == tree_ && at_ != nullptr &&
                         !recording_ && !off_ && !has_tangent(arguments);
   if (!answered) return;
-  note_shortcut(*begin, {.op = op, .inference = c10::InferenceMode::is_enabled(), .tracked = is_tracked(below)},
+  note_shortcut(*begin, {.op = op, .inference = c10::InferenceMode::is_enabled(), .tracked = is_any_tracked(arguments)},
                 arguments, torch::jit::last(*stack, op.schema().returns().size()));
 }
 
@@ -127,6 +132,9 @@ void Session::note_shortcut(PathNode& begin, Shortcut shortcut, c10::ArrayRef<c1
     if (item.how == Returned::How::value) {
       if (!can_be_given(item, result.toTensor(), shortcut, arguments, begin)) return;
       if (!item.base) shortcut.given.push_back(table_.value(item.value).memory);
+      if (!item.base && shortcut.tracked && !result.toTensor().is_inference()) {
+        shortcut.raised.insert(shortcut.raised.end(), result.toTensor()._version(), shortcut.returns.size());
+      }
     }
     shortcut.returns.push_back(std::move(item));
   }

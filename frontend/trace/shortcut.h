@@ -22,6 +22,7 @@ struct Shortcut {
   bool tracked = false;                  ///< views and versions are noted
   std::vector<const PathNode*> steps{};  ///< in order
   std::vector<Returned> returns{};
+  std::vector<size_t> raised{};        ///< results, once for each write that steps make into them
   std::vector<TraceMemoryId> given{};  ///< memories that steps make and the results lie in
   const Shortcut* next = nullptr;      ///< at the same place
 };

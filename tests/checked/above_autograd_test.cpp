@@ -161,6 +161,32 @@ TEST_F(Checked, autocast_is_seen_by_operators_answered_before_it) {
   }
 }
 
+TEST_F(Checked, composite_views_are_views_with_versions_while_gradients_are_off) {
+  const at::NoGradGuard no_grad;
+  Tensor state = torch::zeros({4, 6});
+  const Tensor weight = torch::randn({3, 6}), bias = torch::randn({3});
+  std::vector<Tensor> views, products;
+  auto fast = compile(
+      [&](const Tensor& x) {
+        views.push_back(state.reshape({2, 12}).flatten());
+        products.push_back(torch::linear(x.expand({2, 4, 6}), weight, bias));
+        return (views.back() + 1) * products.back().sum();
+      },
+      checked());
+  const Tensor product = torch::linear(torch::randn({4, 6}).expand({2, 4, 6}), weight, bias);
+  for (int call = 0; call < 6; ++call) {
+    fast(torch::randn({4, 6}));
+    ASSERT_TRUE(views.back().is_view()) << call;
+    EXPECT_TRUE(views.back()._base().is_same(state)) << call;
+    const int64_t before = state._version();
+    views.back().add_(1);
+    EXPECT_EQ(state._version(), before + 1) << call;
+    EXPECT_EQ(products.back()._version(), product._version()) << call;
+    EXPECT_EQ(products.back().is_view(), product.is_view()) << call;
+  }
+  EXPECT_TRUE(torch::equal(state, torch::full({4, 6}, 6.)));
+}
+
 TEST_F(Checked, a_composite_view_that_was_met_on_an_inference_tensor_counts_writes_to_others) {
   const c10::NoGradGuard no_grad;
   Tensor state;
