@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "compiler/support/planted.h"
 namespace sinter::ir {
 namespace {
 
@@ -34,8 +33,7 @@ std::optional<int64_t> ratio(const Samples& wanted, const Samples& term) {
   if (term.empty() || term[0] == 0 || wanted[0] % term[0] != 0) return std::nullopt;
   const int64_t factor = wanted[0] / term[0];
   int64_t product = 0;
-  const size_t samples = planted(Bug::sizes_from_one_call) ? 1 : wanted.size();
-  for (size_t k = 0; k < samples; ++k) {
+  for (size_t k = 0; k < wanted.size(); ++k) {
     if (__builtin_mul_overflow(factor, term[k], &product) || product != wanted[k]) return std::nullopt;
   }
   return factor;

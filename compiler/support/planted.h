@@ -27,7 +27,6 @@ enum class Bug : uint8_t {
   kernels_mixed_up,        ///< kernels are shared by name
   random_calls_merged,     ///< like calls that are pure
   generators_not_rewound,  ///< while a segment draws what its steps have drawn
-  sizes_from_one_call,     ///< a size of another shape follows from one recording, not from all
   alignment_not_guarded,   ///< of memory that a recorded step takes
   cuda_operands_swapped,   ///< of a division, in CUDA text
   cuda_tail_lost,          ///< of a kernel whose points are no multiple of its vectors
@@ -66,9 +65,8 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {"version_not_raised"},
     {"memory_freed_early"},
     {"kernels_mixed_up", Seen::cpu},
-    {"random_calls_merged"},
+    {"random_calls_merged", Seen::gpu},
     {"generators_not_rewound", Seen::gpu},
-    {"sizes_from_one_call"},
     {"alignment_not_guarded", Seen::gpu},
     {"cuda_operands_swapped", Seen::cuda_text},
     {"cuda_tail_lost", Seen::cuda_text},

@@ -147,7 +147,20 @@ void the_generator_touched_between_two_draws(Session& s) {
   for (int call = 0; call < 16; ++call) f(s.randn({64}));
 }
 
+/// What is drawn on the CPU is drawn at once: after the steps that still have to read what was there.
+void noise_drawn_anew_after_it_was_used(Session& s) {
+  Tensor noise = s.randn({64});
+  s.watch("noise", &noise);
+  auto f = s.compile([&noise](const Tensor& x) {
+    const Tensor before = x + noise;
+    noise.normal_();
+    return before * noise;
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({64}));
+}
+
 const Program programs[] = {
+    {"noise_drawn_anew_after_it_was_used", noise_drawn_anew_after_it_was_used},
     {"the_generator_touched_between_two_draws", the_generator_touched_between_two_draws},
     {"a_draw_before_a_branch_that_is_new", a_draw_before_a_branch_that_is_new},
     {"dropout_in_training", dropout_in_training},
