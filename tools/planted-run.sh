@@ -55,18 +55,18 @@ look_for() { # BUG
   by=$(finds "$1")
   [ "$device" = cpu ] && [ "$1" != none ] && [ "$(seen "$1")" = gpu ] && by="(on a GPU only)"
   echo "$by" >"$found/$1"
+  printf '%-28s %s\n' "$1" "$by"
 }
 
+printf '%-28s %s\n' bug "found by"
 for bug in $bugs; do
   while [ "$(jobs -rp | wc -l)" -ge $at_once ]; do wait -n; done
   look_for "$bug" &
 done
 wait
 
-printf '%-28s %s\n' bug "found by"
 for bug in $bugs; do
   by=$(cat "$found/$bug")
-  printf '%-28s %s\n' "$bug" "$by"
   if [ "$bug" = none ]; then
     [ "$by" = - ] || missed=1
   else
