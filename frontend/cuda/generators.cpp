@@ -49,8 +49,9 @@ class GraphGenerators final : public runtime::Host::Draws {
     for (Drawn& drawn : drawn_) {
       if (drawn.per_replay == 0) continue;
       const std::lock_guard lock(drawn.generator.mutex());
+      if (planted(Bug::graph_draws_repeated)) drawn.state->philox_offset_per_thread_ = drawn.offset;
       drawn.memory->fill();
-      if (!planted(Bug::graph_draws_repeated)) drawn.state->philox_offset_per_thread_ += drawn.per_replay;
+      drawn.state->philox_offset_per_thread_ += drawn.per_replay;
     }
   }
 

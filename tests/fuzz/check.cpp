@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "execute.h"
 
@@ -16,6 +17,7 @@ using hostile::Session;
 using Observations = std::vector<Observation>;
 
 constexpr int kNearbyRuns = 24;
+constexpr int kNearbyWideRuns = 4;
 constexpr double kMargin = 4;
 constexpr double kTolerance = 1e-4;
 constexpr double kKeptWide = 16;
@@ -110,31 +112,53 @@ bool has_steps(const Program& program) {
 }
 
 /// By number: whether it is `expected`, or no more than `allowed` away from it.
-Tensor is_near(const Tensor& found, const Tensor& expected, double allowed) {
+Tensor is_near(const Tensor& found, const Tensor& expected, const Tensor& allowed) {
   const Tensor x = numbers_of(found);
   const Tensor y = numbers_of(expected);
   const Tensor same = (x == y).logical_or(x.isnan().logical_and(y.isnan()));
   return same.logical_or((x - y).abs() <= allowed);
 }
 
+/// Runs in the next wider dtype: of the program's own data first, then of data a rounding away.
+using WideRuns = std::vector<Observations>;
+
+/// By number: how far value `i` of what observation `at` saw may be off, `rounding` being that of its dtype. Where
+/// eager's numbers overflow, those of the wide run tell how large a rounding is; and what calls pass on to the next
+/// grows with them, as the runs of data a rounding away tell.
+Tensor allowed_of(const WideRuns& wide, size_t at, size_t i, const Tensor& expected, double rounding) {
+  const Tensor stored = numbers_of(wide[0][at].values[i].tensor.to(expected.scalar_type()));
+  Tensor allowed = at::zeros_like(stored);
+  if (!is_continuous(expected)) return allowed;
+  allowed += kKeptWide * rounding * std::max(magnitude(expected), magnitude(stored));
+  for (const Observations& near : std::span(wide).subspan(1)) {
+    if (!same_facts(near[at], wide[0][at])) continue;
+    const Tensor moved = numbers_of(near[at].values[i].tensor.to(expected.scalar_type()));
+    allowed = allowed.max(kMargin * (moved - stored).abs().nan_to_num(0, 0, 0));
+  }
+  return allowed;
+}
+
 /// Whether each number of a compiled run is that of eager or that of a wide run, but for a few roundings.
-bool lies_between(const Observation& eager, const Observation& compiled, const Observation& wide, double rounding) {
-  if (!same_facts(eager, compiled) || eager.values.size() != wide.values.size()) return false;
+bool lies_between(const Observation& eager, const Observation& compiled, const WideRuns& wide, size_t at,
+                  double rounding) {
+  const Observation& first = wide[0][at];
+  if (!same_facts(eager, compiled) || eager.values.size() != first.values.size()) return false;
   for (size_t i = 0; i < eager.values.size(); ++i) {
     const Tensor& expected = eager.values[i].tensor;
     const Tensor& found = compiled.values[i].tensor;
-    if (wide.values[i].tensor.sizes() != expected.sizes()) return false;
-    const Tensor stored = wide.values[i].tensor.to(expected.scalar_type());
-    const double allowed = is_continuous(expected) ? kKeptWide * rounding * magnitude(expected) : 0;
+    if (first.values[i].tensor.sizes() != expected.sizes()) return false;
+    const Tensor stored = first.values[i].tensor.to(expected.scalar_type());
+    const Tensor allowed = allowed_of(wide, at, i, expected, rounding);
     if (!is_near(found, expected, allowed).logical_or(is_near(found, stored, allowed)).all().item<bool>()) return false;
   }
   return true;
 }
 
-bool lie_between(const Observations& eager, const Observations& compiled, const Observations& wide, double rounding) {
-  if (eager.size() != compiled.size() || eager.size() != wide.size()) return false;
+bool lie_between(const Observations& eager, const Observations& compiled, const WideRuns& wide, double rounding) {
+  const auto has_as_many = [&](const Observations& run) { return run.size() == eager.size(); };
+  if (!has_as_many(compiled) || !std::ranges::all_of(wide, has_as_many)) return false;
   for (size_t i = 0; i < eager.size(); ++i) {
-    if (!lies_between(eager[i], compiled[i], wide[i], rounding)) return false;
+    if (!lies_between(eager[i], compiled[i], wide, i, rounding)) return false;
   }
   return true;
 }
@@ -157,7 +181,10 @@ bool is_kept_wide(const Program& program, const hostile::Place& place, const Obs
   const bool halves = rounding >= 1e-3;
   if (eager.size() != compiled.size()) return false;
   if (!(halves && has_steps(program))) {
-    const auto wide = run_eager(program, place, {.wide = true});
+    WideRuns wide{run_eager(program, place, {.wide = true})};
+    for (uint64_t i = 1; i <= kNearbyWideRuns; ++i) {
+      wide.push_back(run_eager(program, place, {.apart = rounding, .seed = i, .wide = true}));
+    }
     if (!lie_between(eager, compiled, wide, rounding)) return false;
   }
   if (!halves) return true;
@@ -166,7 +193,7 @@ bool is_kept_wide(const Program& program, const hostile::Place& place, const Obs
   const auto exact = session.finish();
   if (!hostile::difference(eager, exact, hostile::Numbers::rounded)) return true;
   // A result may be of a wider dtype than what it was computed in.
-  return lie_between(eager, exact, eager, has_two_sums(program, place) ? rounding : kRoundingOfFloats);
+  return lie_between(eager, exact, {eager}, has_two_sums(program, place) ? rounding : kRoundingOfFloats);
 }
 
 void tell(const hostile::Outcome& outcome, Finding& finding) {

@@ -26,5 +26,14 @@ TEST(Fuzz, random_programs_do_so_where_replays_leave_the_host_code_out) {
   run_share(kProgramsTrusted, sinter::Replay::trusted);
 }
 
+TEST(Fuzz, halves_that_overflow_in_eager_and_not_in_a_kernel_are_no_difference) {
+  constexpr uint64_t kOverflows = 1280463412;
+  Summary summary;
+  summary.first_seed = kOverflows;
+  summary.device = "cpu";
+  run_seed(kOverflows, hostile::Place{}, summary);
+  EXPECT_TRUE(summary.failures.empty()) << summary.text();
+}
+
 }  // namespace
 }  // namespace sinter::test::fuzz
