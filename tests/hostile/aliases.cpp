@@ -122,6 +122,12 @@ void an_absolute_view_of_inputs_at_other_offsets(Session& s) {
   for (int call = 0; call < 16; ++call) f(base.slice(0, call % 7, call % 7 + 10));
 }
 
+/// No access of several elements may begin where the second view does.
+void views_that_begin_anywhere(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return x.slice(0, 0, 1024) * 2 + x.slice(0, 1, 1025).relu(); });
+  for (int call = 0; call < 4; ++call) f(s.randn({1025}));
+}
+
 void an_offset_in_the_arithmetic(Session& s) {
   const Tensor base = s.randn({40});
   auto f = s.compile([](const Tensor& x) { return x * static_cast<double>(x.storage_offset()); });
@@ -153,6 +159,7 @@ const Program programs[] = {
     {"a_write_to_an_undeclared_view", a_write_to_an_undeclared_view},
     {"constants_as_results", constants_as_results},
     {"an_absolute_view_of_inputs_at_other_offsets", an_absolute_view_of_inputs_at_other_offsets},
+    {"views_that_begin_anywhere", views_that_begin_anywhere},
     {"an_offset_in_the_arithmetic", an_offset_in_the_arithmetic},
     {"slices_at_other_offsets_written", slices_at_other_offsets_written},
 };

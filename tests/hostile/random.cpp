@@ -115,6 +115,25 @@ void dropout_of_inputs_that_begin_anywhere(Session& s) {
   for (int call = 0; call < 9; ++call) f(s.randn({67}).narrow(0, call % 3 == 2 ? 0 : 3, 64));
 }
 
+/// The same where the memory itself begins there, as another library may lend it: aligned in the first calls, then not.
+void dropout_of_memory_that_begins_anywhere(Session& s) {
+  auto f = s.compile([](const Tensor& x) { return at::dropout(x, 0.5, true) * 2 + 1; });
+  const Tensor held = s.randn({67});
+  for (int call = 0; call < 12; ++call) {
+    const int64_t first = call < 4 || call % 3 == 2 ? 0 : 3;
+    f(at::from_blob(held.data_ptr<float>() + first, {64}, held.options()));
+  }
+}
+
+/// 0 everywhere where both draw the same.
+void two_dropouts_of_one_value(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor y = x * 3 + 1;
+    return std::make_pair(at::dropout(y, 0.5, true) - at::dropout(y, 0.5, true), at::rand_like(y) - at::rand_like(y));
+  });
+  for (int call = 0; call < 6; ++call) f(s.randn({64}));
+}
+
 /// What a replay has drawn until it comes to a branch that it does not know is drawn again by the call that goes on.
 void a_draw_before_a_branch_that_is_new(Session& s) {
   auto f = s.compile([](const Tensor& x) {
@@ -175,6 +194,8 @@ const Program programs[] = {
     {"two_draws_that_look_alike", two_draws_that_look_alike},
     {"a_random_branch_on_the_device", a_random_branch_on_the_device},
     {"dropout_of_inputs_that_begin_anywhere", dropout_of_inputs_that_begin_anywhere},
+    {"dropout_of_memory_that_begins_anywhere", dropout_of_memory_that_begins_anywhere},
+    {"two_dropouts_of_one_value", two_dropouts_of_one_value},
     {"slopes_drawn_in_training", slopes_drawn_in_training},
 };
 
