@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/planted.h"
 
 namespace sinter::runtime {
 namespace {
@@ -63,7 +64,7 @@ class Flattener {
   Program::Param param(const KernelArg& arg, const KernelParam& needs) {
     Program::Param param{.pass = arg.pass, .buffer = arg.buffer};
     if (arg.pass != KernelArg::Pass::pointer) return param;
-    param.clear = static_cast<uint64_t>(needs.alignment - 1);
+    if (!planted(Bug::alignment_not_guarded)) param.clear = static_cast<uint64_t>(needs.alignment - 1);
     param.written = needs.written;
     param.bytes = span_bytes(plan_.buffers[arg.buffer.index].type);
     const Root root = root_of(plan_, arg.buffer);

@@ -27,7 +27,7 @@ enum class Bug : uint8_t {
   kernels_mixed_up,        ///< kernels are shared by name
   random_calls_merged,     ///< like calls that are pure
   generators_not_rewound,  ///< while a segment draws what its steps have drawn
-  alignment_not_guarded,   ///< of memory that a recorded step takes
+  alignment_not_guarded,   ///< of memory that recorded steps and kernels take
   cuda_operands_swapped,   ///< of a division, in CUDA text
   cuda_tail_lost,          ///< of a kernel whose points are no multiple of its vectors
   cuda_alignment_ignored,  ///< vector accesses are as wide as they can be, wherever the tensor lies
