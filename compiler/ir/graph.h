@@ -12,6 +12,7 @@
 
 #include "compiler/ir/arg.h"
 #include "compiler/ir/op.h"
+#include "compiler/ir/reduction.h"
 #include "compiler/ir/type.h"
 
 namespace sinter::ir {
@@ -41,13 +42,19 @@ struct Call {
 struct Primitive {
   OpId op;
 };
+/// All elements of args[0] along `dims`, joined into one. The dims stay, with size 1; dtype and other sizes are those of
+/// the operand. Halves are cast before.
+struct Reduce {
+  ReductionId op;
+  std::vector<uint32_t> dims;  ///< ascending, none twice
+};
 /// The same storage seen through other sizes and strides: those of the result type, `offset` elements after the
 /// first element of args[0]. Every ATen view is one of these once functionalized.
 struct View {
   int64_t offset = 0;
 };
-/// A fused region: one generated kernel. `body` has one Input node per arg, in order, then primitives and views,
-/// and one output per result. All outputs have the same sizes.
+/// A fused region: one generated kernel. `body` has one Input node per arg, in order, then primitives, reductions and
+/// views, and one output per result. Without a reduction all outputs have the same sizes.
 struct Fused {
   std::string name;  ///< "fused_mul_erf_add_mul"
   std::shared_ptr<const Graph> body;
@@ -58,7 +65,7 @@ struct Fused {
 /// nothing.
 struct Write {};
 
-using Payload = std::variant<Input, State, Call, Primitive, View, Fused, Write>;
+using Payload = std::variant<Input, State, Call, Primitive, Reduce, View, Fused, Write>;
 
 struct Node {
   Payload payload;
@@ -75,6 +82,11 @@ struct Node {
     return std::get_if<T>(&payload);
   }
 };
+
+/// True for what kernels are generated from: primitives and reductions.
+[[nodiscard]] inline bool is_computed(const Node& node) {
+  return node.as<Primitive>() != nullptr || node.as<Reduce>() != nullptr;
+}
 
 /// Captured stage: this value shares the storage of `base` (the first value seen in that storage), starting `offset`
 /// elements after base's first element.

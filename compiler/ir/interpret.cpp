@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "compiler/ir/index.h"
 #include "compiler/ir/op_types.h"
 #include "compiler/ir/print.h"
@@ -134,6 +137,37 @@ class Interpreter {
       result.set(point, stored(op.native().reference(args, computation), type.dtype));
     });
     define(node, 0, std::move(result));
+  }
+
+  /// Element by element in the operand's row-major order, floats in double.
+  void evaluate_node(const Reduce& reduce, const Node& node) {
+    const HostTensor& operand = value(*node.args.at(0).value());
+    const Type& type = graph_.type(node.results.at(0));
+    const Reference combine = row(combiner(reduce.op)).native().reference;
+    HostTensor wide = zeros(type);
+    std::vector<RefValue> joined(static_cast<size_t>(type.numel()), as_reference(identity(reduce.op, type.dtype)));
+    const std::vector<int64_t> sizes = type.static_sizes();
+    for_each_point(operand.type.static_sizes(), [&](std::span<const int64_t> point) {
+      RefValue& total = joined[result_number(point, sizes)];
+      total = combine(std::array{total, operand.at(point)}, type.dtype);
+    });
+    for_each_point(sizes, [&](std::span<const int64_t> point) {
+      wide.set(point, stored(joined[result_number(point, sizes)], type.dtype));
+    });
+    define(node, 0, std::move(wide));
+  }
+
+  /// The row-major number of the result's element that an element of the operand goes to.
+  static size_t result_number(std::span<const int64_t> point, std::span<const int64_t> sizes) {
+    int64_t number = 0;
+    for (size_t d = 0; d < sizes.size(); ++d) number = number * sizes[d] + std::min(point[d], sizes[d] - 1);
+    return static_cast<size_t>(number);
+  }
+
+  static RefValue as_reference(const Scalar& scalar) {
+    if (const auto* real = std::get_if<double>(&scalar)) return *real;
+    if (const auto* integer = std::get_if<int64_t>(&scalar)) return *integer;
+    return static_cast<int64_t>(std::get<bool>(scalar));
   }
 
   /// The dtype an op computes in: that of its operands where the result is b8, else that of the result.

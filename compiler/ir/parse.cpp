@@ -103,10 +103,11 @@ class GraphReader {
     }
     const size_t place = cursor_.mark();
     const std::string keyword =
-        cursor_.word("a line (state, call, view, fused or a pointwise op) or '}'", "%y = relu %x : f32[8]");
+        cursor_.word("a line (state, call, reduce, view, fused or a pointwise op) or '}'", "%y = relu %x : f32[8]");
     if (keyword == "input") return leaf(results, Input{index("an input's position")});
     if (keyword == "state") return state(results);
     if (keyword == "call") return call(results);
+    if (keyword == "reduce") return reduce(results);
     if (keyword == "view") return view(results);
     if (keyword == "fused") return fused(results);
     if (keyword == "write") return write(results, place);
@@ -165,6 +166,21 @@ class GraphReader {
     cursor_.expect(",", "write %x, %y");
     args.push_back({lookup(result_name())});
     add({}, {}, Write{}, std::move(args), comment());
+  }
+
+  void reduce(const std::vector<ResultName>& results) {
+    constexpr std::string_view example = "reduce sum %x over 1 : f32[8,1]";
+    const size_t place = cursor_.mark();
+    const std::string name = cursor_.word("a reduction", example);
+    const auto op = find_reduction(name);
+    if (!op) cursor_.fail_at(place, fmt::format("unknown reduction '{}'. Example: {}", name, example));
+    std::vector<Arg> args{{lookup(result_name())}};
+    cursor_.expect("over", example);
+    Reduce reduce{*op, {}};
+    do {
+      reduce.dims.push_back(index("a dim"));
+    } while (cursor_.accept(","));
+    typed(results, std::move(reduce), std::move(args));
   }
 
   void view(const std::vector<ResultName>& results) {

@@ -230,6 +230,11 @@ class Printer {
     return fmt::format("{}{}{}", known ? row(primitive.op).name : "invalid_op", node.args.empty() ? "" : " ",
                        join(node.args));
   }
+  std::string head(const Reduce& reduce, const Node& node) const {
+    const bool known = reduce.op.index < reduction_table().size();
+    return fmt::format("reduce {} {} over {}", known ? row(reduce.op).name : "invalid_reduction", join(node.args),
+                       fmt::join(reduce.dims, ", "));
+  }
   std::string head(const View& view, const Node& node) const {
     return fmt::format("view {} + {}", join(node.args), view.offset);
   }

@@ -218,6 +218,33 @@ Problem primitive_problem(const Graph& graph, const Node& node) {
   return std::nullopt;
 }
 
+Problem reduce_problem(const Graph& graph, const Node& node) {
+  const auto& reduce = *node.as<Reduce>();
+  if (reduce.op.index >= reduction_table().size()) return "a reduction that the table does not have";
+  if (node.args.size() != 1 || node.args[0].value() == nullptr) return "a reduction has one operand, a value";
+  if (node.results.size() != 1) return fmt::format("a reduction has one result, not {}", node.results.size());
+  const Type& operand = graph.type(*node.args[0].value());
+  const Type& result = graph.type(node.results[0]);
+  if (!reduces(reduce.op, operand.dtype)) {
+    return fmt::format("{} does not take {}", row(reduce.op).name, name(operand.dtype));
+  }
+  if (result.dtype != operand.dtype) return fmt::format("{} of {}", name(result.dtype), name(operand.dtype));
+  if (result.device != operand.device || !reading_of(graph, *node.args[0].value()).plain()) {
+    return "its operand is on another device, or a conjugated or negated view";
+  }
+  std::vector<Dim> sizes = operand.sizes;
+  for (size_t i = 0; i < reduce.dims.size(); ++i) {
+    const uint32_t dim = reduce.dims[i];
+    if (dim >= sizes.size() || (i > 0 && dim <= reduce.dims[i - 1])) return "its dims are not ascending dims of its operand";
+    sizes[dim] = 1;
+  }
+  if (reduce.dims.empty()) return "a reduction over no dim";
+  if (sizes != result.sizes) {
+    return fmt::format("the result has sizes {}, not {}", sizes_text(result.sizes), sizes_text(sizes));
+  }
+  return overlap_problem(result);
+}
+
 Problem view_problem(const Graph& graph, const Node& node) {
   if (node.args.size() != 1 || node.args[0].value() == nullptr) return "a view has one arg, its base";
   if (node.results.size() != 1) return fmt::format("a view has one result, not {}", node.results.size());

@@ -13,6 +13,8 @@ namespace sinter::ir {
 [[nodiscard]] std::optional<std::string> type_problem(const Type& type);
 /// A native op of the table with the operands its type rule asks for, and the broadcast of their sizes as its result.
 [[nodiscard]] std::optional<std::string> primitive_problem(const Graph& graph, const Node& node);
+/// A reduction of the table over ascending dims of its operand, which it takes the dtype of.
+[[nodiscard]] std::optional<std::string> reduce_problem(const Graph& graph, const Node& node);
 /// The base's dtype and device, and no element outside the base's storage.
 [[nodiscard]] std::optional<std::string> view_problem(const Graph& graph, const Node& node);
 /// An input or state, and a value of its dtype, sizes and device.

@@ -22,6 +22,41 @@ int64_t footprint(const ir::Index& index, const std::vector<int64_t>& extents) {
 
 }  // namespace
 
+int64_t Kernel::row_points() const {
+  int64_t count = 1;
+  for (size_t d = extents.size() - reduced; d < extents.size(); ++d) count *= extents[d];
+  return count;
+}
+
+int64_t Kernel::rows() const {
+  int64_t count = 1;
+  for (size_t d = 0; d + reduced < extents.size(); ++d) count *= extents[d];
+  return count;
+}
+
+bool varies_in_row(const Kernel& kernel, const ir::Index& index) {
+  for (size_t d = kernel.extents.size() - kernel.reduced; d < kernel.extents.size(); ++d) {
+    if (depends_on(index, d)) return true;
+  }
+  return false;
+}
+
+std::vector<Level> levels(const Kernel& kernel) {
+  std::vector<Level> all;
+  all.reserve(kernel.body.size());
+  for (const Instruction& instruction : kernel.body) {
+    Level level = kernel.reduced == 0 ? Level::element : Level::row;
+    if (const auto* load = std::get_if<Load>(&instruction.operation)) {
+      const bool by_value = kernel.params[load->param].role == Param::Role::host_scalar;
+      if (!by_value && varies_in_row(kernel, load->index)) level = Level::element;
+    } else if (const auto* compute = std::get_if<Compute>(&instruction.operation)) {
+      for (const Slot operand : compute->operands) level = std::max(level, all[operand]);
+    }
+    all.push_back(level);
+  }
+  return all;
+}
+
 int64_t Kernel::numel() const {
   int64_t count = 1;
   for (const int64_t extent : extents) count *= extent;

@@ -9,6 +9,7 @@
 #include "compiler/ir/graph.h"
 #include "compiler/ir/index.h"
 #include "compiler/ir/op.h"
+#include "compiler/ir/reduction.h"
 
 namespace sinter::kernel {
 
@@ -39,10 +40,15 @@ struct Compute {
   ir::OpId op;  ///< a native row; "cast" converts to the instruction's dtype
   std::vector<Slot> operands;
 };
+/// Joins the operand's elements at all points of the reduced loops; the same value at all of them.
+struct Reduce {
+  ir::ReductionId op;
+  Slot operand = 0;
+};
 /// One scalar instruction of the loop body, in SSA form. `dtype` is that of its result. Half dtypes appear only on
 /// loads and casts: arithmetic is done in the dtype of the operands, never in half.
 struct Instruction {
-  std::variant<Load, Immediate, Compute> operation;
+  std::variant<Load, Immediate, Compute, Reduce> operation;
   ir::DType dtype = ir::DType::f32;
 };
 struct Store {
@@ -52,10 +58,13 @@ struct Store {
 };
 
 /// The loop form of one fused region: for every point of the nest `extents`, run `body`, then `stores`.
+/// The last `reduced` loops make up a row: reductions join the points of a row. What is the same at all points of a row
+/// (see `levels`) is computed once for it, and stores of such values happen once.
 struct Kernel {
   std::string name;                  ///< "fused_add_relu"; a C identifier
   std::vector<std::string> comment;  ///< ops, module paths, sources; no part of the kernel's identity
   std::vector<int64_t> extents;      ///< outermost first, adjacent dims collapsed where every access allows it
+  size_t reduced = 0;                ///< innermost loops that reductions run over; 0 where there is none
   std::vector<Param> params;         ///< inputs in the order of the fused node's args, then outputs
   std::vector<Instruction> body;
   std::vector<Store> stores;
@@ -65,8 +74,20 @@ struct Kernel {
   bool generic_sizes = false;  ///< the text takes extents and strides as parameters (KernelSource::sizes)
 
   [[nodiscard]] int64_t numel() const;        ///< points of the nest; 1 for extents {}
+  [[nodiscard]] int64_t row_points() const;   ///< points of the reduced loops; 1 without them
+  [[nodiscard]] int64_t rows() const;         ///< points of the other loops
   [[nodiscard]] int64_t bytes_moved() const;  ///< each element read and written once, broadcasts counted once
 };
+
+/// How often an instruction is computed.
+enum class Level : uint8_t {
+  row,      ///< once for all points of the reduced loops: it reads nothing that changes along them
+  element,  ///< at every point
+};
+/// The level of every slot. Without reduced loops all are elements.
+[[nodiscard]] std::vector<Level> levels(const Kernel& kernel);
+/// True when the index changes along a reduced loop.
+[[nodiscard]] bool varies_in_row(const Kernel& kernel, const ir::Index& index);
 
 /// Lowers a fused region's body to its loop form. Loop dims are ordered by the first output's strides, largest
 /// outermost, and collapsed. Throws InternalError when an index cannot be expressed (fuse must not have made it).

@@ -5,7 +5,7 @@
 #include "compiler/passes/bodies.h"
 #include "compiler/passes/exact.h"
 #include "compiler/passes/ownership.h"
-#include "compiler/passes/view_source.h"
+#include "compiler/ir/view_source.h"
 
 namespace sinter::passes {
 namespace {

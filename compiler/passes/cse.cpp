@@ -22,6 +22,9 @@ std::string key_of(const Graph& graph, const Node& node) {
     key = call->op;
   } else if (const auto* primitive = node.as<Primitive>()) {
     key = row(primitive->op).name;
+  } else if (const auto* reduce = node.as<Reduce>()) {
+    key = "reduce " + std::string(row(reduce->op).name);
+    for (const uint32_t dim : reduce->dims) key += "," + std::to_string(dim);
   } else if (const auto* view = node.as<View>()) {
     key = "view " + std::to_string(view->offset);
   } else {

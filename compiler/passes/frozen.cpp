@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "compiler/passes/effects.h"
-#include "compiler/passes/view_source.h"
+#include "compiler/ir/view_source.h"
 
 namespace sinter::passes {
 

@@ -6,7 +6,7 @@
 #include "compiler/passes/aten.h"
 #include "compiler/passes/element_access.h"
 #include "compiler/passes/frozen.h"
-#include "compiler/passes/view_source.h"
+#include "compiler/ir/view_source.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
 

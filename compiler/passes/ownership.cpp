@@ -1,6 +1,6 @@
 #include "compiler/passes/ownership.h"
 
-#include "compiler/passes/view_source.h"
+#include "compiler/ir/view_source.h"
 
 namespace sinter::passes {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "compiler/ir/graph.h"
-#include "compiler/passes/view_source.h"
+#include "compiler/ir/view_source.h"
 
 /// One fused region in the making: its limits, whether its reads have indices, and its body.
 namespace sinter::passes {
@@ -15,7 +15,7 @@ inline constexpr size_t max_region_params = 24;
 
 /// An operand of a primitive as its region sees it: memory of `source.base` looked at as `type`. A host scalar (a 0-dim
 /// CPU tensor beside a CUDA region) is taken as it is, never through its views.
-[[nodiscard]] ViewSource region_operand(const ir::Graph& graph, ir::ValueId operand);
+[[nodiscard]] ir::ViewSource region_operand(const ir::Graph& graph, ir::ValueId operand);
 
 /// True when a kernel can compute all `outputs` (values of `members`, all of the same static sizes) in one loop nest
 /// over their sizes, within the limits above.

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "compiler/passes/effects.h"
-#include "compiler/passes/view_source.h"
+#include "compiler/ir/view_source.h"
 #include "compiler/support/errors.h"
 
 namespace sinter::passes {

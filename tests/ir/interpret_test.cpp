@@ -35,6 +35,22 @@ TEST(Interpret, operands_broadcast) {
             (Numbers{11, 22, 33, 14, 25, 36}));
 }
 
+TEST(Interpret, a_reduction_joins_along_its_dims_and_keeps_them) {
+  const std::vector<HostTensor> x = {tensor("f32[2,3]", {1., 2., 3., 4., -5., 6.})};
+  EXPECT_EQ(run("graph @g on cpu (%x: f32[2,3]) -> (%z) { %z = reduce sum %x over 1 : f32[2,1] }", x), (Numbers{6, 5}));
+  EXPECT_EQ(run("graph @g on cpu (%x: f32[2,3]) -> (%z) { %z = reduce max %x over 0 : f32[1,3] }", x),
+            (Numbers{4, 2, 6}));
+  EXPECT_EQ(run("graph @g on cpu (%x: f32[2,3]) -> (%z) { %z = reduce prod %x over 0, 1 : f32[1,1] }", x),
+            (Numbers{-720}));
+}
+
+TEST(Interpret, the_largest_of_a_row_with_a_nan_is_nan) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto largest = run("graph @g on cpu (%x: f64[3]) -> (%z) { %z = reduce max %x over 0 : f64[1] }",
+                           {tensor("f64[3]", {1., nan, 3.})});
+  EXPECT_TRUE(std::isnan(largest.at(0)));
+}
+
 TEST(Interpret, every_op_rounds_to_its_dtype) {
   const auto text = [](std::string type) {
     return "graph @g on cpu (%x: " + type + "[1]) -> (%z) { %y = add %x, 1.0 : " + type +

@@ -64,6 +64,16 @@ TEST(Verify, primitives_take_the_operands_of_their_row) {
   EXPECT_EQ(problems(graph, Stage::functional), "%y: an op that the table does not have");
 }
 
+TEST(Verify, reductions_keep_dtype_and_dims) {
+  EXPECT_EQ(problems("%y = reduce sum %x over 0, 1 : f32[1,1]\n%z = reduce any %b over 1 : b8[4,1]"), "");
+  EXPECT_EQ(problems("%y = reduce sum %h over 1 : f16[4,1]"), "%y: sum does not take f16");
+  EXPECT_EQ(problems("%y = reduce any %x over 1 : f32[4,1]"), "%y: any does not take f32");
+  EXPECT_EQ(problems("%y = reduce sum %x over 1 : f64[4,1]"), "%y: f64 of f32");
+  EXPECT_EQ(problems("%y = reduce sum %x over 1 : f32[4]"), "%y: the result has sizes [4], not [4,1]");
+  EXPECT_EQ(problems("%y = reduce sum %x over 2 : f32[4,1]"), "%y: its dims are not ascending dims of its operand");
+  EXPECT_EQ(problems("%y = reduce sum %x over 1, 0 : f32[1,1]"), "%y: its dims are not ascending dims of its operand");
+}
+
 TEST(Verify, a_host_scalar_may_join_tensors_of_a_gpu) {
   EXPECT_EQ(problems(parse("graph @g on cuda:0 (%x: f32[2], %s: f32[]@cpu) -> (%y) { %y = add %x, %s : f32[2] }"),
                      Stage::functional),

@@ -2,18 +2,18 @@
 
 #include "compiler/ir/graph.h"
 
-namespace sinter::passes {
+namespace sinter::ir {
 
 /// A value seen as memory of another one: views looked through, to the value that is no view.
 struct ViewSource {
-  ir::ValueId base;
+  ValueId base;
   int64_t offset = 0;    ///< elements after base's first
   bool is_view = false;  ///< at least one view stands between
 };
 
-[[nodiscard]] inline ViewSource view_source(const ir::Graph& graph, ir::ValueId value) {
+[[nodiscard]] inline ViewSource view_source(const Graph& graph, ValueId value) {
   ViewSource source{value, 0, false};
-  while (const auto* view = graph.producer(source.base).as<ir::View>()) {
+  while (const auto* view = graph.producer(source.base).as<View>()) {
     source.offset += view->offset;
     source.base = *graph.producer(source.base).args[0].value();
     source.is_view = true;
@@ -21,11 +21,11 @@ struct ViewSource {
   return source;
 }
 
-/// ir::memory_of through views as well.
-[[nodiscard]] inline ir::ValueId memory_base(const ir::Graph& graph, ir::ValueId value) {
-  ir::ValueId base = view_source(graph, value).base;
+/// memory_of through views as well.
+[[nodiscard]] inline ValueId memory_base(const Graph& graph, ValueId value) {
+  ValueId base = view_source(graph, value).base;
   while (graph.value(base).alias) base = view_source(graph, graph.value(base).alias->base).base;
   return base;
 }
 
-}  // namespace sinter::passes
+}  // namespace sinter::ir
