@@ -10,7 +10,7 @@
 #include "compiler/codegen/cuda.h"
 #include "compiler/codegen/llvm.h"
 #include "compiler/ir/print.h"
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/lower.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/fault.h"
@@ -71,7 +71,7 @@ struct Origin {
   explicit Origin(const Graph& body) {
     for (NodeId id : body.order()) {
       const Node& node = body.node(id);
-      if (const auto* primitive = node.as<Primitive>()) ops.emplace_back(row(primitive->op).name);
+      if (is_computed(node)) ops.emplace_back(computed_name(node));
       if (!node.scope.valid()) continue;
       add_distinct(modules, body.scope(node.scope).module);
       add_distinct(sources, body.scope(node.scope).source);

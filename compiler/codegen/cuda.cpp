@@ -6,6 +6,7 @@
 
 #include "compiler/codegen/cuda_expression.h"
 #include "compiler/codegen/cuda_prelude.h"
+#include "compiler/codegen/cuda_row_writer.h"
 #include "compiler/codegen/cuda_schedule.h"
 #include "compiler/codegen/cuda_writer.h"
 #include "compiler/codegen/op_names.h"
@@ -15,15 +16,24 @@ namespace {
 
 using kernel::Kernel;
 
-std::string comment_of(const Kernel& kernel, const Schedule& plan) {
+std::string comment_of(const Kernel& kernel, const std::string& schedule) {
   std::string text;
   for (const auto& line : kernel.comment) text += "// " + line + "\n";
-  return text + fmt::format("// over [{}], {} x {} elements a thread\n", fmt::join(kernel.extents, ","), plan.unroll,
-                            plan.width);
+  return text + fmt::format("// over [{}], {}\n", fmt::join(kernel.extents, ","), schedule);
 }
 
-/// The widest access of every parameter.
-std::vector<KernelParam> params_of(const Kernel& kernel, const Schedule& plan) {
+std::string words_of(const Schedule& plan) {
+  return fmt::format("{} x {} elements a thread", plan.unroll, plan.width);
+}
+
+std::string words_of(const RowSchedule& plan) {
+  return fmt::format("{} threads a row, {} x {} elements a thread{}", plan.threads, plan.steps, plan.width,
+                     plan.keep == Keep::nothing ? ", read again in every pass" : "");
+}
+
+/// The widest access of every parameter. `Plan` says how every access reaches memory.
+template <class Plan>
+std::vector<KernelParam> params_of(const Kernel& kernel, const Plan& plan) {
   std::vector<KernelParam> params(kernel.params.size());
   const auto note = [&](uint32_t param, const LaneAccess& access) {
     if (access.kind == LaneAccess::Kind::scalar) return;
@@ -42,14 +52,12 @@ std::vector<KernelParam> params_of(const Kernel& kernel, const Schedule& plan) {
   return params;
 }
 
-}  // namespace
-
-KernelSource generate_cuda(const Kernel& kernel, const DeviceInfo& device) {
-  const Schedule plan = schedule(kernel, device);
-  CudaFunction function = cuda_function(kernel, plan);
+template <class Plan>
+KernelSource source_of(const Kernel& kernel, const Plan& plan, CudaFunction (*write)(const Kernel&, const Plan&)) {
+  CudaFunction function = write(kernel, plan);
   KernelSource source;
   source.name = kernel.name;
-  source.comment = comment_of(kernel, plan);
+  source.comment = comment_of(kernel, words_of(plan));
   source.text = cuda_prelude(function.text) + function.text;
   source.params = params_of(kernel, plan);
   source.sizes = std::move(function.sizes);
@@ -59,6 +67,13 @@ KernelSource generate_cuda(const Kernel& kernel, const DeviceInfo& device) {
   source.bytes = kernel.bytes_moved();
   source.ops = op_names(kernel);
   return source;
+}
+
+}  // namespace
+
+KernelSource generate_cuda(const Kernel& kernel, const DeviceInfo& device) {
+  return kernel.reduced > 0 ? source_of(kernel, row_schedule(kernel, device), cuda_row_function)
+                            : source_of(kernel, schedule(kernel, device), cuda_function);
 }
 
 }  // namespace sinter::codegen

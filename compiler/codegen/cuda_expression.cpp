@@ -183,6 +183,9 @@ std::vector<Expression> cuda_expressions(const Kernel& kernel) {
   std::vector<Expression> all(kernel.body.size());
   for (Slot slot = 0; slot < kernel.body.size(); ++slot) {
     if (compute_at(kernel, slot) != nullptr) all[slot] = expression_of(kernel, slot, half[slot]);
+    if (const auto* reduce = std::get_if<kernel::Reduce>(&kernel.body[slot].operation)) {
+      all[slot] = {.text = {}, .operands = {reduce->operand}};
+    }
   }
   return all;
 }

@@ -30,6 +30,7 @@ std::vector<bool> half_accurate_slots(const kernel::Kernel& kernel) {
   for (const auto& store : kernel.stores) half[store.value] = ir::is_half(kernel.body[store.value].dtype);
   for (size_t slot = count; slot-- > 0;) {
     const auto& instruction = kernel.body[slot];
+    if (const auto* reduce = std::get_if<kernel::Reduce>(&instruction.operation)) half[reduce->operand] = false;
     const auto* compute = std::get_if<Compute>(&instruction.operation);
     if (compute == nullptr) continue;
     const bool narrow = instruction.dtype == ir::DType::f32 || ir::is_half(instruction.dtype);

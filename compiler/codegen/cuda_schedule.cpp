@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <optional>
 
 #include "compiler/codegen/cuda_lanes.h"
-#include "compiler/support/planted.h"
 
 namespace sinter::codegen {
 namespace {
@@ -14,43 +12,8 @@ namespace {
 using kernel::Kernel;
 using kernel::Param;
 
-constexpr int64_t access_bytes = 16;  ///< the widest access of one thread
 constexpr int64_t max_unroll = 4;
 constexpr uint32_t threads_per_block = 128;
-
-/// One access to memory: which parameter and where.
-struct Reference {
-  const Param* param;
-  const ir::Index* index;
-};
-
-const kernel::Load* memory_load(const Kernel& kernel, const kernel::Instruction& instruction) {
-  const auto* load = std::get_if<kernel::Load>(&instruction.operation);
-  if (load == nullptr || kernel.params[load->param].role == Param::Role::host_scalar) return nullptr;
-  return load;
-}
-
-std::vector<Reference> references(const Kernel& kernel) {
-  std::vector<Reference> all;
-  for (const auto& instruction : kernel.body) {
-    if (const auto* load = memory_load(kernel, instruction)) all.push_back({&kernel.params[load->param], &load->index});
-  }
-  for (const auto& store : kernel.stores) all.push_back({&kernel.params[store.param], &store.index});
-  return all;
-}
-
-/// Elements a vector access of `width` lanes may take at a time, from a first element that is a multiple of
-/// `alignment` elements; 0 counts as every multiple. `all_or_one`: as many as an access holds, or one.
-int64_t chunk_of(const Param& param, int64_t alignment, int64_t width, bool all_or_one) {
-  const int64_t size = ir::bytes_of(param.dtype);
-  int64_t chunk = width;
-  while (chunk > 1 && chunk * size > access_bytes) chunk /= 2;
-  if (planted(Bug::cuda_alignment_ignored)) return chunk;
-  while (chunk > 1 && (param.alignment % (chunk * size) != 0 || alignment % chunk != 0)) {
-    chunk = all_or_one ? 1 : chunk / 2;
-  }
-  return chunk;
-}
 
 LaneAccess access_of(const Reference& reference, const Kernel& kernel, const Schedule& plan) {
   using Kind = LaneAccess::Kind;
@@ -60,7 +23,6 @@ LaneAccess access_of(const Reference& reference, const Kernel& kernel, const Sch
     return {.kind = Kind::vector,
             .chunk = chunk_of(*reference.param, reference.index->affine.offset, plan.width, kernel.generic_sizes)};
   }
-  const auto lanes = lanes_of(*reference.index, extents, plan.width);
   const bool crosses_rows = plan.linear && extents.size() > 1;
   if (crosses_rows) {
     const bool constant =
@@ -68,25 +30,7 @@ LaneAccess access_of(const Reference& reference, const Kernel& kernel, const Sch
         std::ranges::all_of(reference.index->affine.strides, [](int64_t stride) { return stride == 0; });
     return {.kind = constant ? Kind::uniform : Kind::gather};
   }
-  if (!lanes) return {.kind = Kind::gather};
-  if (lanes->stride == 0) return {.kind = Kind::uniform};
-  if (lanes->stride != 1) return {.kind = Kind::strided, .stride = lanes->stride};
-  return {.kind = Kind::vector,
-          .chunk = chunk_of(*reference.param, lanes->alignment, plan.width, kernel.generic_sizes)};
-}
-
-/// Lanes that fill one 16-byte access of the widest element that streams through the kernel. Operands that repeat
-/// (a scale per channel) do not count.
-int64_t preferred_width(const Kernel& kernel) {
-  int64_t widest = 1;
-  for (const auto& reference : references(kernel)) {
-    int64_t footprint = 1;
-    for (size_t d = 0; d < kernel.extents.size(); ++d) {
-      if (!reference.index->is_affine() || reference.index->affine.strides[d] != 0) footprint *= kernel.extents[d];
-    }
-    if (footprint * 2 > kernel.numel()) widest = std::max(widest, ir::bytes_of(reference.param->dtype));
-  }
-  return std::max<int64_t>(1, access_bytes / widest);
+  return access_along(reference, kernel, plan.width);
 }
 
 /// True when vectors of neighbouring points help: some store writes neighbours.
@@ -215,13 +159,6 @@ int64_t choose_unroll(const Kernel& kernel, const DeviceInfo& device, const Sche
     unroll *= 2;
   }
   return unroll;
-}
-
-bool needs_wide_index(const Kernel& kernel, int64_t points_dealt) {
-  constexpr int64_t limit = std::numeric_limits<int32_t>::max();
-  return points_dealt > limit || std::ranges::any_of(references(kernel), [&](const Reference& reference) {
-           return largest(*reference.index, kernel.extents) > limit;
-         });
 }
 
 }  // namespace

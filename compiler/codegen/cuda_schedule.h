@@ -3,24 +3,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/codegen/cuda_access.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/support/device_info.h"
 
 namespace sinter::codegen {
-
-/// How one load or store of the loop body reaches memory.
-struct LaneAccess {
-  enum class Kind : uint8_t {
-    scalar,   ///< a host scalar, passed by value
-    uniform,  ///< one element for all lanes of a vector
-    vector,   ///< neighbouring elements, `chunk` of them at a time
-    strided,  ///< one element a lane, `stride` elements apart
-    gather,   ///< one element a lane, each at its own index
-  };
-  Kind kind = Kind::gather;
-  int64_t stride = 0;
-  int64_t chunk = 1;
-};
 
 /// Neighbouring threads of a kernel that reads across rows: `rows` of them take neighbours along loop `dim`, so that
 /// they share a 32-byte sector of what is read there, and only then come `vectors` along the innermost loop, which fill

@@ -14,22 +14,15 @@ namespace {
 
 using kernel::Kernel;
 using kernel::Load;
-using kernel::Param;
 using kernel::Slot;
 using Kind = LaneAccess::Kind;
 
-class Writer {
+class Writer : private CudaText {
  public:
   Writer(const Kernel& kernel, const Schedule& schedule)
-      : kernel_(kernel),
-        plan_(schedule),
-        sizes_(kernel.generic_sizes),
-        index_(schedule.wide, sizes_),
-        expressions_(cuda_expressions(kernel)),
-        live_(live_slots(kernel, expressions_)) {}
+      : CudaText(kernel, schedule.wide), plan_(schedule) {}
 
   CudaFunction function() {
-    indent_ = 2;
     if (kernel_.numel() > 0) {
       first_vector();
       if (has_tail()) tail();
@@ -39,59 +32,10 @@ class Writer {
         single();
       }
     }
-    return {signature() + out_ + "}\n", sizes_.values()};
+    return finish(plan_.block);
   }
 
  private:
-  // Lines and blocks.
-  template <class... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
-    out_.append(indent_, ' ');
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-    out_ += '\n';
-  }
-  template <class... Args>
-  void open(fmt::format_string<Args...> format, Args&&... args) {
-    line(format, std::forward<Args>(args)...);
-    indent_ += 2;
-  }
-  void close() {
-    indent_ -= 2;
-    line("}}");
-  }
-
-  /// A parameter's name says what it is: in0, scalar1, out2.
-  std::string param_name(uint32_t param) const {
-    switch (kernel_.params[param].role) {
-      case Param::Role::host_scalar:
-        return fmt::format("scalar{}", param);
-      case Param::Role::output:
-        return fmt::format("out{}", param);
-      default:
-        return fmt::format("in{}", param);
-    }
-  }
-
-  std::string declaration(uint32_t param) const {
-    const Param& p = kernel_.params[param];
-    if (p.role == Param::Role::host_scalar) {
-      return fmt::format("const {} {}", ir::is_float(p.dtype) ? "double" : "long long", param_name(param));
-    }
-    const char* constness = p.role == Param::Role::input ? "const " : "";
-    const char* restricted = p.in_place ? "" : "__restrict__ ";
-    return fmt::format("{}{}* {}{}", constness, cuda_type(p.dtype), restricted, param_name(param));
-  }
-
-  std::string signature() const {
-    std::string params;
-    for (uint32_t p = 0; p < kernel_.params.size(); ++p) params += (p == 0 ? "" : ", ") + declaration(p);
-    for (size_t n = 0; n < sizes_.values().size(); ++n) {
-      params += fmt::format("{}const {} n{}", params.empty() ? "" : ", ", index_.type(), n);
-    }
-    return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", plan_.block, kernel_.name,
-                       params);
-  }
-
   /// The number of this thread's first vector.
   void first_vector() {
     const int64_t per_block = plan_.block * plan_.unroll;
@@ -189,25 +133,13 @@ class Writer {
     return std::ranges::any_of(kernel_.stores, [&](const kernel::Store& store) { return asks(store.index); });
   }
 
-  const Load& load(Slot slot) const { return std::get<Load>(kernel_.body[slot].operation); }
-
-  bool is_memory_load(Slot slot) const {
-    return live_[slot] && std::holds_alternative<Load>(kernel_.body[slot].operation) &&
-           plan_.loads[slot].kind != Kind::scalar;
-  }
-
   Kind kind(const LaneAccess& access) const { return width_ == 1 ? Kind::uniform : access.kind; }
-
-  std::string pack_type(ir::DType dtype, const LaneAccess& access) const {
-    const int64_t chunk = access.kind == Kind::vector ? access.chunk : 1;
-    return fmt::format("pack<{}, {}, {}>", cuda_type(dtype), width_, chunk * ir::bytes_of(dtype));
-  }
 
   /// The type that holds what one vector needs of a load: one element, or one a lane.
   std::string storage_type(Slot slot) const {
     const ir::DType dtype = kernel_.body[slot].dtype;
     const LaneAccess& access = plan_.loads[slot];
-    return kind(access) == Kind::uniform ? std::string(cuda_type(dtype)) : pack_type(dtype, access);
+    return kind(access) == Kind::uniform ? std::string(cuda_type(dtype)) : pack_type(dtype, access, width_);
   }
 
   /// The address text of the vector's first element.
@@ -237,10 +169,6 @@ class Writer {
       }
     }
     load_lanes(suffix);
-  }
-
-  static std::string parenthesised(const std::string& text) {
-    return text.find(' ') == std::string::npos ? text : "(" + text + ")";
   }
 
   bool lane_by_lane(const LaneAccess& access) const {
@@ -312,7 +240,7 @@ class Writer {
   }
 
   std::string store_type(size_t i) const {
-    return pack_type(kernel_.params[kernel_.stores[i].param].dtype, plan_.stores[i]);
+    return pack_type(kernel_.params[kernel_.stores[i].param].dtype, plan_.stores[i], width_);
   }
 
   void store_lane(size_t i, const std::string& value, const std::vector<std::string>& dims) {
@@ -345,27 +273,11 @@ class Writer {
   }
 
   std::string loaded(Slot slot, std::string_view selector) const {
-    if (plan_.loads[slot].kind != Kind::scalar) return fmt::format("x{}{}", slot, selector);
-    const ir::DType passed = ir::is_float(kernel_.body[slot].dtype) ? ir::DType::f64 : ir::DType::i64;
-    return cuda_cast(param_name(load(slot).param), passed, kernel_.body[slot].dtype);
+    return plan_.loads[slot].kind == Kind::scalar ? host_scalar(slot) : fmt::format("x{}{}", slot, selector);
   }
 
-  std::string expression(Slot slot, const std::vector<std::string>& names) const {
-    const Expression& e = expressions_[slot];
-    std::vector<std::string> operands;
-    for (const Slot operand : e.operands) operands.push_back(names[operand]);
-    return render(e.text, cuda_type(computation_dtype(kernel_, slot)), operands);
-  }
-
-  const Kernel& kernel_;
   const Schedule& plan_;
-  Sizes sizes_;
-  IndexText index_;
-  std::vector<Expression> expressions_;
-  std::vector<bool> live_;
   std::vector<std::string> dims_;
-  std::string out_;
-  size_t indent_ = 0;
   int64_t width_ = plan_.width;
 };
 

@@ -7,6 +7,9 @@ namespace sinter::codegen {
 std::vector<std::string> op_names(const kernel::Kernel& kernel) {
   std::vector<std::string> names;
   for (const auto& instruction : kernel.body) {
+    if (const auto* reduce = std::get_if<kernel::Reduce>(&instruction.operation)) {
+      names.emplace_back(ir::row(reduce->op).name);
+    }
     const auto* compute = std::get_if<kernel::Compute>(&instruction.operation);
     if (compute == nullptr) continue;
     const auto& row = ir::row(compute->op);

@@ -88,6 +88,12 @@ struct Node {
   return node.as<Primitive>() != nullptr || node.as<Reduce>() != nullptr;
 }
 
+/// The table name of what a computed node does: "mul", "sum".
+[[nodiscard]] inline std::string_view computed_name(const Node& node) {
+  if (const auto* reduce = node.as<Reduce>()) return row(reduce->op).name;
+  return row(node.as<Primitive>()->op).name;
+}
+
 /// Captured stage: this value shares the storage of `base` (the first value seen in that storage), starting `offset`
 /// elements after base's first element.
 struct Alias {

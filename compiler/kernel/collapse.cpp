@@ -40,12 +40,15 @@ void for_each_index(Kernel& kernel, Visit&& visit) {
 void collapse(Kernel& kernel) {
   for (size_t outer = kernel.extents.size(); outer-- > 0;) {
     if (outer + 1 >= kernel.extents.size()) continue;
+    const bool between_rows = outer + 1 + kernel.reduced == kernel.extents.size();
+    if (between_rows && kernel.reduced > 0) continue;
     const int64_t inner_extent = kernel.extents[outer + 1];
     bool all = true;
     for_each_index(kernel, [&](const ir::Index& index) { all = all && merges(index, outer, inner_extent); });
     if (!all) continue;
     for_each_index(kernel, [&](ir::Index& index) { drop(index, outer); });
     kernel.extents[outer + 1] *= kernel.extents[outer];
+    if (outer + kernel.reduced >= kernel.extents.size()) --kernel.reduced;
     kernel.extents.erase(kernel.extents.begin() + static_cast<ptrdiff_t>(outer));
   }
 }

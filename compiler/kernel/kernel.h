@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "compiler/ir/arg.h"
-#include "compiler/ir/graph.h"
 #include "compiler/ir/index.h"
 #include "compiler/ir/op.h"
 #include "compiler/ir/reduction.h"
@@ -88,9 +87,5 @@ enum class Level : uint8_t {
 [[nodiscard]] std::vector<Level> levels(const Kernel& kernel);
 /// True when the index changes along a reduced loop.
 [[nodiscard]] bool varies_in_row(const Kernel& kernel, const ir::Index& index);
-
-/// Lowers a fused region's body to its loop form. Loop dims are ordered by the first output's strides, largest
-/// outermost, and collapsed. Throws InternalError when an index cannot be expressed (fuse must not have made it).
-[[nodiscard]] Kernel lower(const ir::Graph& body, const std::string& name);
 
 }  // namespace sinter::kernel

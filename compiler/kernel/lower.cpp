@@ -1,31 +1,18 @@
+#include "compiler/kernel/lower.h"
+
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <numeric>
-#include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "compiler/kernel/collapse.h"
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/nest.h"
 #include "compiler/support/errors.h"
 
 namespace sinter::kernel {
 namespace {
-
-/// Index of each dim of a value, over the loop nest.
-using Map = std::vector<ir::Index>;
-
-/// Dims of the output that make loops: those longer than 1, by falling stride; the order of the dims breaks ties.
-std::vector<size_t> loop_order(const ir::Type& type) {
-  const auto sizes = type.static_sizes();
-  const auto strides = type.static_strides();
-  std::vector<size_t> order;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] != 1) order.push_back(d);
-  }
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return strides[a] > strides[b]; });
-  return order;
-}
 
 /// The computation dtype of a value of this dtype: halves compute in float.
 ir::DType computed(ir::DType dtype) { return ir::is_half(dtype) ? ir::DType::f32 : dtype; }
@@ -33,77 +20,65 @@ ir::DType computed(ir::DType dtype) { return ir::is_half(dtype) ? ir::DType::f32
 /// Builds one kernel by asking for each output at the points of the loop nest, and from there for what it needs.
 class Lowering {
  public:
-  Lowering(const ir::Graph& body, const std::string& name) : graph_(body), cast_(ir::op_named("cast")) {
-    kernel_.name = name;
+  Lowering(const Region& region, size_t most_values)
+      : graph_(region.graph),
+        outputs_(region.outputs),
+        members_(region.members.begin(), region.members.end()),
+        most_values_(most_values),
+        cast_(ir::op_named("cast")),
+        nest_(Nest::of(region)) {
+    kernel_.extents = nest_.extents();
+    kernel_.reduced = nest_.reduced();
   }
 
-  Kernel run() {
-    add_inputs();
-    const ir::Type& first = graph_.type(graph_.outputs.front());
-    const auto order = loop_order(first);
-    const auto sizes = first.static_sizes();
-    for (const size_t dim : order) kernel_.extents.push_back(sizes[dim]);
-    add_outputs();
-    if (kernel_.numel() == 0) {
-      kernel_.extents = {0};
-      return std::move(kernel_);
+  /// Makes a parameter of a value that comes from memory, before any that is found by reading.
+  void add_input(ir::ValueId value) { (void)param_of(value); }
+
+  std::optional<Kernel> run() {
+    const bool empty = nest_.numel() == 0;
+    if (empty && nest_.reduced() > 0) return std::nullopt;
+    for (size_t i = 0; i < outputs_.size() && !empty && !refused_; ++i) request(outputs_[i]);
+    if (refused_) return std::nullopt;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      kernel_.params.push_back({.role = Param::Role::output, .dtype = graph_.type(outputs_[i]).dtype});
+      if (!empty) kernel_.stores[i].param = static_cast<uint32_t>(kernel_.params.size() - 1);
     }
-    const Map points = output_map(sizes.size(), order);
-    for (size_t i = 0; i < graph_.outputs.size(); ++i) store(i, points);
-    collapse(kernel_);
+    if (empty) {
+      kernel_.extents = {0};
+    } else {
+      collapse(kernel_);
+    }
     return std::move(kernel_);
   }
 
  private:
-  void add_inputs() {
-    for (const ir::NodeId id : graph_.order()) {
-      const ir::Node& node = graph_.node(id);
-      if (node.as<ir::Input>() == nullptr) continue;
-      const ir::Type& type = graph_.type(node.results[0]);
-      const bool on_host =
-          type.rank() == 0 && type.device.kind == ir::Device::Kind::cpu && graph_.device.kind == ir::Device::Kind::cuda;
-      input_params_.emplace(node.results[0], static_cast<uint32_t>(kernel_.params.size()));
-      kernel_.params.push_back({.role = on_host ? Param::Role::host_scalar : Param::Role::input, .dtype = type.dtype});
-    }
+  /// Leaves no kernel; the slot stands for nothing.
+  Slot refuse() {
+    refused_ = true;
+    return 0;
   }
 
-  void add_outputs() {
-    for (const ir::ValueId output : graph_.outputs) {
-      kernel_.params.push_back({.role = Param::Role::output, .dtype = graph_.type(output).dtype});
-    }
-  }
-
-  ir::Index zero() const {
-    return {.affine = {.offset = 0, .strides = std::vector<int64_t>(kernel_.extents.size(), 0)}, .terms = {}};
-  }
-
-  /// Each dim of the outputs is one loop, or 0 where its size is 1.
-  Map output_map(size_t rank, const std::vector<size_t>& order) const {
-    Map map(rank, zero());
-    for (size_t loop = 0; loop < order.size(); ++loop) map[order[loop]].affine.strides[loop] = 1;
-    return map;
-  }
-
-  void store(size_t output, const Map& points) {
-    const ir::ValueId value = graph_.outputs[output];
+  uint32_t param_of(ir::ValueId value) {
+    const auto [known, added] = params_.try_emplace(value, static_cast<uint32_t>(kernel_.params.size()));
+    if (!added) return known->second;
     const ir::Type& type = graph_.type(value);
-    const auto param = static_cast<uint32_t>(input_params_.size() + output);
-    kernel_.stores.push_back({.param = param, .index = address(type, 0, points), .value = slot_of(value, points)});
+    const bool on_host =
+        type.rank() == 0 && type.device.kind == ir::Device::Kind::cpu && graph_.device.kind == ir::Device::Kind::cuda;
+    kernel_.params.push_back({.role = on_host ? Param::Role::host_scalar : Param::Role::input, .dtype = type.dtype});
+    return known->second;
   }
 
-  ir::Index substitute(const ir::Index& outer, const Map& dims) const {
-    auto index = ir::compose(outer, dims, kernel_.extents);
-    if (!index) throw InternalError("lower", kernel_.name + ": an index needs nested divisions");
-    index->affine.strides.resize(kernel_.extents.size(), 0);
-    for (auto& term : index->terms) term.inner.strides.resize(kernel_.extents.size(), 0);
-    return *std::move(index);
-  }
-
-  /// Where the element of a tensor at `at` lies, `offset` elements after the storage's first.
-  ir::Index address(const ir::Type& type, int64_t offset, const Map& at) const {
-    ir::Index index = substitute(ir::storage_index(type), at);
-    index.affine.offset += offset;
-    return index;
+  void request(ir::ValueId output) {
+    const ir::Type& type = graph_.type(output);
+    const bool same_sizes = type.sizes == graph_.type(outputs_.front()).sizes;
+    const auto points = nest_.reduced() > 0 || same_sizes ? nest_.points(type) : std::nullopt;
+    const auto place = points ? nest_.substitute(ir::storage_index(type), *points) : std::nullopt;
+    if (!place) {
+      (void)refuse();
+      return;
+    }
+    const Slot slot = slot_of(output, *points);
+    kernel_.stores.push_back({.param = 0, .index = *place, .value = slot});
   }
 
   Slot append(Instruction instruction) {
@@ -111,58 +86,60 @@ class Lowering {
     return static_cast<Slot>(kernel_.body.size() - 1);
   }
 
-  /// The value at the points that `at` gives; equal requests share one slot.
+  /// The value of a member at the points that `at` gives; equal requests share one slot.
   Slot slot_of(ir::ValueId value, const Map& at) {
+    if (refused_) return 0;
     for (const auto& [known, slot] : slots_[value]) {
       if (known == at) return slot;
     }
-    const Slot slot = build(value, at);
+    if (++values_ > most_values_) return refuse();
+    const ir::Node& node = graph_.producer(value);
+    const auto* primitive = node.as<ir::Primitive>();
+    const Slot slot = primitive != nullptr ? compute(primitive->op, node, at) : reduce(node, at);
     slots_[value].emplace_back(at, slot);
     return slot;
   }
 
-  Slot build(ir::ValueId value, const Map& at) {
-    const ir::Node& node = graph_.producer(value);
-    if (node.as<ir::Input>() != nullptr) return load(value, graph_.type(value), 0, at);
-    if (node.as<ir::View>() != nullptr) return view(value, at);
-    if (const auto* primitive = node.as<ir::Primitive>()) return compute(primitive->op, node, at);
-    throw InternalError("lower", kernel_.name + ": a fused body holds a node that is no primitive, view or input");
+  /// An operand at these points: a member's value, also through views, or an element of memory.
+  Slot read(ir::ValueId operand, const Map& at) {
+    const ir::ViewSource source = region_operand(graph_, operand);
+    if (!members_.contains(graph_.value(source.base).producer)) return load(source, graph_.type(operand), at);
+    if (!source.is_view) return slot_of(source.base, at);
+    const auto through = ir::view_map(graph_.type(source.base), graph_.type(operand), source.offset);
+    const auto moved = through ? nest_.substitute(*through, at) : std::nullopt;
+    return moved ? slot_of(source.base, *moved) : refuse();
   }
 
-  Slot load(ir::ValueId input, const ir::Type& type, int64_t offset, const Map& at) {
-    const uint32_t param = input_params_.at(input);
-    Load access{.param = param, .index = zero()};
-    if (kernel_.params[param].role != Param::Role::host_scalar) access.index = address(type, offset, at);
+  Slot load(const ir::ViewSource& source, const ir::Type& type, const Map& at) {
+    Load access{.param = param_of(source.base), .index = nest_.zero()};
+    if (kernel_.params[access.param].role != Param::Role::host_scalar) {
+      auto index = nest_.substitute(ir::storage_index(type), at);
+      if (!index) return refuse();
+      index->affine.offset += source.offset;
+      access.index = *std::move(index);
+    }
     for (Slot s = 0; s < kernel_.body.size(); ++s) {
       const auto* known = std::get_if<Load>(&kernel_.body[s].operation);
-      if (known != nullptr && known->param == param && known->index == access.index) return s;
+      if (known != nullptr && known->param == access.param && known->index == access.index) return s;
     }
     return append({.operation = std::move(access), .dtype = type.dtype});
   }
 
-  /// Views of an input address its storage; views of a computed value ask for the value at other points.
-  Slot view(ir::ValueId value, const Map& at) {
-    int64_t offset = 0;
-    ir::ValueId root = value;
-    while (const auto* step = graph_.producer(root).as<ir::View>()) {
-      offset += step->offset;
-      root = *graph_.producer(root).args[0].value();
-    }
-    const ir::Type& type = graph_.type(value);
-    if (graph_.producer(root).as<ir::Input>() != nullptr) return load(root, type, offset, at);
-    const auto dims = ir::view_map(graph_.type(root), type, offset);
-    if (!dims) throw InternalError("lower", kernel_.name + ": a view of a computed value cannot be indexed");
-    Map moved;
-    for (const ir::Index& dim : *dims) moved.push_back(substitute(dim, at));
-    return slot_of(root, moved);
+  Slot reduce(const ir::Node& node, const Map& at) {
+    const auto& reduce = *node.as<ir::Reduce>();
+    const ir::ValueId operand = *node.args[0].value();
+    const auto row = nest_.row_of(graph_.type(operand), reduce.dims, at);
+    if (!row) return refuse();
+    const Slot slot = read(operand, *row);
+    if (refused_ || nest_.reduced() == 0) return slot;
+    return append({.operation = Reduce{reduce.op, slot}, .dtype = kernel_.body[slot].dtype});
   }
 
-  /// The operands' points under broadcasting to the result's sizes.
-  Map operand_map(const ir::Type& operand, const ir::Type& result, const Map& at) const {
-    const auto dims = ir::broadcast_map(operand.static_sizes(), result.static_sizes());
-    Map map;
-    for (const ir::Index& dim : dims) map.push_back(substitute(dim, at));
-    return map;
+  /// An operand of a primitive under broadcasting to the result's sizes.
+  Slot read_broadcast(ir::ValueId operand, const ir::Type& result, const Map& at) {
+    const auto dims = ir::broadcast_map(graph_.type(operand).static_sizes(), result.static_sizes());
+    const auto map = nest_.substitute(dims, at);
+    return map ? read(operand, *map) : refuse();
   }
 
   Slot compute(ir::OpId op, const ir::Node& node, const Map& at) {
@@ -172,11 +149,12 @@ class Lowering {
     for (const ir::Arg& arg : node.args) {
       if (arg.is_none()) continue;
       if (const auto* value = arg.value()) {
-        operands.push_back(slot_of(*value, operand_map(graph_.type(*value), result, at)));
+        operands.push_back(read_broadcast(*value, result, at));
       } else {
         const bool condition = ir::row(op).rule == ir::TypeRule::select && operands.empty();
         operands.push_back(immediate(arg, condition ? ir::DType::b8 : scalar_dtype));
       }
+      if (refused_) return 0;
     }
     if (op == cast_) return cast(operands.at(0), result.dtype);
     for (Slot& operand : operands) operand = cast(operand, computed(kernel_.body[operand].dtype));
@@ -203,7 +181,7 @@ class Lowering {
     else if (const auto* real = std::get_if<double>(&arg.data))
       value.value = *real;
     else
-      throw InternalError("lower", kernel_.name + ": an operand of a primitive is neither a value nor a number");
+      return refuse();
     return append({.operation = value, .dtype = dtype});
   }
 
@@ -220,15 +198,38 @@ class Lowering {
   }
 
   const ir::Graph& graph_;
+  std::span<const ir::ValueId> outputs_;
+  std::unordered_set<ir::NodeId> members_;
+  size_t most_values_;
   const ir::OpId cast_;
+  Nest nest_;
   Kernel kernel_;
-  std::unordered_map<ir::ValueId, uint32_t> input_params_;
+  size_t values_ = 0;
+  bool refused_ = false;
+  std::unordered_map<ir::ValueId, uint32_t> params_;
   std::unordered_map<ir::ValueId, std::vector<std::pair<Map, Slot>>> slots_;
   std::map<std::pair<Slot, ir::DType>, Slot> casts_;
 };
 
 }  // namespace
 
-Kernel lower(const ir::Graph& body, const std::string& name) { return Lowering(body, name).run(); }
+std::optional<Kernel> try_lower(const Region& region, size_t most_values) {
+  return Lowering(region, most_values).run();
+}
+
+Kernel lower(const ir::Graph& body, const std::string& name) {
+  std::vector<ir::NodeId> members;
+  for (const ir::NodeId id : body.order()) {
+    if (ir::is_computed(body.node(id))) members.push_back(id);
+  }
+  Lowering lowering({body, members, body.outputs}, std::numeric_limits<size_t>::max());
+  for (const ir::NodeId id : body.order()) {
+    if (body.node(id).as<ir::Input>() != nullptr) lowering.add_input(body.node(id).results[0]);
+  }
+  auto kernel = lowering.run();
+  if (!kernel) throw InternalError("lower", name + ": one nest of loops cannot compute the region");
+  kernel->name = name;
+  return *std::move(kernel);
+}
 
 }  // namespace sinter::kernel

@@ -56,7 +56,7 @@ class LayoutChooser {
   void visit(ir::NodeId id) {
     const Node& node = rewriter_.old().node(id);
     if (const auto images = wants_channels_last(node)) return lay_out_images(id, images->arguments);
-    if (node.as<ir::Primitive>() != nullptr) {
+    if (ir::is_computed(node)) {
       if (primitive_follows(node)) {
         relay_results(id);
       } else {

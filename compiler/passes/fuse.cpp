@@ -22,7 +22,7 @@ class Emitter {
 
   Graph run() {
     for (NodeId id : unit_order(graph_, groups_.leaders())) {
-      if (graph_.node(id).as<Primitive>()) {
+      if (is_computed(graph_.node(id))) {
         emit_region(id);
       } else {
         for (const Arg& arg : graph_.node(id).args) for_each_value(arg, [&](ValueId value) { materialize(value); });

@@ -1,10 +1,10 @@
 #include "compiler/passes/fuse_groups.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 #include <unordered_set>
 
+#include "compiler/ir/op_cost.h"
+#include "compiler/kernel/lower.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/frozen.h"
 #include "compiler/passes/region.h"
@@ -14,17 +14,12 @@ namespace {
 
 using namespace ir;
 
-/// Ops of about one instruction; all others count as `dear_op`.
-constexpr std::array<std::string_view, 22> simple_ops = {
-    "cast", "add", "sub", "mul", "fma", "neg",  "abs",   "maximum", "minimum",     "where",      "eq",
-    "ne",   "lt",  "le",  "gt",  "ge",  "relu", "rsqrt", "sqrt",    "logical_and", "logical_or", "logical_not"};
-constexpr int64_t dear_op = 10;
 /// What is broadcast into a larger region is computed again for every element; up to this cost.
 constexpr int64_t most_repeated_cost = 24;
 
 int64_t cost(const Node& node) {
-  const std::string_view name = row(node.as<Primitive>()->op).name;
-  return std::find(simple_ops.begin(), simple_ops.end(), name) != simple_ops.end() ? 1 : dear_op;
+  const auto* primitive = node.as<Primitive>();
+  return primitive == nullptr ? 1 : instructions_of(primitive->op);
 }
 
 bool is_constant(const Node& node) {
@@ -62,13 +57,13 @@ void FuseGroups::collect_edges() {
     for (const Arg& arg : node.args) {
       for_each_value(arg, [&](ValueId value) {
         const ValueId base =
-            node.as<Primitive>() ? region_operand(graph_, value).base : view_source(graph_, value).base;
-        if (!node.as<Primitive>()) {
+            is_computed(node) ? kernel::region_operand(graph_, value).base : view_source(graph_, value).base;
+        if (!is_computed(node)) {
           escapes_[base.index] = true;
           return;
         }
         users_[base.index].push_back(id);
-        if (!graph_.producer(base).as<Primitive>()) return;
+        if (!is_computed(graph_.producer(base))) return;
         edges_.push_back({graph_.value(base).producer, id, bytes(graph_.type(base))});
       });
     }
@@ -115,12 +110,12 @@ bool FuseGroups::try_merge(const Edge& edge) {
   const auto earlier = [&](NodeId x, NodeId y) { return position_[x.index] < position_[y.index]; };
   std::merge(members_[a.index].begin(), members_[a.index].end(), members_[b.index].begin(), members_[b.index].end(),
              std::back_inserter(joined), earlier);
-  if (joined.size() > max_region_instructions) return false;
+  if (joined.size() > max_region_values) return false;
   const std::vector<ValueId> results = outputs(joined);
-  if (results.empty()) return false;
-  const Type& type = graph_.type(results[0]);
-  if (!worth_computing_again(members_[a.index], type.numel())) return false;
-  if (path_around(a, b) || !can_lower(graph_, joined, results)) return false;
+  if (results.empty() || path_around(a, b)) return false;
+  const auto kernel = kernel::try_lower({graph_, joined, results}, max_region_values);
+  if (!kernel || kernel->params.size() > max_region_params) return false;
+  if (!worth_computing_again(members_[a.index], *kernel)) return false;
   for (NodeId id : members_[b.index]) leader_[id.index] = a;
   members_[a.index] = std::move(joined);
   const size_t last = position_[members_[a.index].back().index];
@@ -143,11 +138,14 @@ std::vector<ValueId> FuseGroups::outputs(const std::vector<NodeId>& members) con
   return found;
 }
 
-/// Values smaller than the loop nest are computed again for every point that reads them.
-bool FuseGroups::worth_computing_again(const std::vector<NodeId>& members, int64_t points) const {
+/// Values smaller than the loop nest are computed again for every point that reads them; those of a row once for it.
+bool FuseGroups::worth_computing_again(const std::vector<NodeId>& members, const kernel::Kernel& kernel) const {
+  const int64_t points = kernel.numel();
+  const int64_t rows = kernel.reduced > 0 ? kernel.rows() : points;
   int64_t repeated = 0;
   for (NodeId id : members) {
-    if (graph_.type(graph_.node(id).results[0]).numel() < points) repeated += cost(graph_.node(id));
+    const int64_t elements = graph_.type(graph_.node(id).results[0]).numel();
+    if (elements < points && elements != rows) repeated += cost(graph_.node(id));
   }
   return repeated <= most_repeated_cost;
 }

@@ -3,10 +3,11 @@
 #include <vector>
 
 #include "compiler/ir/graph.h"
+#include "compiler/kernel/kernel.h"
 
 namespace sinter::passes {
 
-/// A partition of a graph's primitives into regions. Starts with every primitive alone.
+/// A partition of a graph's primitives and reductions into regions. Starts with each of them alone.
 class FuseGroups {
  public:
   /// Primitives that are computed once (frozen.h) never join others.
@@ -32,7 +33,7 @@ class FuseGroups {
   void collect_edges();
   void collect_dependencies();
   bool try_merge(const Edge& edge);
-  bool worth_computing_again(const std::vector<ir::NodeId>& members, int64_t points) const;
+  bool worth_computing_again(const std::vector<ir::NodeId>& members, const kernel::Kernel& kernel) const;
   bool path_around(ir::NodeId from, ir::NodeId to) const;
   size_t no_return_after(ir::NodeId from, ir::NodeId to) const;
 

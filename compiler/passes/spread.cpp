@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "compiler/passes/region.h"
+#include "compiler/kernel/region.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -54,7 +54,7 @@ class Spreader {
   /// (operands of copies always have others).
   ValueId own(ValueId value, int64_t points, bool copying) {
     if (const auto made = copies_.find(value); made != copies_.end()) return made->second;
-    const ValueId base = region_operand(old_, value).base;
+    const ValueId base = kernel::region_operand(old_, value).base;
     const Node& producer = old_.producer(base);
     if ((users_[base.index] < 2 && !copying) || !producer.as<Primitive>() || copies_.size() >= most_copies ||
         !is_cheap(producer, points)) {
@@ -93,7 +93,7 @@ void drop_unused(Graph& graph) {
   std::vector<NodeId> kept;
   for (auto id = graph.order().rbegin(); id != graph.order().rend(); ++id) {
     const Node& node = graph.node(*id);
-    const bool removable = node.as<Primitive>() || node.as<View>();
+    const bool removable = is_computed(node) || node.as<View>();
     if (!removable || uses[node.results[0].index] > 0) {
       kept.push_back(*id);
       continue;

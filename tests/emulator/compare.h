@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/lower.h"
 #include "tests/emulator/emulator.h"
 #include "tests/llvm/memory.h"
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "compiler/ir/parse.h"
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/lower.h"
 #include "compiler/support/errors.h"
 
 /// From a fused body to its loop nest.

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/lower.h"
 
 /// Kernels written by hand, as short as a test wants them.
 namespace sinter::test {

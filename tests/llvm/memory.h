@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "compiler/ir/op.h"
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/lower.h"
 
 /// Plain memory for kernels' params, and the reference every kernel is compared with.
 namespace sinter::test {

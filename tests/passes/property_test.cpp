@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/ir/print.h"
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/lower.h"
 #include "compiler/passes/memory_planner.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/plan_print.h"

@@ -1,0 +1,69 @@
+#include "compiler/codegen/cuda_access.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/codegen/cuda_lanes.h"
+#include "compiler/support/planted.h"
+
+namespace sinter::codegen {
+
+using kernel::Kernel;
+using kernel::Param;
+
+const kernel::Load* memory_load(const Kernel& kernel, const kernel::Instruction& instruction) {
+  const auto* load = std::get_if<kernel::Load>(&instruction.operation);
+  if (load == nullptr || kernel.params[load->param].role == Param::Role::host_scalar) return nullptr;
+  return load;
+}
+
+std::vector<Reference> references(const Kernel& kernel) {
+  std::vector<Reference> all;
+  for (const auto& instruction : kernel.body) {
+    if (const auto* load = memory_load(kernel, instruction)) all.push_back({&kernel.params[load->param], &load->index});
+  }
+  for (const auto& store : kernel.stores) all.push_back({&kernel.params[store.param], &store.index});
+  return all;
+}
+
+int64_t chunk_of(const Param& param, int64_t alignment, int64_t width, bool all_or_one) {
+  const int64_t size = ir::bytes_of(param.dtype);
+  int64_t chunk = width;
+  while (chunk > 1 && chunk * size > access_bytes) chunk /= 2;
+  if (planted(Bug::cuda_alignment_ignored)) return chunk;
+  while (chunk > 1 && (param.alignment % (chunk * size) != 0 || alignment % chunk != 0)) {
+    chunk = all_or_one ? 1 : chunk / 2;
+  }
+  return chunk;
+}
+
+LaneAccess access_along(const Reference& reference, const Kernel& kernel, int64_t width) {
+  using Kind = LaneAccess::Kind;
+  if (width == 1) return {.kind = Kind::uniform};
+  const auto lanes = lanes_of(*reference.index, kernel.extents, width);
+  if (!lanes) return {.kind = Kind::gather};
+  if (lanes->stride == 0) return {.kind = Kind::uniform};
+  if (lanes->stride != 1) return {.kind = Kind::strided, .stride = lanes->stride};
+  return {.kind = Kind::vector, .chunk = chunk_of(*reference.param, lanes->alignment, width, kernel.generic_sizes)};
+}
+
+int64_t preferred_width(const Kernel& kernel) {
+  int64_t widest = 1;
+  for (const auto& reference : references(kernel)) {
+    int64_t footprint = 1;
+    for (size_t d = 0; d < kernel.extents.size(); ++d) {
+      if (!reference.index->is_affine() || reference.index->affine.strides[d] != 0) footprint *= kernel.extents[d];
+    }
+    if (footprint * 2 > kernel.numel()) widest = std::max(widest, ir::bytes_of(reference.param->dtype));
+  }
+  return std::max<int64_t>(1, access_bytes / widest);
+}
+
+bool needs_wide_index(const Kernel& kernel, int64_t points_dealt) {
+  constexpr int64_t limit = std::numeric_limits<int32_t>::max();
+  return points_dealt > limit || std::ranges::any_of(references(kernel), [&](const Reference& reference) {
+           return largest(*reference.index, kernel.extents) > limit;
+         });
+}
+
+}  // namespace sinter::codegen

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/kernel/kernel.h"
+
+namespace sinter::codegen {
+
+/// How one load or store of the loop body reaches memory.
+struct LaneAccess {
+  enum class Kind : uint8_t {
+    scalar,   ///< a host scalar, passed by value
+    uniform,  ///< one element for all lanes of a vector
+    vector,   ///< neighbouring elements, `chunk` of them at a time
+    strided,  ///< one element a lane, `stride` elements apart
+    gather,   ///< one element a lane, each at its own index
+  };
+  Kind kind = Kind::gather;
+  int64_t stride = 0;
+  int64_t chunk = 1;
+};
+
+inline constexpr int64_t access_bytes = 16;  ///< the widest access of one thread
+
+/// One access to memory: which parameter and where.
+struct Reference {
+  const kernel::Param* param;
+  const ir::Index* index;
+};
+
+/// The instruction's load from memory; nullptr where it is none.
+[[nodiscard]] const kernel::Load* memory_load(const kernel::Kernel& kernel, const kernel::Instruction& instruction);
+
+/// Every load from memory and every store.
+[[nodiscard]] std::vector<Reference> references(const kernel::Kernel& kernel);
+
+/// Elements a vector access of `width` lanes may take at a time, from a first element that is a multiple of
+/// `alignment` elements; 0 counts as every multiple. `all_or_one`: as many as an access holds, or one.
+[[nodiscard]] int64_t chunk_of(const kernel::Param& param, int64_t alignment, int64_t width, bool all_or_one);
+
+/// An access by `width` neighbouring points of the innermost loop, which begin at a multiple of `width`.
+[[nodiscard]] LaneAccess access_along(const Reference& reference, const kernel::Kernel& kernel, int64_t width);
+
+/// Lanes that fill one 16-byte access of the widest element that streams through the kernel. Operands that repeat
+/// (a scale per channel) do not count.
+[[nodiscard]] int64_t preferred_width(const kernel::Kernel& kernel);
+
+/// True when 32 bits do not hold some index, or the number of a point.
+[[nodiscard]] bool needs_wide_index(const kernel::Kernel& kernel, int64_t points_dealt);
+
+}  // namespace sinter::codegen

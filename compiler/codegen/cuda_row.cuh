@@ -1,0 +1,25 @@
+// Joins values of several threads. Blank lines separate helpers: a kernel's text holds only those it uses.
+
+// The value of a part of a warp: `threads` neighbouring lanes, all of which call this. Every lane gets the same bits.
+template <unsigned threads, class T, class Join>
+static __device__ __forceinline__ T join_lanes(T value, Join join) {
+  const unsigned part = threads == 32u ? ~0u : ((1u << (threads & 31u)) - 1u) << (threadIdx.x & 31u & ~(threads - 1u));
+#pragma unroll
+  for (unsigned distance = threads / 2u; distance > 0u; distance /= 2u) {
+    value = join(value, (T)__shfl_xor_sync(part, value, distance));
+  }
+  return value;
+}
+
+// The value of a whole block of `threads`, a multiple of 32. `partial` is shared memory for one value a warp that
+// nothing else uses.
+template <unsigned threads, class T, class Join>
+static __device__ __forceinline__ T join_block(T value, T* partial, Join join) {
+  value = join_lanes<32u>(value, join);
+  if (threadIdx.x % 32u == 0u) partial[threadIdx.x / 32u] = value;
+  __syncthreads();
+  T all = partial[0];
+#pragma unroll
+  for (unsigned w = 1u; w < threads / 32u; ++w) all = join(all, partial[w]);
+  return all;
+}

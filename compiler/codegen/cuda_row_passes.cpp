@@ -1,0 +1,129 @@
+#include "compiler/codegen/cuda_row_passes.h"
+
+#include <algorithm>
+
+#include "compiler/ir/op_cost.h"
+
+namespace sinter::codegen {
+namespace {
+
+using kernel::Kernel;
+using kernel::Level;
+using kernel::Slot;
+
+class Ordering {
+ public:
+  Ordering(const Kernel& kernel, const std::vector<Expression>& expressions, Keep keep)
+      : kernel_(kernel),
+        expressions_(expressions),
+        keep_(keep),
+        live_(live_slots(kernel, expressions)),
+        levels_(kernel::levels(kernel)),
+        known_after_(kernel.body.size(), 0) {}
+
+  RowPasses run() {
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      for (const Slot operand : expressions_[slot].operands) {
+        known_after_[slot] = std::max(known_after_[slot], known_after_[operand]);
+      }
+      if (is_reduction(slot)) ++known_after_[slot];
+      if (live_[slot]) passes_ = std::max(passes_, known_after_[slot]);
+    }
+    result_.passes.resize(passes_ + 1);
+    place_values();
+    place_stores();
+    if (result_.passes.back().stores.empty()) result_.passes.pop_back();
+    result_.kept.assign(kernel_.body.size(), false);
+    for (size_t p = 0; p < result_.passes.size(); ++p) {
+      result_.passes[p].elements = elements_up_to(result_.passes[p]);
+      if (keep_ != Keep::nothing) choose_kept(p);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] bool is_reduction(Slot slot) const {
+    return std::holds_alternative<kernel::Reduce>(kernel_.body[slot].operation);
+  }
+
+  void place_values() {
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      if (!live_[slot] || levels_[slot] == Level::element) continue;
+      const size_t after = known_after_[slot];
+      if (is_reduction(slot)) {
+        result_.passes[after - 1].reductions.push_back(slot);
+      } else {
+        (after == 0 ? result_.row_values : result_.passes[after - 1].row_values).push_back(slot);
+      }
+    }
+  }
+
+  void place_stores() {
+    const bool overwrites = std::ranges::any_of(kernel_.params, &kernel::Param::in_place);
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+      const kernel::Store& store = kernel_.stores[i];
+      if (!varies_in_row(kernel_, store.index)) {
+        result_.row_stores.push_back(i);
+      } else {
+        result_.passes[overwrites ? passes_ : known_after_[store.value]].stores.push_back(i);
+      }
+    }
+  }
+
+  void want_roots(const RowPass& pass, std::vector<bool>& wanted) const {
+    for (const Slot reduction : pass.reductions) wanted[expressions_[reduction].operands.front()] = true;
+    for (const size_t store : pass.stores) wanted[kernel_.stores[store].value] = true;
+  }
+
+  /// What the pass needs of its elements and earlier ones have not kept.
+  [[nodiscard]] std::vector<Slot> elements_up_to(const RowPass& pass) const {
+    std::vector<bool> wanted(kernel_.body.size(), false);
+    want_roots(pass, wanted);
+    std::vector<Slot> elements;
+    for (Slot slot = static_cast<Slot>(wanted.size()); slot-- > 0;) {
+      if (!wanted[slot] || levels_[slot] == Level::row || result_.kept[slot]) continue;
+      for (const Slot operand : expressions_[slot].operands) wanted[operand] = true;
+      elements.push_back(slot);
+    }
+    std::ranges::reverse(elements);
+    return elements;
+  }
+
+  /// Marks the elements of a pass from which later ones can go on.
+  void choose_kept(size_t pass) {
+    std::vector<bool> wanted(kernel_.body.size(), false);
+    for (size_t later = pass + 1; later < result_.passes.size(); ++later) want_roots(result_.passes[later], wanted);
+    std::vector<bool> here(kernel_.body.size(), false);
+    for (const Slot slot : result_.passes[pass].elements) here[slot] = true;
+    for (Slot slot = static_cast<Slot>(wanted.size()); slot-- > 0;) {
+      if (!wanted[slot] || levels_[slot] == Level::row || result_.kept[slot]) continue;
+      result_.kept[slot] = here[slot] && is_keepable(slot);
+      if (result_.kept[slot]) continue;
+      for (const Slot operand : expressions_[slot].operands) wanted[operand] = true;
+    }
+  }
+
+  [[nodiscard]] bool is_keepable(Slot slot) const {
+    if (std::holds_alternative<kernel::Load>(kernel_.body[slot].operation)) return true;
+    if (ir::is_half(kernel_.body[slot].dtype)) return true;
+    const auto* compute = std::get_if<kernel::Compute>(&kernel_.body[slot].operation);
+    return keep_ == Keep::dear && compute != nullptr && ir::is_dear(compute->op);
+  }
+
+  const Kernel& kernel_;
+  const std::vector<Expression>& expressions_;
+  Keep keep_;
+  std::vector<bool> live_;
+  std::vector<Level> levels_;
+  std::vector<size_t> known_after_;  ///< by slot: passes that must have ended
+  size_t passes_ = 0;                ///< that end with reductions
+  RowPasses result_;
+};
+
+}  // namespace
+
+RowPasses row_passes(const Kernel& kernel, const std::vector<Expression>& expressions, Keep keep) {
+  return Ordering(kernel, expressions, keep).run();
+}
+
+}  // namespace sinter::codegen

@@ -1,0 +1,113 @@
+#include "compiler/codegen/cuda_row_schedule.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace sinter::codegen {
+namespace {
+
+using kernel::Kernel;
+
+constexpr int64_t warp = 32;
+constexpr int64_t most_threads = 1024;
+constexpr int64_t threads_of_small_rows = 128;  ///< of a block whose warps work on rows of their own
+constexpr int64_t kept_bytes = 128;             ///< of one thread, in registers, from pass to pass
+constexpr int64_t most_kept_steps = 16;
+constexpr int64_t line = 128;                  ///< bytes of a cache line, which neighbours should fill
+constexpr int64_t threads_to_fill = 1024;      ///< of each multiprocessor: enough loads under way to hide their latency
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t choose_width(const Kernel& kernel) {
+  const int64_t wanted = preferred_width(kernel);
+  int64_t width = wanted;
+  while (kernel.extents.back() % width != 0) width = kernel.generic_sizes ? 1 : width / 2;
+  return width;
+}
+
+/// Bytes that one step of a thread keeps for later passes.
+int64_t step_bytes(const Kernel& kernel, Keep keep, int64_t width) {
+  const RowPasses passes = row_passes(kernel, cuda_expressions(kernel), keep);
+  int64_t bytes = 0;
+  for (kernel::Slot slot = 0; slot < kernel.body.size(); ++slot) {
+    if (passes.kept[slot]) bytes += ir::bytes_of(kernel.body[slot].dtype) * width;
+  }
+  return std::max<int64_t>(bytes, width);
+}
+
+/// Bytes of the widest vector that a thread loads or stores.
+int64_t vector_bytes(const Kernel& kernel, int64_t width) {
+  int64_t widest = 1;
+  for (const Reference& reference : references(kernel)) {
+    if (varies_in_row(kernel, *reference.index)) widest = std::max(widest, ir::bytes_of(reference.param->dtype));
+  }
+  return widest * width;
+}
+
+/// Threads of a row that part of a warp holds: as few as keep most of them busy, where neighbours still fill lines.
+int64_t part_of_warp(int64_t vectors, int64_t most_steps, int64_t bytes) {
+  int64_t best = warp;
+  for (int64_t threads = warp; threads >= 1; threads /= 2) {
+    const int64_t steps = ceil_div(vectors, threads);
+    const bool fills_lines = threads * bytes >= line || threads >= vectors;
+    if (steps > most_steps || !fills_lines) break;
+    if (steps * threads < ceil_div(vectors, best) * best) best = threads;
+  }
+  return best;
+}
+
+int64_t choose_threads(const Kernel& kernel, const DeviceInfo& device, int64_t width, int64_t most_steps) {
+  const int64_t vectors = kernel.row_points() / width;
+  if (kernel.generic_sizes) {
+    return std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors))), warp, most_threads);
+  }
+  int64_t threads = vectors <= warp * most_steps
+                        ? part_of_warp(vectors, most_steps, vector_bytes(kernel, width))
+                        : std::min(most_threads, ceil_div(ceil_div(vectors, most_steps), warp) * warp);
+  const int64_t enough = int64_t{device.multiprocessors} * threads_to_fill;
+  while (threads < vectors && threads < most_threads && kernel.rows() * threads < enough) {
+    const int64_t useful = threads < warp ? most_threads : ceil_div(vectors, warp) * warp;
+    threads = std::min({threads * 2, most_threads, useful});
+  }
+  return threads;
+}
+
+void classify(const Kernel& kernel, RowSchedule& plan) {
+  using Kind = LaneAccess::Kind;
+  plan.loads.assign(kernel.body.size(), {.kind = Kind::scalar});
+  const auto access = [&](uint32_t param, const ir::Index& index) {
+    if (!varies_in_row(kernel, index)) return LaneAccess{.kind = Kind::uniform};
+    return access_along({&kernel.params[param], &index}, kernel, plan.width);
+  };
+  for (size_t slot = 0; slot < kernel.body.size(); ++slot) {
+    const auto* load = memory_load(kernel, kernel.body[slot]);
+    if (load != nullptr) plan.loads[slot] = access(load->param, load->index);
+  }
+  for (const auto& store : kernel.stores) plan.stores.push_back(access(store.param, store.index));
+}
+
+}  // namespace
+
+RowSchedule row_schedule(const Kernel& kernel, const DeviceInfo& device) {
+  RowSchedule plan;
+  plan.width = choose_width(kernel);
+  const int64_t small = step_bytes(kernel, Keep::small, plan.width);
+  const int64_t most_steps = std::clamp<int64_t>(kept_bytes / small, 1, most_kept_steps);
+  plan.threads = choose_threads(kernel, device, plan.width, most_steps);
+  plan.steps = ceil_div(kernel.row_points() / plan.width, plan.threads);
+  const bool again = kernel.generic_sizes || plan.steps > most_steps;
+  const bool has_room = plan.steps * step_bytes(kernel, Keep::dear, plan.width) <= kept_bytes;
+  plan.keep = again ? Keep::nothing : has_room ? Keep::dear : Keep::small;
+  if (plan.threads <= warp) {
+    int64_t threads = threads_of_small_rows;
+    while (threads > warp && kernel.rows() * plan.threads < threads * device.multiprocessors) threads /= 2;
+    plan.rows_per_block = threads / plan.threads;
+  }
+  plan.block = static_cast<uint32_t>(plan.threads * plan.rows_per_block);
+  plan.grid = static_cast<uint32_t>(ceil_div(kernel.rows(), plan.rows_per_block));
+  plan.wide = needs_wide_index(kernel, kernel.numel());
+  classify(kernel, plan);
+  return plan;
+}
+
+}  // namespace sinter::codegen

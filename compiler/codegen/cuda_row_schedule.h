@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/codegen/cuda_access.h"
+#include "compiler/codegen/cuda_row_passes.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/support/device_info.h"
+
+namespace sinter::codegen {
+
+/// How a kernel with reduced loops is dealt to threads. `threads` neighbours share a row: each takes `steps` vectors of
+/// `width` neighbouring points, `threads` vectors apart. A warp or a part of it works on one row, or a whole block.
+struct RowSchedule {
+  int64_t width = 1;
+  int64_t threads = 32;  ///< a power of two up to 32, or a multiple of 32
+  int64_t steps = 1;
+  int64_t rows_per_block = 1;
+  Keep keep = Keep::small;
+  bool wide = false;  ///< indices need 64 bits
+  uint32_t block = 32;
+  uint32_t grid = 1;
+  std::vector<LaneAccess> loads;   ///< by slot; meaningful where the slot is a load
+  std::vector<LaneAccess> stores;  ///< by store
+};
+
+/// The schedule of a kernel with `reduced` loops and at least one point.
+[[nodiscard]] RowSchedule row_schedule(const kernel::Kernel& kernel, const DeviceInfo& device);
+
+}  // namespace sinter::codegen

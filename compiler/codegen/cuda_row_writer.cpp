@@ -1,0 +1,307 @@
+#include "compiler/codegen/cuda_row_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "compiler/codegen/cuda_lanes.h"
+#include "compiler/codegen/cuda_row_passes.h"
+
+namespace sinter::codegen {
+namespace {
+
+using kernel::Kernel;
+using kernel::Slot;
+using Kind = LaneAccess::Kind;
+
+constexpr int64_t warp = 32;
+
+class RowWriter : private CudaText {
+ public:
+  RowWriter(const Kernel& kernel, const RowSchedule& schedule)
+      : CudaText(kernel, schedule.wide),
+        plan_(schedule),
+        passes_(row_passes(kernel, expressions_, schedule.keep)),
+        names_(kernel.body.size()) {}
+
+  CudaFunction function() {
+    name_literals();
+    find_row();
+    declare_kept();
+    compute_row(passes_.row_values);
+    for (const RowPass& pass : passes_.passes) write_pass(pass);
+    store_row();
+    return finish(plan_.block);
+  }
+
+ private:
+  void name_literals() {
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      const auto* immediate = std::get_if<kernel::Immediate>(&kernel_.body[slot].operation);
+      if (immediate != nullptr) names_[slot] = cuda_literal(immediate->value, kernel_.body[slot].dtype);
+    }
+  }
+
+  // Which row, and where in it.
+
+  void find_row() {
+    const bool parts = plan_.threads < plan_.block;
+    line("const unsigned lane = threadIdx.x{};", parts ? fmt::format(" % {}u", plan_.threads) : "");
+    const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
+    if (plan_.rows_per_block == 1) {
+      line("const {} row = {};", index_.type(), block);
+    } else {
+      line("const {} row = {} * {} + threadIdx.x / {}u;", index_.type(), block, index_.literal(plan_.rows_per_block),
+           plan_.threads);
+      if (sizes_.generic() || kernel_.rows() % plan_.rows_per_block != 0) {
+        line("if (row >= {}) return;", index_.count(kernel_.rows()));
+      }
+    }
+    dims_ = index_.dims_of("row", outer_extents());
+    name_dims('i', 0, dims_);
+  }
+
+  [[nodiscard]] std::span<const int64_t> outer_extents() const {
+    return std::span(kernel_.extents).first(kernel_.extents.size() - kernel_.reduced);
+  }
+  [[nodiscard]] std::span<const int64_t> row_extents() const {
+    return std::span(kernel_.extents).last(kernel_.reduced);
+  }
+
+  /// Gives every loop that an access depends on a variable of its own; `first` is the number of the first one.
+  void name_dims(char letter, size_t first, std::vector<std::string>& dims) {
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const std::vector<Reference> all = references(kernel_);
+      const bool used = std::ranges::any_of(all, [&](const Reference& r) { return depends_on(*r.index, first + d); });
+      const bool is_name = dims[d].find(' ') == std::string::npos;
+      if (!used || is_name) continue;
+      line("const {} {}{} = {};", index_.type(), letter, first + d, dims[d]);
+      dims[d] = fmt::format("{}{}", letter, first + d);
+    }
+  }
+
+  /// Opens the loop over this thread's vectors of the row; the vector begins at point `p` of it.
+  void open_steps() {
+    const int64_t vectors = kernel_.row_points() / plan_.width;
+    const std::string count = index_.count(vectors);
+    if (plan_.keep == Keep::nothing) {
+      open("for ({} vec = lane; vec < {}; vec += {}) {{", index_.type(), count, index_.literal(plan_.threads));
+    } else {
+      line("#pragma unroll");
+      open("for (unsigned s = 0; s < {}u; ++s) {{", plan_.steps);
+      line("const {} vec = lane + s * {}u;", index_.type(), plan_.threads);
+      if (guarded()) open("if (vec < {}) {{", count);
+    }
+    line("const {} p = vec{};", index_.type(),
+         plan_.width == 1 ? "" : fmt::format(" * {}", index_.literal(plan_.width)));
+    std::vector<std::string> inner = index_.dims_of("p", row_extents());
+    name_dims('i', dims_.size(), inner);
+    point_ = dims_;
+    point_.insert(point_.end(), inner.begin(), inner.end());
+  }
+
+  void close_steps() {
+    if (plan_.keep != Keep::nothing && guarded()) close();
+    close();
+  }
+
+  [[nodiscard]] bool guarded() const {
+    return plan_.steps * plan_.threads * plan_.width != kernel_.row_points();
+  }
+
+  // Values of a row.
+
+  void compute_row(const std::vector<Slot>& slots) {
+    for (const Slot slot : slots) {
+      if (std::holds_alternative<kernel::Immediate>(kernel_.body[slot].operation)) continue;
+      const std::string_view type = cuda_type(kernel_.body[slot].dtype);
+      if (is_memory_load(slot)) {
+        line("const {} v{} = {}[{}];", type, slot, param_name(load(slot).param), row_address(load(slot).index));
+      } else if (is_load(slot)) {
+        line("const {} v{} = {};", type, slot, host_scalar(slot));
+      } else {
+        line("const {} v{} = {};", type, slot, expression(slot, names_));
+      }
+      names_[slot] = fmt::format("v{}", slot);
+    }
+  }
+
+  [[nodiscard]] std::string row_address(const ir::Index& index) const {
+    std::vector<std::string> dims = dims_;
+    dims.resize(kernel_.extents.size(), "0u");
+    return index_.at(index, dims);
+  }
+
+  void store_row() {
+    if (passes_.row_stores.empty()) return;
+    open("if (lane == 0u) {{");
+    for (const size_t i : passes_.row_stores) {
+      const kernel::Store& store = kernel_.stores[i];
+      line("{}[{}] = {};", param_name(store.param), row_address(store.index), names_[store.value]);
+    }
+    close();
+  }
+
+  // Elements.
+
+  void declare_kept() {
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      if (passes_.kept[slot]) line("{} x{}[{}];", storage_type(slot), slot, plan_.steps);
+    }
+  }
+
+  [[nodiscard]] bool is_load(Slot slot) const {
+    return std::holds_alternative<kernel::Load>(kernel_.body[slot].operation);
+  }
+
+  /// True where one element serves all lanes.
+  [[nodiscard]] bool is_single(Slot slot) const {
+    return plan_.width == 1 || (is_load(slot) && plan_.loads[slot].kind == Kind::uniform);
+  }
+
+  /// The type of a thread's part of one step.
+  [[nodiscard]] std::string storage_type(Slot slot) const {
+    const ir::DType dtype = kernel_.body[slot].dtype;
+    if (is_single(slot)) return std::string(cuda_type(dtype));
+    return pack_type(dtype, is_load(slot) ? plan_.loads[slot] : LaneAccess{}, plan_.width);
+  }
+
+  /// Where an element of the step's current lane is held.
+  [[nodiscard]] std::string held(Slot slot) const {
+    return fmt::format("x{}{}{}", slot, passes_.kept[slot] ? "[s]" : "", is_single(slot) ? "" : ".v[k]");
+  }
+
+  void write_pass(const RowPass& pass) {
+    for (const Slot slot : pass.reductions) {
+      const auto& reduce = std::get<kernel::Reduce>(kernel_.body[slot].operation);
+      const ir::DType dtype = kernel_.body[slot].dtype;
+      line("{} a{} = {};", cuda_type(dtype), slot, cuda_literal(ir::identity(reduce.op, dtype), dtype));
+    }
+    if (!pass.elements.empty() || !pass.reductions.empty() || !pass.stores.empty()) {
+      open_steps();
+      for (const Slot slot : pass.elements) {
+        if (is_load(slot)) load_vector(slot);
+      }
+      compute_elements(pass);
+      close_steps();
+    }
+    for (const Slot slot : pass.reductions) join_threads(slot);
+    compute_row(pass.row_values);
+  }
+
+  void load_vector(Slot slot) {
+    const LaneAccess& access = plan_.loads[slot];
+    const std::string type = storage_type(slot);
+    const bool kept = passes_.kept[slot];
+    const std::string name = fmt::format("x{}{}", slot, kept ? "[s]" : "");
+    const std::string declared = kept ? name : fmt::format("{} {}", type, name);
+    const std::string from = param_name(load(slot).param);
+    const std::string at = index_.at(load(slot).index, point_);
+    if (is_single(slot)) {
+      line("{} = {}[{}];", declared, from, at);
+    } else if (access.kind == Kind::vector) {
+      line("{} = load<{}>({} + {});", declared, type, from, parenthesised(at));
+    } else {
+      if (!kept) line("{};", declared);
+      line("#pragma unroll");
+      open("for (unsigned k = 0; k < {}u; ++k) {{", plan_.width);
+      line("{}.v[k] = {}[{}];", name, from, index_.at(load(slot).index, lane_dims()));
+      close();
+    }
+  }
+
+  /// Position of lane k: vectors are neighbours along the innermost loop.
+  [[nodiscard]] std::vector<std::string> lane_dims() const {
+    std::vector<std::string> dims = point_;
+    dims.back() = fmt::format("({} + k)", dims.back());
+    return dims;
+  }
+
+  void compute_elements(const RowPass& pass) {
+    const bool lanes = plan_.width > 1;
+    for (const size_t i : pass.stores) {
+      if (lanes && plan_.stores[i].kind == Kind::vector) line("{} y{};", store_type(i), i);
+    }
+    if (lanes) {
+      line("#pragma unroll");
+      open("for (unsigned k = 0; k < {}u; ++k) {{", plan_.width);
+    }
+    std::vector<std::string> names = names_;
+    for (Slot slot = 0; slot < names.size(); ++slot) {
+      if (passes_.kept[slot]) names[slot] = held(slot);
+    }
+    for (const Slot slot : pass.elements) names[slot] = element(slot, names);
+    for (const Slot slot : pass.reductions) accumulate(slot, names);
+    for (const size_t i : pass.stores) store_element(i, names[kernel_.stores[i].value]);
+    if (!lanes) return;
+    close();
+    for (const size_t i : pass.stores) {
+      const kernel::Store& store = kernel_.stores[i];
+      if (plan_.stores[i].kind != Kind::vector) continue;
+      line("store({} + {}, y{});", param_name(store.param), parenthesised(index_.at(store.index, point_)), i);
+    }
+  }
+
+  std::string element(Slot slot, const std::vector<std::string>& names) {
+    if (is_load(slot)) return held(slot);
+    line("const {} v{} = {};", cuda_type(kernel_.body[slot].dtype), slot, expression(slot, names));
+    if (passes_.kept[slot]) line("{} = v{};", held(slot), slot);
+    return fmt::format("v{}", slot);
+  }
+
+  [[nodiscard]] std::string store_type(size_t i) const {
+    return pack_type(kernel_.params[kernel_.stores[i].param].dtype, plan_.stores[i], plan_.width);
+  }
+
+  void store_element(size_t i, const std::string& value) {
+    const kernel::Store& store = kernel_.stores[i];
+    if (plan_.width > 1 && plan_.stores[i].kind == Kind::vector) {
+      line("y{}.v[k] = {};", i, value);
+    } else {
+      line("{}[{}] = {};", param_name(store.param), index_.at(store.index, plan_.width > 1 ? lane_dims() : point_),
+           value);
+    }
+  }
+
+  // Reductions.
+
+  [[nodiscard]] std::string joined(Slot slot, const std::string& a, const std::string& b) const {
+    const ir::DType dtype = kernel_.body[slot].dtype;
+    const auto& reduce = std::get<kernel::Reduce>(kernel_.body[slot].operation);
+    return render(ir::row(ir::combiner(reduce.op)).native().cuda_text(dtype), cuda_type(dtype), {a, b});
+  }
+
+  void accumulate(Slot slot, const std::vector<std::string>& names) {
+    const Slot operand = expressions_[slot].operands.front();
+    line("a{0} = {1};", slot, joined(slot, fmt::format("a{}", slot), names[operand]));
+  }
+
+  /// After this every thread of the row has the value.
+  void join_threads(Slot slot) {
+    const std::string_view type = cuda_type(kernel_.body[slot].dtype);
+    const std::string join = fmt::format("[]({0} a, {0} b) -> {0} {{ return {1}; }}", type, joined(slot, "a", "b"));
+    names_[slot] = fmt::format("v{}", slot);
+    if (plan_.threads > warp) {
+      line("__shared__ {} partial{}[{}];", type, slot, plan_.threads / warp);
+      line("const {0} v{1} = join_block<{2}u>(a{1}, partial{1}, {3});", type, slot, plan_.threads, join);
+    } else {
+      line("const {0} v{1} = join_lanes<{2}u>(a{1}, {3});", type, slot, plan_.threads, join);
+    }
+  }
+
+  const RowSchedule& plan_;
+  RowPasses passes_;
+  std::vector<std::string> names_;  ///< by slot: literals and values of the row
+  std::vector<std::string> dims_;   ///< of the row: a text for each outer loop
+  std::vector<std::string> point_;  ///< of the first lane: a text for each loop
+};
+
+}  // namespace
+
+CudaFunction cuda_row_function(const Kernel& kernel, const RowSchedule& schedule) {
+  return RowWriter(kernel, schedule).function();
+}
+
+}  // namespace sinter::codegen

@@ -1,0 +1,79 @@
+#include "compiler/codegen/cuda_text.h"
+
+namespace sinter::codegen {
+
+using kernel::Param;
+using kernel::Slot;
+
+CudaText::CudaText(const kernel::Kernel& kernel, bool wide)
+    : kernel_(kernel),
+      sizes_(kernel.generic_sizes),
+      index_(wide, sizes_),
+      expressions_(cuda_expressions(kernel)),
+      live_(live_slots(kernel, expressions_)) {}
+
+void CudaText::close() {
+  indent_ -= 2;
+  line("}}");
+}
+
+CudaFunction CudaText::finish(uint32_t block) const {
+  std::string params;
+  for (uint32_t p = 0; p < kernel_.params.size(); ++p) params += (p == 0 ? "" : ", ") + declaration(p);
+  for (size_t n = 0; n < sizes_.values().size(); ++n) {
+    params += fmt::format("{}const {} n{}", params.empty() ? "" : ", ", index_.type(), n);
+  }
+  const std::string signature =
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", block, kernel_.name, params);
+  return {signature + out_ + "}\n", sizes_.values()};
+}
+
+std::string CudaText::param_name(uint32_t param) const {
+  switch (kernel_.params[param].role) {
+    case Param::Role::host_scalar:
+      return fmt::format("scalar{}", param);
+    case Param::Role::output:
+      return fmt::format("out{}", param);
+    default:
+      return fmt::format("in{}", param);
+  }
+}
+
+std::string CudaText::declaration(uint32_t param) const {
+  const Param& p = kernel_.params[param];
+  if (p.role == Param::Role::host_scalar) {
+    return fmt::format("const {} {}", ir::is_float(p.dtype) ? "double" : "long long", param_name(param));
+  }
+  const char* constness = p.role == Param::Role::input ? "const " : "";
+  const char* restricted = p.in_place ? "" : "__restrict__ ";
+  return fmt::format("{}{}* {}{}", constness, cuda_type(p.dtype), restricted, param_name(param));
+}
+
+const kernel::Load& CudaText::load(Slot slot) const { return std::get<kernel::Load>(kernel_.body[slot].operation); }
+
+bool CudaText::is_memory_load(Slot slot) const {
+  return live_[slot] && memory_load(kernel_, kernel_.body[slot]) != nullptr;
+}
+
+std::string CudaText::pack_type(ir::DType dtype, const LaneAccess& access, int64_t width) {
+  const int64_t chunk = access.kind == LaneAccess::Kind::vector ? access.chunk : 1;
+  return fmt::format("pack<{}, {}, {}>", cuda_type(dtype), width, chunk * ir::bytes_of(dtype));
+}
+
+std::string CudaText::host_scalar(Slot slot) const {
+  const ir::DType passed = ir::is_float(kernel_.body[slot].dtype) ? ir::DType::f64 : ir::DType::i64;
+  return cuda_cast(param_name(load(slot).param), passed, kernel_.body[slot].dtype);
+}
+
+std::string CudaText::expression(Slot slot, const std::vector<std::string>& names) const {
+  const Expression& e = expressions_[slot];
+  std::vector<std::string> operands;
+  for (const Slot operand : e.operands) operands.push_back(names[operand]);
+  return render(e.text, cuda_type(computation_dtype(kernel_, slot)), operands);
+}
+
+std::string CudaText::parenthesised(const std::string& text) {
+  return text.find(' ') == std::string::npos ? text : "(" + text + ")";
+}
+
+}  // namespace sinter::codegen

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler/codegen/cuda_access.h"
+#include "compiler/codegen/cuda_expression.h"
+#include "compiler/codegen/cuda_index.h"
+#include "compiler/codegen/sizes.h"
+#include "compiler/kernel/kernel.h"
+
+namespace sinter::codegen {
+
+/// A function's text, and the values of its parameters n0, n1, ... after the tensors.
+struct CudaFunction {
+  std::string text;
+  std::vector<int64_t> sizes;
+};
+
+/// What every writer of a kernel's text needs: lines and blocks, the names of parameters, types, expressions.
+class CudaText {
+ protected:
+  CudaText(const kernel::Kernel& kernel, bool wide);
+
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    out_.append(indent_, ' ');
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+  template <class... Args>
+  void open(fmt::format_string<Args...> format, Args&&... args) {
+    line(format, std::forward<Args>(args)...);
+    indent_ += 2;
+  }
+  void close();
+
+  /// The whole function: `extern "C" __global__ ...`, and the lines written so far as its body.
+  [[nodiscard]] CudaFunction finish(uint32_t block) const;
+
+  /// A parameter's name says what it is: in0, scalar1, out2.
+  [[nodiscard]] std::string param_name(uint32_t param) const;
+  [[nodiscard]] const kernel::Load& load(kernel::Slot slot) const;
+  /// True for a live load that reads memory, not a number passed by value.
+  [[nodiscard]] bool is_memory_load(kernel::Slot slot) const;
+  /// The type that holds `width` lanes of an access.
+  [[nodiscard]] static std::string pack_type(ir::DType dtype, const LaneAccess& access, int64_t width);
+  /// A host scalar as a value of the slot's dtype.
+  [[nodiscard]] std::string host_scalar(kernel::Slot slot) const;
+  /// What computes the slot, given a text that names each operand's value.
+  [[nodiscard]] std::string expression(kernel::Slot slot, const std::vector<std::string>& names) const;
+  [[nodiscard]] static std::string parenthesised(const std::string& text);
+
+  const kernel::Kernel& kernel_;
+  Sizes sizes_;
+  IndexText index_;
+  std::vector<Expression> expressions_;
+  std::vector<bool> live_;
+
+ private:
+  [[nodiscard]] std::string declaration(uint32_t param) const;
+
+  std::string out_;
+  size_t indent_ = 2;
+};
+
+}  // namespace sinter::codegen
