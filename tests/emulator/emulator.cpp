@@ -1,14 +1,14 @@
 #include "tests/emulator/emulator.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <stdlib.h>
 
-#include <algorithm>
-#include <fstream>
-#include <future>
-#include <sstream>
+#include <initializer_list>
 #include <stdexcept>
+
+#include "tests/emulator/fiber_machine.h"
+#include "tests/emulator/heap_blocks.h"
+#include "tests/emulator/kernel_library.h"
 
 /// Libraries of kernels stay open: what they hold at exit is no leak.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }  // NOLINT(bugprone-reserved-identifier)
@@ -16,90 +16,72 @@ extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }  //
 namespace sinter::test {
 namespace {
 
-constexpr size_t kernels_per_file = 64;
-
 std::filesystem::path scratch_directory() {
   std::string pattern = (std::filesystem::temp_directory_path() / "sinter-emulator-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("emulator: no scratch directory");
   return pattern;
 }
 
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-/// Kernels of one file stand in namespaces of their own; a macro keeps their C names apart.
-std::string source_of(std::span<const KernelSource> kernels, size_t first) {
-  std::string text = "#include \"cuda_on_cpu.h\"\n";
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const auto& kernel = kernels[i];
-    const std::string symbol = fmt::format("kernel{}", first + i);
-    text +=
-        fmt::format("#define {0} {1}\nnamespace {1}_scope {{\n{2}\n}}\n#undef {0}\n", kernel.name, symbol, kernel.text);
-    text += fmt::format(
-        "extern \"C\" void launch_{0}(void** args, unsigned grid, unsigned block) {{\n"
-        "  run_grid(&{0}_scope::{0}, args, grid, block);\n}}\n",
-        symbol);
-  }
-  return text;
-}
-
-/// Compiles one file to a shared object and opens it. Compiling names no folder, so that a compiler cache knows the
-/// text again.
-void* build(const std::filesystem::path& directory, const std::string& text, size_t number) {
-  const std::string name = fmt::format("kernels{}", number);
-  const std::string path = (directory / name).string();
-  std::ofstream(path + ".cpp") << text;
-  const std::string command = fmt::format(
-      "cd {0} && exec > {1}.log 2>&1 && "
-      "{2} {3} -std=c++17 -O1 -w -fPIC -fwrapv -fno-strict-aliasing -ffp-contract=off -fsanitize=address,alignment "
-      "-fno-sanitize-recover=alignment -c {1}.cpp -o {1}.o && "
-      "{3} -shared -fsanitize=address,alignment {1}.o -o {1}.so",
-      directory.string(), name, SINTER_COMPILER_LAUNCHER, SINTER_COMPILER);
-  if (system(command.c_str()) != 0) {
-    throw std::runtime_error(fmt::format("emulator: {}.cpp does not compile\n{}", path, read(path + ".log")));
-  }
-  void* library = dlopen((path + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw std::runtime_error(fmt::format("emulator: {}", dlerror()));
-  return library;
+Geometry geometry_of(const KernelSource& kernel) {
+  const auto index = [](const auto& sizes) { return Index3{sizes[0], sizes[1], sizes[2]}; };
+  return {.grid = index(kernel.grid), .block = index(kernel.block)};
 }
 
 }  // namespace
 
 Emulator::Emulator(std::span<const KernelSource> kernels) : directory_(scratch_directory()) {
-  std::filesystem::copy(std::filesystem::path(SINTER_SOURCE_DIR) / "tests/emulator/cuda_on_cpu.h", directory_);
-  std::vector<std::future<void*>> libraries;
-  for (size_t first = 0; first < kernels.size(); first += kernels_per_file) {
-    const auto part = kernels.subspan(first, std::min(kernels_per_file, kernels.size() - first));
-    const auto text = source_of(part, first);
-    const size_t number = libraries.size();
-    // Two compilers at a time.
-    if (number >= 2) libraries[number - 2].wait();
-    libraries.push_back(std::async(std::launch::async, build, directory_, text, number));
+  for (const char* header : {"cuda_on_cpu.h", "cuda_together.h", "cuda_traced.h", "machine.h"}) {
+    std::filesystem::copy(std::filesystem::path(SINTER_SOURCE_DIR) / "tests/emulator" / header, directory_);
   }
+  std::vector<size_t> all;
+  std::vector<size_t> together;
   for (size_t i = 0; i < kernels.size(); ++i) {
-    if (i % kernels_per_file != 0) continue;
-    void* library = libraries[i / kernels_per_file].get();
-    for (size_t k = i; k < std::min(i + kernels_per_file, kernels.size()); ++k) {
-      const auto launch = reinterpret_cast<Launch>(dlsym(library, fmt::format("launch_kernel{}", k).c_str()));
-      entries_.push_back({.launch = launch, .grid = kernels[k].grid[0], .block = kernels[k].block[0]});
-    }
+    all.push_back(i);
+    if (cooperates(kernels[i])) together.push_back(i);
   }
+  const auto checked = build_kernels(directory_, kernels, all, Build::checked);
+  const auto traced = build_kernels(directory_, kernels, together, Build::traced);
+  for (const size_t i : all) {
+    entries_.push_back({.name = kernels[i].name, .geometry = geometry_of(kernels[i]), .checked = checked[i]});
+  }
+  for (size_t i = 0; i < together.size(); ++i) entries_[together[i]].traced = traced[i];
 }
 
 Emulator::~Emulator() { std::filesystem::remove_all(directory_); }
 
-void Emulator::run(size_t index, std::span<const EmulatedArg> args) const {
+void Emulator::run(size_t index, std::span<const EmulatedArg> args, size_t dynamic_shared_bytes) const {
   std::vector<EmulatedArg> values(args.begin(), args.end());
   std::vector<void*> pointers;
   for (auto& value : values) {
     pointers.push_back(std::visit([](auto& held) { return static_cast<void*>(&held); }, value));
   }
   const Entry& entry = entries_.at(index);
-  entry.launch(pointers.data(), entry.grid, entry.block);
+  if (entry.traced == nullptr) {
+    entry.checked(pointers.data(), entry.geometry, nullptr);
+    return;
+  }
+  try {
+    run_together(entry, args, pointers.data(), dynamic_shared_bytes);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("{}: {}", entry.name, error.what()));
+  }
+}
+
+void Emulator::run_together(const Entry& entry, std::span<const EmulatedArg> args, void** pointers,
+                            size_t dynamic_shared_bytes) {
+  const HeapBlocks memory(args);
+  const auto before = memory.contents();
+  FiberMachine in_order(entry.geometry, dynamic_shared_bytes, Order::forward);
+  entry.checked(pointers, entry.geometry, &in_order);
+  const auto after = memory.contents();
+  for (const Order order : {Order::backward, Order::random}) {
+    memory.set(before);
+    FiberMachine machine(entry.geometry, dynamic_shared_bytes, order);
+    entry.traced(pointers, entry.geometry, &machine);
+    const std::string difference = memory.difference(after);
+    if (difference.empty()) continue;
+    throw std::runtime_error(difference + " depends on the order in which threads or blocks run");
+  }
 }
 
 }  // namespace sinter::test
