@@ -77,14 +77,21 @@ std::optional<Results> all(Graph& graph, const CallSite& site, const Arg& dims) 
   return logical(graph, site, dims, "all");
 }
 
-/// linalg_vector_norm(self, ord, dim, keepdim, dtype)
+/// The order of a norm, the second argument: 2 where it is None.
+std::optional<double> order_of(const CallSite& site) {
+  if (site.args.size() < 2) return std::nullopt;
+  const Arg& arg = site.args[1];
+  if (arg.is_none()) return 2.0;
+  if (const auto* integer = std::get_if<int64_t>(&arg.data)) return static_cast<double>(*integer);
+  if (const auto* real = std::get_if<double>(&arg.data)) return *real;
+  return std::nullopt;
+}
+
+/// linalg_vector_norm(self, ord, dim, keepdim, dtype), norm(self, p, dim, keepdim, dtype)
 std::optional<Results> vector_norm(Graph& graph, const CallSite& site, const Arg& dims) {
-  const auto* real = std::get_if<double>(&site.args[1].data);
-  const auto* integer = std::get_if<int64_t>(&site.args[1].data);
-  if (real == nullptr && integer == nullptr) return std::nullopt;
-  const double order = real != nullptr ? *real : static_cast<double>(*integer);
-  const bool infinite = std::isinf(order);
-  if (!infinite && order != 0 && order != 1 && order != 2) return std::nullopt;
+  const auto order = order_of(site);
+  const bool infinite = order && std::isinf(*order);
+  if (!order || (!infinite && *order != 0 && *order != 1 && *order != 2)) return std::nullopt;
   const DType dtype = site.type().dtype;
   const auto call = reduced_call(graph, site, dims);
   if (!call || !is_float(dtype)) return std::nullopt;
@@ -92,14 +99,14 @@ std::optional<Results> vector_norm(Graph& graph, const CallSite& site, const Arg
   PrimitiveBuilder build(graph, site, computation_dtype(dtype));
   const Arg x = build.rounded(call->operand, dtype);
   if (infinite) {
-    const Arg joined = build.reduce(order > 0 ? "max" : "min", build.op("abs", {x}), call->dims);
+    const Arg joined = build.reduce(*order > 0 ? "max" : "min", build.op("abs", {x}), call->dims);
     return only_first(site, build.result(joined, site.type()));
   }
-  const Arg term = order == 0   ? build.wide(build.test("ne", {x, {0.0}}))
-                   : order == 1 ? build.op("abs", {x})
-                                : build.op("mul", {x, x});
+  const Arg term = *order == 0   ? build.wide(build.test("ne", {x, {0.0}}))
+                   : *order == 1 ? build.op("abs", {x})
+                                 : build.op("mul", {x, x});
   const Arg joined = build.reduce("sum", term, call->dims);
-  return only_first(site, build.result(order == 2 ? build.op("sqrt", {joined}) : joined, site.type()));
+  return only_first(site, build.result(*order == 2 ? build.op("sqrt", {joined}) : joined, site.type()));
 }
 
 constexpr std::array reduction_rows = {
@@ -122,6 +129,10 @@ constexpr std::array reduction_rows = {
     RuleRow{"aten::all.dim", along<all, 1>},
     RuleRow{"aten::all.dims", along<all, 1>},
     RuleRow{"aten::linalg_vector_norm", along<vector_norm, 2>},
+    RuleRow{"aten::norm.Scalar", whole<vector_norm>},
+    RuleRow{"aten::norm.ScalarOpt_dtype", whole<vector_norm>},
+    RuleRow{"aten::norm.ScalarOpt_dim", along<vector_norm, 2>},
+    RuleRow{"aten::norm.ScalarOpt_dim_dtype", along<vector_norm, 2>},
 };
 
 }  // namespace
