@@ -120,10 +120,15 @@ Row numbers_of(const HostTensor& tensor) {
 }
 
 std::vector<Row> decomposed(std::string_view text, const std::vector<HostTensor>& inputs) {
-  Graph graph = parse(text);
+  const Graph given = parse(text);
+  Graph graph = given;
   PassContext context;
   context.device.backend = Backend::cuda;
   run_pass("decompose", graph, context);
+  for (size_t i = 0; i < given.outputs.size(); ++i) {
+    EXPECT_EQ(to_string(graph.type(graph.outputs[i]), graph.device),
+              to_string(given.type(given.outputs[i]), graph.device));
+  }
   for (const NodeId id : graph.order()) {
     if (graph.node(id).as<Call>() == nullptr) continue;
     ADD_FAILURE() << "a call is left\n" << print(graph);
