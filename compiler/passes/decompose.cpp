@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/passes/aten.h"
 #include "compiler/passes/decompose_rules.h"
 #include "compiler/passes/pointwise.h"
 #include "compiler/passes/rewriter.h"
@@ -12,40 +11,55 @@ namespace {
 
 using namespace ir;
 
-/// Results a structural rule gives may be used alone: the others must be unused.
-bool only_first_used(const Node& node, const std::vector<uint32_t>& uses) {
-  return std::all_of(node.results.begin() + 1, node.results.end(),
-                     [&](ValueId result) { return uses[result.index] == 0; });
+/// A pure call whose results have memory of their own.
+bool is_candidate(const Graph& graph, const Node& node) {
+  const Call* call = node.as<Call>();
+  return call != nullptr && !call->random && !call->impure && !node.results.empty() &&
+         std::none_of(node.results.begin(), node.results.end(),
+                      [&](ValueId result) { return graph.value(result).alias.has_value(); });
 }
 
-std::optional<ValueId> lower_call(Graph& graph, const CallSite& site) {
+std::vector<ObservedResult> observed(const Graph& graph, const Node& node, const std::vector<uint32_t>& uses) {
+  std::vector<ObservedResult> results;
+  for (ValueId result : node.results) results.push_back({graph.type(result), uses[result.index] > 0});
+  return results;
+}
+
+std::optional<Results> lower_call(Graph& graph, const CallSite& site) {
   if (const StructuralRule rule = structural_rule(site.op)) {
-    if (const auto value = rule(graph, site)) return value;
+    if (auto values = rule(graph, site)) return values;
   }
-  return expand_call(graph, site.op, site.args, site.type, site.scope);
+  if (!only_first_used(site)) return std::nullopt;
+  const auto value = expand_call(graph, site.op, site.args, site.type(), site.scope);
+  return value ? std::optional(only_first(site, *value)) : std::nullopt;
+}
+
+/// True when nodes of the new graph stand for the call now.
+bool rewrite_call(Rewriter& rewrite, const Node& node, const std::vector<uint32_t>& uses, const PassContext& context) {
+  const std::vector<Arg> args = rewrite.map_args(node.args);
+  const std::vector<ObservedResult> results = observed(rewrite.old(), node, uses);
+  const CallSite site{node.as<Call>()->op, args, results, rewrite.map_scope(node.scope), context};
+  const auto values = lower_call(rewrite.next(), site);
+  if (!values) return false;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if ((*values)[i].valid()) rewrite.set(node.results[i], (*values)[i]);
+  }
+  return true;
 }
 
 }  // namespace
 
-PassResult decompose(Graph& graph, const PassContext&) {
+PassResult decompose(Graph& graph, const PassContext& context) {
   PassResult result;
   const std::vector<uint32_t> uses = use_counts(graph);
   Rewriter rewrite(graph);
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    const Call* call = node.as<Call>();
-    const bool candidate = call != nullptr && !call->random && !call->impure && !node.results.empty() &&
-                           !graph.value(node.results[0]).alias && only_first_used(node, uses);
-    if (candidate) {
-      const std::vector<Arg> args = rewrite.map_args(node.args);
-      const CallSite site{call->op, args, graph.type(node.results[0]), rewrite.map_scope(node.scope)};
-      if (const auto value = lower_call(rewrite.next(), site)) {
-        rewrite.set(node.results[0], *value);
-        ++result.changes;
-        continue;
-      }
+    if (is_candidate(graph, node) && rewrite_call(rewrite, node, uses, context)) {
+      ++result.changes;
+    } else {
+      rewrite.copy(id);
     }
-    rewrite.copy(id);
   }
   Graph next = rewrite.finish();
   graph = std::move(next);

@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <array>
+
+#include "compiler/ir/op_types.h"
+#include "compiler/passes/moments.h"
+#include "compiler/passes/reduction_rules.h"
+
+/// Group norm, as ATen's GPU kernels compute it but for the variance, which is taken in two passes.
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+/// The row-major sizes in which a group is a row.
+struct Grouped {
+  int64_t samples = 0;
+  int64_t groups = 0;
+  int64_t channels = 0;  ///< of one group
+  int64_t elements = 0;  ///< of one channel
+
+  [[nodiscard]] std::vector<Dim> sizes() const { return {samples, groups, channels, elements}; }
+};
+
+/// Schema positions: 0 input, 1 weight, 2 bias, 3 N, 4 C, 5 HxW, 6 groups, 7 eps.
+class GroupNorm {
+ public:
+  GroupNorm(Graph& graph, const CallSite& site, const Grouped& grouped)
+      : build_(graph, site, computation_dtype(site.type().dtype)), site_(site), grouped_(grouped) {}
+
+  Results run(double eps) {
+    const Arg x = build_.wide(build_.reshape(site_.args[0], grouped_.sizes()));
+    const Moments found = moments(build_, x, last_dims(2, 4));
+    const Arg inverse = inverse_deviation(build_, found.squares, grouped_.channels * grouped_.elements, eps);
+    Results results(3);
+    if (site_.results[0].used) {
+      // ATen stores the statistics before it goes on.
+      const Arg mean = build_.rounded(found.mean, site_.results[1].type.dtype);
+      const Arg scale = build_.rounded(inverse, site_.results[2].type.dtype);
+      results[0] = build_.result(normalized(x, mean, scale), site_.type());
+    }
+    if (site_.results[1].used) results[1] = build_.result(found.mean, site_.results[1].type);
+    if (site_.results[2].used) results[2] = build_.result(inverse, site_.results[2].type);
+    return results;
+  }
+
+ private:
+  /// (x - mean) * inverse; with a weight or bias x * scale + (bias - mean * scale), where scale = inverse * weight.
+  Arg normalized(const Arg& x, const Arg& mean, const Arg& inverse) {
+    const Arg& weight = site_.args[1];
+    const Arg& bias = site_.args[2];
+    if (weight.is_none() && bias.is_none()) return build_.op("mul", {build_.op("sub", {x, mean}), inverse});
+    const Arg scale = weight.is_none() ? inverse : build_.op("mul", {inverse, per_channel(weight)});
+    const Arg centre = build_.op("neg", {scale});
+    const Arg shift =
+        bias.is_none() ? build_.op("mul", {centre, mean}) : build_.op("fma", {centre, mean, per_channel(bias)});
+    return build_.op("fma", {x, scale, shift});
+  }
+
+  Arg per_channel(const Arg& vector) {
+    return build_.wide(build_.reshape(vector, {1, grouped_.groups, grouped_.channels, 1}));
+  }
+
+  PrimitiveBuilder build_;
+  const CallSite& site_;
+  const Grouped& grouped_;
+};
+
+std::optional<Grouped> grouped_sizes(const CallSite& site) {
+  std::array<int64_t, 4> numbers{};
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto* number = std::get_if<int64_t>(&site.args[3 + i].data);
+    if (number == nullptr || *number < 1) return std::nullopt;
+    numbers[i] = *number;
+  }
+  const auto [samples, channels, elements, groups] = numbers;
+  if (channels % groups != 0) return std::nullopt;
+  return Grouped{samples, groups, channels / groups, elements};
+}
+
+/// Weight and bias are None or vectors over the channels.
+bool reads_parameters(const Graph& graph, const CallSite& site, const Grouped& grouped) {
+  return std::ranges::all_of(site.args.subspan(1, 2), [&](const Arg& arg) {
+    if (arg.is_none()) return true;
+    if (!reads_tensor(graph, arg)) return false;
+    const Type& type = graph.type(*arg.value());
+    return type.is_contiguous() && type.numel() == grouped.groups * grouped.channels;
+  });
+}
+
+std::optional<Results> group_norm(Graph& graph, const CallSite& site) {
+  if (site.args.size() < 8 || site.results.size() != 3) return std::nullopt;
+  const auto* eps = std::get_if<double>(&site.args[7].data);
+  const auto grouped = grouped_sizes(site);
+  if (eps == nullptr || !grouped || !reads_tensor(graph, site.args[0]) || !writes_results(graph, site))
+    return std::nullopt;
+  const Type& input = graph.type(*site.args[0].value());
+  const Type rows = contiguous(input.dtype, grouped->sizes(), input.device);
+  const bool fits = is_float(input.dtype) && input.is_contiguous() && input.numel() == rows.numel() &&
+                    site.type().is_contiguous() && site.type().sizes == input.sizes;
+  if (!fits || !reads_parameters(graph, site, *grouped) || !worth_generating(site.context, rows, last_dims(2, 4)))
+    return std::nullopt;
+  return GroupNorm(graph, site, *grouped).run(*eps);
+}
+
+constexpr std::array group_norm_rows = {
+    RuleRow{"aten::native_group_norm", group_norm},
+};
+
+}  // namespace
+
+std::span<const RuleRow> group_norm_rules() { return group_norm_rows; }
+
+}  // namespace sinter::passes

@@ -1,0 +1,112 @@
+#include "compiler/passes/reduction_rules.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "compiler/passes/pointwise.h"
+
+namespace sinter::passes {
+
+using namespace ir;
+
+namespace {
+
+constexpr int64_t longest_row = 65536;    ///< elements that one block joins
+constexpr int64_t fewest_rows = 32;       ///< blocks below which most of the device idles
+constexpr int64_t small_operand = 16384;  ///< elements that few blocks get through at once
+
+bool contains(const std::vector<uint32_t>& dims, size_t dim) { return std::ranges::binary_search(dims, dim); }
+
+/// True when the dims, and no others, are the fastest in memory.
+bool are_fastest(const Type& type, const std::vector<uint32_t>& dims) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t most = 0;
+  int64_t least_kept = std::numeric_limits<int64_t>::max();
+  for (size_t dim = 0; dim < type.rank(); ++dim) {
+    if (type.sizes[dim] == Dim(1)) continue;
+    const int64_t stride = type.strides[dim].value();
+    if (contains(dims, dim)) {
+      least = std::min(least, stride);
+      most = std::max(most, stride);
+    } else {
+      least_kept = std::min(least_kept, stride);
+    }
+  }
+  return least == 1 && most < least_kept;
+}
+
+std::optional<uint32_t> named_dim(const Arg& arg, size_t rank) {
+  const auto* number = std::get_if<int64_t>(&arg.data);
+  if (number == nullptr) return std::nullopt;
+  const auto count = static_cast<int64_t>(rank);
+  const int64_t dim = *number < 0 ? *number + count : *number;
+  if (dim < 0 || dim >= count) return std::nullopt;
+  return static_cast<uint32_t>(dim);
+}
+
+}  // namespace
+
+bool worth_generating(const PassContext& context, const Type& operand, const std::vector<uint32_t>& dims) {
+  if (context.device.backend != Backend::cuda || operand.device.kind != Device::Kind::cuda) return false;
+  if (!operand.is_static() || operand.numel() == 0) return false;
+  const int64_t row = elements_along(operand, dims);
+  if (row < 2 || row > longest_row || !are_fastest(operand, dims)) return false;
+  return operand.numel() <= small_operand || operand.numel() / row >= fewest_rows;
+}
+
+std::optional<std::vector<uint32_t>> named_dims(const Arg& arg, size_t rank) {
+  const ArgList* list = arg.list();
+  if (arg.is_none() || (list != nullptr && list->empty())) return first_dims(rank);
+  std::vector<uint32_t> dims;
+  for (const Arg& name : list == nullptr ? ArgList{arg} : *list) {
+    const auto dim = named_dim(name, rank);
+    if (!dim) return std::nullopt;
+    dims.push_back(*dim);
+  }
+  std::ranges::sort(dims);
+  if (std::ranges::adjacent_find(dims) != dims.end()) return std::nullopt;
+  return dims;
+}
+
+std::vector<uint32_t> first_dims(size_t count) { return last_dims(count, count); }
+
+std::vector<uint32_t> last_dims(size_t count, size_t rank) {
+  std::vector<uint32_t> dims(count);
+  std::iota(dims.begin(), dims.end(), static_cast<uint32_t>(rank - count));
+  return dims;
+}
+
+int64_t elements_along(const Type& type, const std::vector<uint32_t>& dims) {
+  int64_t count = 1;
+  for (const uint32_t dim : dims) count *= type.sizes[dim].value();
+  return count;
+}
+
+std::vector<Dim> kept_sizes(const Type& type, const std::vector<uint32_t>& dims) {
+  std::vector<Dim> sizes = type.sizes;
+  for (const uint32_t dim : dims) sizes[dim] = 1;
+  return sizes;
+}
+
+bool is_reduced(const std::vector<Dim>& sizes, const Type& operand, const std::vector<uint32_t>& dims) {
+  if (sizes == kept_sizes(operand, dims)) return true;
+  std::vector<Dim> left;
+  for (size_t dim = 0; dim < operand.rank(); ++dim) {
+    if (!contains(dims, dim)) left.push_back(operand.sizes[dim]);
+  }
+  return sizes == left;
+}
+
+bool writes_results(const Graph& graph, const CallSite& site) {
+  return std::ranges::all_of(
+      site.results, [&](const ObservedResult& result) { return !result.used || is_kernel_result(graph, result.type); });
+}
+
+bool reads_tensor(const Graph& graph, const Arg& arg) {
+  return arg.value() != nullptr && is_kernel_operand(graph, arg);
+}
+
+bool reads_optional_tensor(const Graph& graph, const Arg& arg) { return arg.is_none() || reads_tensor(graph, arg); }
+
+}  // namespace sinter::passes
