@@ -220,7 +220,10 @@ std::optional<Kernel> try_lower(const Region& region, size_t most_values) {
 Kernel lower(const ir::Graph& body, const std::string& name) {
   std::vector<ir::NodeId> members;
   for (const ir::NodeId id : body.order()) {
-    if (ir::is_computed(body.node(id))) members.push_back(id);
+    const ir::Node& node = body.node(id);
+    if (ir::is_computed(node)) members.push_back(id);
+    if (ir::is_computed(node) || node.as<ir::Input>() != nullptr || node.as<ir::View>() != nullptr) continue;
+    throw InternalError("lower", name + ": a fused body holds a node that is no primitive, reduction, view or input");
   }
   Lowering lowering({body, members, body.outputs}, std::numeric_limits<size_t>::max());
   for (const ir::NodeId id : body.order()) {
