@@ -12,7 +12,6 @@ std::optional<ReducedCall> reduced_call(const Graph& graph, const CallSite& site
   auto named = named_dims(dims, operand.rank());
   if (!named || !worth_generating(site.context, operand, *named)) return std::nullopt;
   const bool follows = std::ranges::all_of(site.results, [&](const ObservedResult& result) {
-    if (!result.used) return true;
     return sizes == ResultSizes::same ? result.type.sizes == operand.sizes
                                       : is_reduced(result.type.sizes, operand, *named);
   });

@@ -183,6 +183,42 @@ TEST(DecomposeReductions, compute_what_they_say_along_one_dim) {
   }
 }
 
+TEST(DecomposeReductions, convert_to_the_dtype_asked_for_before_they_join) {
+  struct Conversion {
+    std::string_view call, from, to;
+  };
+  for (const auto& [call, from, to] :
+       {Conversion{"sum", "f16", "f32"}, Conversion{"sum", "i32", "f32"}, Conversion{"sum", "f32", "i64"},
+        Conversion{"prod", "b8", "f64"}, Conversion{"mean", "u8", "f32"}, Conversion{"mean", "f32", "f64"}}) {
+    const std::string graph = fmt::format(
+        "graph @g on cuda:0 (%x: {0}[4,8]) -> (%y) {{ %y = call aten.{1}(%x, dtype({2})) : {2}[] }}", from, call, to);
+    SCOPED_TRACE(graph);
+    const ir::HostTensor x = drawn(fmt::format("{}[4,8]", from), 1);
+    Row converted = numbers_of(x);
+    if (to == "i64") std::ranges::transform(converted, converted.begin(), [](double v) { return std::trunc(v); });
+    const double wanted = call == "sum"    ? sum_of(converted)
+                          : call == "mean" ? mean_of(converted)
+                                           : product_of(converted);
+    expect_close(decomposed(graph, {x}).at(0), {wanted}, tolerance_of(to));
+  }
+}
+
+TEST(DecomposeReductions, a_variance_comes_with_its_mean) {
+  const ir::HostTensor x = drawn("f16[4,8]", 1);
+  const auto rows = rows_of({4, 8}, {1});
+  const auto found = decomposed(
+      "graph @g on cuda:0 (%x: f16[4,8]) -> (%v, %m, %s, %n) {"
+      " %v, %m = call aten.var_mean.correction(%x, [1], none, false) : f16[4], f16[4]"
+      " %s, %n = call aten.std_mean.correction(%x, [1], none, true) : f16[4,1], f16[4,1] }",
+      {x});
+  ASSERT_EQ(found.size(), 4);
+  expect_close(found[0], reduce_rows(numbers_of(x), rows, corrected<1>), tolerance_of("f16"));
+  expect_close(found[2], reduce_rows(numbers_of(x), rows, deviation<1>), tolerance_of("f16"));
+  for (const size_t mean : {1, 3}) {
+    expect_close(found[mean], reduce_rows(numbers_of(x), rows, mean_of), tolerance_of("f16"));
+  }
+}
+
 TEST(DecomposeReductions, compute_what_they_say_along_all_dims) {
   for (const Reduction& reduction : along_all_dims()) check(reduction, {"[4,2,4]", "", {0, 1, 2}, "[]", "[]"}, false);
 }
