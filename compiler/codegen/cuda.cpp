@@ -27,7 +27,8 @@ std::string words_of(const Schedule& plan) {
 }
 
 std::string words_of(const RowSchedule& plan) {
-  return fmt::format("{} threads a row, {} x {} elements a thread{}", plan.threads, plan.steps, plan.width,
+  return fmt::format("{} threads a row{}, {} x {} elements a thread{}", plan.threads,
+                     plan.across ? ", neighbours on other rows" : "", plan.steps, plan.width,
                      plan.keep == Keep::nothing ? ", read again in every pass" : "");
 }
 

@@ -23,3 +23,15 @@ static __device__ __forceinline__ T join_block(T value, T* partial, Join join) {
   for (unsigned w = 1u; w < threads / 32u; ++w) all = join(all, partial[w]);
   return all;
 }
+
+// The value of the threads of a block with the same lane, one of every warp. `partial` is shared memory for one value a
+// thread that nothing else uses.
+template <unsigned warps, class T, class Join>
+static __device__ __forceinline__ T join_warps(T value, T* partial, Join join) {
+  partial[threadIdx.x] = value;
+  __syncthreads();
+  T all = partial[threadIdx.x % 32u];
+#pragma unroll
+  for (unsigned w = 1u; w < warps; ++w) all = join(all, partial[w * 32u + threadIdx.x % 32u]);
+  return all;
+}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 
 namespace sinter::codegen {
 namespace {
@@ -15,6 +16,8 @@ constexpr int64_t kept_bytes = 128;             ///< of one thread, in registers
 constexpr int64_t most_kept_steps = 16;
 constexpr int64_t line = 128;                  ///< bytes of a cache line, which neighbours should fill
 constexpr int64_t threads_to_fill = 1024;      ///< of each multiprocessor: enough loads under way to hide their latency
+constexpr int64_t fewest_warps_across = 4;     ///< of a block that works on 32 rows
+constexpr int64_t most_warps_across = 32;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -72,6 +75,37 @@ int64_t choose_threads(const Kernel& kernel, const DeviceInfo& device, int64_t w
   return threads;
 }
 
+/// Elements between what neighbours along a loop read; 0 where they read the same.
+int64_t step(const ir::Index& index, size_t loop) {
+  return index.is_affine() ? std::abs(index.affine.strides[loop]) : 0;
+}
+
+/// True where most bytes lie side by side along the innermost loop that is not reduced, and not along the reduced one.
+bool runs_across(const Kernel& kernel) {
+  if (kernel.extents.size() == kernel.reduced) return false;
+  const size_t row_loop = kernel.extents.size() - kernel.reduced - 1;
+  int64_t across = 0;
+  int64_t along = 0;
+  for (const Reference& reference : references(kernel)) {
+    if (!varies_in_row(kernel, *reference.index)) continue;
+    const int64_t bytes = ir::bytes_of(reference.param->dtype);
+    if (step(*reference.index, kernel.extents.size() - 1) == 1) along += bytes;
+    if (step(*reference.index, row_loop) == 1) across += bytes;
+  }
+  return across > along;
+}
+
+/// Warps that share 32 rows: enough of them to fill the device, and no more than have work.
+int64_t warps_across(const Kernel& kernel, const DeviceInfo& device) {
+  const int64_t blocks = ceil_div(kernel.rows(), warp);
+  int64_t warps = fewest_warps_across;
+  while (warps < most_warps_across && warps * 2 <= kernel.row_points() &&
+         blocks * warps * warp < int64_t{device.multiprocessors} * threads_to_fill) {
+    warps *= 2;
+  }
+  return warps;
+}
+
 void classify(const Kernel& kernel, RowSchedule& plan) {
   using Kind = LaneAccess::Kind;
   plan.loads.assign(kernel.body.size(), {.kind = Kind::scalar});
@@ -86,23 +120,44 @@ void classify(const Kernel& kernel, RowSchedule& plan) {
   for (const auto& store : kernel.stores) plan.stores.push_back(access(store.param, store.index));
 }
 
-}  // namespace
-
-RowSchedule row_schedule(const Kernel& kernel, const DeviceInfo& device) {
+/// Neighbours share a row.
+RowSchedule along_rows(const Kernel& kernel, const DeviceInfo& device) {
   RowSchedule plan;
   plan.width = choose_width(kernel);
   const int64_t small = step_bytes(kernel, Keep::small, plan.width);
   const int64_t most_steps = std::clamp<int64_t>(kept_bytes / small, 1, most_kept_steps);
   plan.threads = choose_threads(kernel, device, plan.width, most_steps);
-  plan.steps = ceil_div(kernel.row_points() / plan.width, plan.threads);
-  const bool again = kernel.generic_sizes || plan.steps > most_steps;
-  const bool has_room = plan.steps * step_bytes(kernel, Keep::dear, plan.width) <= kept_bytes;
-  plan.keep = again ? Keep::nothing : has_room ? Keep::dear : Keep::small;
-  if (plan.threads <= warp) {
-    int64_t threads = threads_of_small_rows;
-    while (threads > warp && kernel.rows() * plan.threads < threads * device.multiprocessors) threads /= 2;
-    plan.rows_per_block = threads / plan.threads;
+  if (plan.threads > warp) return plan;
+  int64_t threads = threads_of_small_rows;
+  while (threads > warp && kernel.rows() * plan.threads < threads * device.multiprocessors) threads /= 2;
+  plan.rows_per_block = threads / plan.threads;
+  return plan;
+}
+
+/// Neighbours work on rows that lie next to each other.
+RowSchedule across_rows(const Kernel& kernel, const DeviceInfo& device) {
+  RowSchedule plan;
+  plan.across = true;
+  plan.threads = kernel.generic_sizes ? most_warps_across : warps_across(kernel, device);
+  plan.rows_per_block = warp;
+  return plan;
+}
+
+/// What a thread may keep of its row.
+Keep choose_keep(const Kernel& kernel, const RowSchedule& plan) {
+  const int64_t small = step_bytes(kernel, Keep::small, plan.width);
+  if (kernel.generic_sizes || plan.steps > std::clamp<int64_t>(kept_bytes / small, 1, most_kept_steps)) {
+    return Keep::nothing;
   }
+  return plan.steps * step_bytes(kernel, Keep::dear, plan.width) <= kept_bytes ? Keep::dear : Keep::small;
+}
+
+}  // namespace
+
+RowSchedule row_schedule(const Kernel& kernel, const DeviceInfo& device) {
+  RowSchedule plan = runs_across(kernel) ? across_rows(kernel, device) : along_rows(kernel, device);
+  plan.steps = ceil_div(kernel.row_points() / plan.width, plan.threads);
+  plan.keep = choose_keep(kernel, plan);
   plan.block = static_cast<uint32_t>(plan.threads * plan.rows_per_block);
   plan.grid = static_cast<uint32_t>(ceil_div(kernel.rows(), plan.rows_per_block));
   plan.wide = needs_wide_index(kernel, kernel.numel());

@@ -10,11 +10,14 @@
 
 namespace sinter::codegen {
 
-/// How a kernel with reduced loops is dealt to threads. `threads` neighbours share a row: each takes `steps` vectors of
-/// `width` neighbouring points, `threads` vectors apart. A warp or a part of it works on one row, or a whole block.
+/// How a kernel with reduced loops is dealt to threads. `threads` of a block share a row: each takes `steps` vectors of
+/// `width` neighbouring points, `threads` vectors apart.
+/// Where memory runs along rows, these threads are neighbours: a part of a warp, a warp, or the block. Where it runs
+/// across them, neighbours work on 32 rows that lie next to each other, each with one thread of every warp.
 struct RowSchedule {
-  int64_t width = 1;
-  int64_t threads = 32;  ///< a power of two up to 32, or a multiple of 32
+  bool across = false;
+  int64_t width = 1;     ///< 1 across rows
+  int64_t threads = 32;  ///< along rows a power of two up to 32, or a multiple of 32
   int64_t steps = 1;
   int64_t rows_per_block = 1;
   Keep keep = Keep::small;

@@ -47,21 +47,41 @@ class RowWriter : private CudaText {
   // Which row, and where in it.
 
   void find_row() {
-    const bool parts = plan_.threads < plan_.block;
-    line("const unsigned lane = threadIdx.x{};", parts ? fmt::format(" % {}u", plan_.threads) : "");
     const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
-    if (plan_.rows_per_block == 1) {
+    if (plan_.across) {
+      find_row_across(block);
+    } else if (plan_.rows_per_block == 1) {
+      line("const unsigned lane = threadIdx.x;");
       line("const {} row = {};", index_.type(), block);
     } else {
+      line("const unsigned lane = threadIdx.x % {}u;", plan_.threads);
       line("const {} row = {} * {} + threadIdx.x / {}u;", index_.type(), block, index_.literal(plan_.rows_per_block),
            plan_.threads);
-      if (sizes_.generic() || kernel_.rows() % plan_.rows_per_block != 0) {
-        line("if (row >= {}) return;", index_.count(kernel_.rows()));
-      }
+      if (has_partial_block()) line("if (row >= {}) return;", index_.count(kernel_.rows()));
     }
     dims_ = index_.dims_of("row", outer_extents());
     name_dims('i', 0, dims_);
   }
+
+  /// Threads without a row of their own take the last one, for they meet the others at barriers, and store nothing.
+  void find_row_across(const std::string& block) {
+    line("const unsigned lane = threadIdx.x / 32u;");
+    line("const {} own = {} * 32u + threadIdx.x % 32u;", index_.type(), block);
+    if (!has_partial_block()) {
+      line("const {} row = own;", index_.type());
+      return;
+    }
+    const std::string rows = index_.count(kernel_.rows());
+    line("const bool stores = own < {};", rows);
+    line("const {} row = stores ? own : {} - 1u;", index_.type(), rows);
+  }
+
+  [[nodiscard]] bool has_partial_block() const {
+    return sizes_.generic() || kernel_.rows() % plan_.rows_per_block != 0;
+  }
+
+  /// True where only some threads may store.
+  [[nodiscard]] bool guards_stores() const { return plan_.across && has_partial_block(); }
 
   [[nodiscard]] std::span<const int64_t> outer_extents() const {
     return std::span(kernel_.extents).first(kernel_.extents.size() - kernel_.reduced);
@@ -136,7 +156,7 @@ class RowWriter : private CudaText {
 
   void store_row() {
     if (passes_.row_stores.empty()) return;
-    open("if (lane == 0u) {{");
+    open("if (lane == 0u{}) {{", guards_stores() ? " && stores" : "");
     for (const size_t i : passes_.row_stores) {
       const kernel::Store& store = kernel_.stores[i];
       line("{}[{}] = {};", param_name(store.param), row_address(store.index), names_[store.value]);
@@ -260,8 +280,8 @@ class RowWriter : private CudaText {
     if (plan_.width > 1 && plan_.stores[i].kind == Kind::vector) {
       line("y{}.v[k] = {};", i, value);
     } else {
-      line("{}[{}] = {};", param_name(store.param), index_.at(store.index, plan_.width > 1 ? lane_dims() : point_),
-           value);
+      line("{}{}[{}] = {};", guards_stores() ? "if (stores) " : "", param_name(store.param),
+           index_.at(store.index, plan_.width > 1 ? lane_dims() : point_), value);
     }
   }
 
@@ -283,7 +303,10 @@ class RowWriter : private CudaText {
     const std::string_view type = cuda_type(kernel_.body[slot].dtype);
     const std::string join = fmt::format("[]({0} a, {0} b) -> {0} {{ return {1}; }}", type, joined(slot, "a", "b"));
     names_[slot] = fmt::format("v{}", slot);
-    if (plan_.threads > warp) {
+    if (plan_.across) {
+      line("__shared__ {} partial{}[{}];", type, slot, plan_.block);
+      line("const {0} v{1} = join_warps<{2}u>(a{1}, partial{1}, {3});", type, slot, plan_.threads, join);
+    } else if (plan_.threads > warp) {
       line("__shared__ {} partial{}[{}];", type, slot, plan_.threads / warp);
       line("const {0} v{1} = join_block<{2}u>(a{1}, partial{1}, {3});", type, slot, plan_.threads, join);
     } else {

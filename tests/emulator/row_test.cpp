@@ -57,6 +57,15 @@ const std::vector<RowBody>& bodies() {
         %c = cast %x : {C}[{R},{N}]
         %y = reduce min %c over 1 : {C}[{R},1]
       }})"},
+      {"softmax_across_rows", R"(graph @softmax on cuda:0 (%x: {T}[{N},{R}]) -> (%y, %m) {{
+        %c = cast %x : {C}[{N},{R}]
+        %m = reduce max %c over 0 : {C}[1,{R}]
+        %d = sub %c, %m : {C}[{N},{R}]
+        %e = exp %d : {C}[{N},{R}]
+        %s = reduce sum %e over 0 : {C}[1,{R}]
+        %q = div %e, %s : {C}[{N},{R}]
+        %y = cast %q : {T}[{N},{R}]
+      }})"},
   };
   return all;
 }
