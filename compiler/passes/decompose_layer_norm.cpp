@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 
 #include "compiler/ir/op_types.h"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "compiler/passes/normalized_call.h"
 #include "compiler/passes/primitive_builder.h"

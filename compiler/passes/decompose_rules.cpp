@@ -1,7 +1,6 @@
 #include "compiler/passes/decompose_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
 #include "compiler/passes/aten.h"

@@ -159,21 +159,26 @@ TEST(DecomposeLayerNorm, has_the_gradient_of_the_function) {
       {"_fused_rms_norm_backward(%g, %x, [16], %s, %w, [true, false])", rms_norm_of, {root, root}},
   };
   for (const auto& [call, forward, statistics] : cases) {
-    const std::string graph = fmt::format(
-        "graph @g on cuda:0 (%g: f64[6,16], %x: f64[6,16], %w: f64[16], %s: f64[6,1], %t: f64[6,1]) -> (%d) {{ "
-        "%d = call aten.{} : f64[6,16] }}",
-        call);
-    SCOPED_TRACE(graph);
-    const auto g = drawn("f64[6,16]", 1);
-    const auto x = drawn("f64[6,16]", 2);
-    const auto w = drawn("f64[16]", 3);
-    std::vector<ir::HostTensor> inputs = {g, x, w};
-    for (const Reduced& statistic : statistics) {
-      const Row of_rows = reduce_rows(numbers_of(x), rows, statistic);
-      inputs.push_back(tensor_of(drawn("f64[6,1]", 1).type, std::vector<ir::RefValue>(of_rows.begin(), of_rows.end())));
+    for (const std::string_view dtype : {"f16", "f64"}) {
+      const std::string_view wide = dtype == "f64" ? "f64" : "f32";
+      const std::string graph = fmt::format(
+          "graph @g on cuda:0 (%g: {0}[6,16], %x: {0}[6,16], %w: {0}[16], %s: {1}[6,1], %t: {1}[6,1]) -> (%d) {{ "
+          "%d = call aten.{2} : {0}[6,16] }}",
+          dtype, wide, call);
+      SCOPED_TRACE(graph);
+      const auto g = drawn(fmt::format("{}[6,16]", dtype), 1);
+      const auto x = drawn(fmt::format("{}[6,16]", dtype), 2);
+      const auto w = drawn(fmt::format("{}[16]", dtype), 3);
+      std::vector<ir::HostTensor> inputs = {g, x, w};
+      for (const Reduced& statistic : statistics) {
+        const Row of_rows = reduce_rows(numbers_of(x), rows, statistic);
+        const ir::Type type = drawn(fmt::format("{}[6,1]", wide), 1).type;
+        inputs.push_back(tensor_of(type, std::vector<ir::RefValue>(of_rows.begin(), of_rows.end())));
+      }
+      const auto f = [&](const Row& at) { return scaled(map_rows(at, rows, forward), numbers_of(w), Row(16, 0.0)); };
+      const double tolerance = dtype == "f64" ? 1e-7 : tolerance_of(dtype);
+      expect_close(decomposed(graph, inputs).at(0), gradient_of(f, numbers_of(x), numbers_of(g)), tolerance);
     }
-    const auto f = [&](const Row& at) { return scaled(map_rows(at, rows, forward), numbers_of(w), Row(16, 0.0)); };
-    expect_close(decomposed(graph, inputs).at(0), gradient_of(f, numbers_of(x), numbers_of(g)), 1e-7);
   }
 }
 
