@@ -22,6 +22,9 @@ struct LaneAccess {
 };
 
 inline constexpr int64_t access_bytes = 16;  ///< the widest access of one thread
+inline constexpr int64_t sector_bytes = 32;  ///< what memory hands out at once
+inline constexpr int64_t line_bytes = 128;   ///< a cache line
+inline constexpr int64_t warp_threads = 32;
 
 /// One access to memory: which parameter and where.
 struct Reference {

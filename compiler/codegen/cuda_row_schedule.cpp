@@ -9,12 +9,10 @@ namespace {
 
 using kernel::Kernel;
 
-constexpr int64_t warp = 32;
 constexpr int64_t most_threads = 1024;
 constexpr int64_t threads_of_small_rows = 128;  ///< of a block whose warps work on rows of their own
 constexpr int64_t kept_bytes = 128;             ///< of one thread, in registers, from pass to pass
 constexpr int64_t most_kept_steps = 16;
-constexpr int64_t line = 128;                  ///< bytes of a cache line, which neighbours should fill
 constexpr int64_t threads_to_fill = 1024;      ///< of each multiprocessor: enough loads under way to hide their latency
 constexpr int64_t fewest_warps_across = 4;     ///< of a block that works on 32 rows
 constexpr int64_t most_warps_across = 32;
@@ -49,10 +47,10 @@ int64_t vector_bytes(const Kernel& kernel, int64_t width) {
 
 /// Threads of a row that part of a warp holds: as few as keep most of them busy, where neighbours still fill lines.
 int64_t part_of_warp(int64_t vectors, int64_t most_steps, int64_t bytes) {
-  int64_t best = warp;
-  for (int64_t threads = warp; threads >= 1; threads /= 2) {
+  int64_t best = warp_threads;
+  for (int64_t threads = warp_threads; threads >= 1; threads /= 2) {
     const int64_t steps = ceil_div(vectors, threads);
-    const bool fills_lines = threads * bytes >= line || threads >= vectors;
+    const bool fills_lines = threads * bytes >= line_bytes || threads >= vectors;
     if (steps > most_steps || !fills_lines) break;
     if (steps * threads < ceil_div(vectors, best) * best) best = threads;
   }
@@ -62,14 +60,14 @@ int64_t part_of_warp(int64_t vectors, int64_t most_steps, int64_t bytes) {
 int64_t choose_threads(const Kernel& kernel, const DeviceInfo& device, int64_t width, int64_t most_steps) {
   const int64_t vectors = kernel.row_points() / width;
   if (kernel.generic_sizes) {
-    return std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors))), warp, most_threads);
+    return std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors))), warp_threads, most_threads);
   }
-  int64_t threads = vectors <= warp * most_steps
+  int64_t threads = vectors <= warp_threads * most_steps
                         ? part_of_warp(vectors, most_steps, vector_bytes(kernel, width))
-                        : std::min(most_threads, ceil_div(ceil_div(vectors, most_steps), warp) * warp);
+                        : std::min(most_threads, ceil_div(ceil_div(vectors, most_steps), warp_threads) * warp_threads);
   const int64_t enough = int64_t{device.multiprocessors} * threads_to_fill;
   while (threads < vectors && threads < most_threads && kernel.rows() * threads < enough) {
-    const int64_t useful = threads < warp ? most_threads : ceil_div(vectors, warp) * warp;
+    const int64_t useful = threads < warp_threads ? most_threads : ceil_div(vectors, warp_threads) * warp_threads;
     threads = std::min({threads * 2, most_threads, useful});
   }
   return threads;
@@ -97,10 +95,10 @@ bool runs_across(const Kernel& kernel) {
 
 /// Warps that share 32 rows: enough of them to fill the device, and no more than have work.
 int64_t warps_across(const Kernel& kernel, const DeviceInfo& device) {
-  const int64_t blocks = ceil_div(kernel.rows(), warp);
+  const int64_t blocks = ceil_div(kernel.rows(), warp_threads);
   int64_t warps = fewest_warps_across;
   while (warps < most_warps_across && warps * 2 <= kernel.row_points() &&
-         blocks * warps * warp < int64_t{device.multiprocessors} * threads_to_fill) {
+         blocks * warps * warp_threads < int64_t{device.multiprocessors} * threads_to_fill) {
     warps *= 2;
   }
   return warps;
@@ -127,9 +125,9 @@ RowSchedule along_rows(const Kernel& kernel, const DeviceInfo& device) {
   const int64_t small = step_bytes(kernel, Keep::small, plan.width);
   const int64_t most_steps = std::clamp<int64_t>(kept_bytes / small, 1, most_kept_steps);
   plan.threads = choose_threads(kernel, device, plan.width, most_steps);
-  if (plan.threads > warp) return plan;
+  if (plan.threads > warp_threads) return plan;
   int64_t threads = threads_of_small_rows;
-  while (threads > warp && kernel.rows() * plan.threads < threads * device.multiprocessors) threads /= 2;
+  while (threads > warp_threads && kernel.rows() * plan.threads < threads * device.multiprocessors) threads /= 2;
   plan.rows_per_block = threads / plan.threads;
   return plan;
 }
@@ -139,7 +137,7 @@ RowSchedule across_rows(const Kernel& kernel, const DeviceInfo& device) {
   RowSchedule plan;
   plan.across = true;
   plan.threads = kernel.generic_sizes ? most_warps_across : warps_across(kernel, device);
-  plan.rows_per_block = warp;
+  plan.rows_per_block = warp_threads;
   return plan;
 }
 

@@ -14,11 +14,10 @@ namespace {
 
 using kernel::Kernel;
 using kernel::Slot;
-using Kind = LaneAccess::Kind;
-
-constexpr int64_t warp = 32;
 
 class RowWriter : private CudaText {
+  using Kind = LaneAccess::Kind;
+
  public:
   RowWriter(const Kernel& kernel, const RowSchedule& schedule)
       : CudaText(kernel, schedule.wide),
@@ -107,6 +106,7 @@ class RowWriter : private CudaText {
     const int64_t vectors = kernel_.row_points() / plan_.width;
     const std::string count = index_.count(vectors);
     if (plan_.keep == Keep::nothing) {
+      line("#pragma unroll 4");
       open("for ({} vec = lane; vec < {}; vec += {}) {{", index_.type(), count, index_.literal(plan_.threads));
     } else {
       line("#pragma unroll");
@@ -306,8 +306,8 @@ class RowWriter : private CudaText {
     if (plan_.across) {
       line("__shared__ {} partial{}[{}];", type, slot, plan_.block);
       line("const {0} v{1} = join_warps<{2}u>(a{1}, partial{1}, {3});", type, slot, plan_.threads, join);
-    } else if (plan_.threads > warp) {
-      line("__shared__ {} partial{}[{}];", type, slot, plan_.threads / warp);
+    } else if (plan_.threads > warp_threads) {
+      line("__shared__ {} partial{}[{}];", type, slot, plan_.threads / warp_threads);
       line("const {0} v{1} = join_block<{2}u>(a{1}, partial{1}, {3});", type, slot, plan_.threads, join);
     } else {
       line("const {0} v{1} = join_lanes<{2}u>(a{1}, {3});", type, slot, plan_.threads, join);

@@ -107,14 +107,11 @@ std::optional<size_t> neighbour_loop(const Kernel& kernel, const ir::Index& inde
   return std::nullopt;
 }
 
-constexpr int64_t sector = 32;  ///< bytes that memory hands out at once
-constexpr int64_t line = 128;   ///< bytes of a cache line
-
 /// Neighbours along a loop that threads next to each other read: those of a sector where the loop is made of sectors,
 /// else all of it where it fits a line (the nine elements of a 3x3 filter).
 int64_t tile_rows(int64_t extent, int64_t size) {
-  const int64_t rows = power_of_two_in(extent, sector / size);
-  return rows * size < sector && extent * size <= line ? extent : rows;
+  const int64_t rows = power_of_two_in(extent, sector_bytes / size);
+  return rows * size < sector_bytes && extent * size <= line_bytes ? extent : rows;
 }
 
 /// A tile for the widest load that steps over memory lane by lane but reads neighbours along another loop.
@@ -130,8 +127,8 @@ Tile choose_tile(const Kernel& kernel, const Schedule& plan) {
     widest = size;
     tile.dim = *dim;
     tile.rows = tile_rows(kernel.extents[*dim], size);
-    tile.vectors = power_of_two_in(kernel.extents.back() / plan.width, sector / tile.rows);
-    tile.groups = power_of_two_in(kernel.extents[*dim] / tile.rows, line / sector);
+    tile.vectors = power_of_two_in(kernel.extents.back() / plan.width, sector_bytes / tile.rows);
+    tile.groups = power_of_two_in(kernel.extents[*dim] / tile.rows, line_bytes / sector_bytes);
   }
   return tile.used() ? tile : Tile{};
 }

@@ -15,9 +15,10 @@ namespace {
 using kernel::Kernel;
 using kernel::Load;
 using kernel::Slot;
-using Kind = LaneAccess::Kind;
 
 class Writer : private CudaText {
+  using Kind = LaneAccess::Kind;
+
  public:
   Writer(const Kernel& kernel, const Schedule& schedule)
       : CudaText(kernel, schedule.wide), plan_(schedule) {}

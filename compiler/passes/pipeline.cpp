@@ -13,6 +13,7 @@
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/split_bias.h"
+#include "compiler/passes/split_reductions.h"
 #include "compiler/passes/widen.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
@@ -33,6 +34,8 @@ constexpr std::array rows = {
     PipelineRow{"dce", dce, Stage::functional, "before fuse, which counts the users of every value"},
     PipelineRow{"choose_layouts", choose_layouts, Stage::functional,
                 "before fuse, so that the copies it adds become part of kernels"},
+    PipelineRow{"split_reductions", split_reductions, Stage::functional,
+                "before fuse, which then joins the first part with what computes its operand"},
     PipelineRow{"fuse", fuse, Stage::fused, "last on the whole graph: regions hide their primitives from other passes"},
     PipelineRow{"canonicalize", canonicalize, Stage::fused,
                 "inside regions: spreading and joining leave casts and constants that go"},

@@ -1,10 +1,10 @@
 #include "compiler/passes/reduction_rules.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "compiler/passes/pointwise.h"
+#include "compiler/passes/reduction_shape.h"
 
 namespace sinter::passes {
 
@@ -15,26 +15,10 @@ namespace {
 constexpr int64_t longest_row = 65536;    ///< elements that one block joins
 constexpr int64_t fewest_rows = 32;       ///< blocks below which most of the device idles
 constexpr int64_t small_operand = 16384;  ///< elements that few blocks get through at once
+constexpr int64_t rows_across = 32;       ///< of a block, where neighbours in memory belong to different rows
+constexpr int64_t run_bytes = 32;         ///< of neighbours that belong together: memory hands out as many at once
 
 bool contains(const std::vector<uint32_t>& dims, size_t dim) { return std::ranges::binary_search(dims, dim); }
-
-/// True when the dims, and no others, are the fastest in memory.
-bool are_fastest(const Type& type, const std::vector<uint32_t>& dims) {
-  int64_t least = std::numeric_limits<int64_t>::max();
-  int64_t most = 0;
-  int64_t least_kept = std::numeric_limits<int64_t>::max();
-  for (size_t dim = 0; dim < type.rank(); ++dim) {
-    if (type.sizes[dim] == Dim(1)) continue;
-    const int64_t stride = type.strides[dim].value();
-    if (contains(dims, dim)) {
-      least = std::min(least, stride);
-      most = std::max(most, stride);
-    } else {
-      least_kept = std::min(least_kept, stride);
-    }
-  }
-  return least == 1 && most < least_kept;
-}
 
 std::optional<uint32_t> named_dim(const Arg& arg, size_t rank) {
   const auto* number = std::get_if<int64_t>(&arg.data);
@@ -50,9 +34,13 @@ std::optional<uint32_t> named_dim(const Arg& arg, size_t rank) {
 bool worth_generating(const PassContext& context, const Type& operand, const std::vector<uint32_t>& dims) {
   if (context.device.backend != Backend::cuda || operand.device.kind != Device::Kind::cuda) return false;
   if (!operand.is_static() || operand.numel() == 0) return false;
-  const int64_t row = elements_along(operand, dims);
-  if (row < 2 || row > longest_row || !are_fastest(operand, dims)) return false;
-  return operand.numel() <= small_operand || operand.numel() / row >= fewest_rows;
+  const auto shape = reduction_shape(operand, dims);
+  if (!shape || shape->points < 2) return false;
+  const bool small = operand.numel() <= small_operand;
+  if (!small && shape->run * bytes_of(operand.dtype) < run_bytes) return false;
+  if (small || reduction_split(operand, dims, context.device)) return true;
+  const int64_t blocks = shape->across ? shape->rows / rows_across : shape->rows;
+  return shape->points <= longest_row && blocks >= fewest_rows;
 }
 
 std::optional<std::vector<uint32_t>> named_dims(const Arg& arg, size_t rank) {

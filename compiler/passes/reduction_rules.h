@@ -9,9 +9,9 @@
 namespace sinter::passes {
 
 /// True when a generated kernel is the place for a reduction of a value of type `operand` along `dims`: on CUDA, where
-/// each thread block reads rows that lie in one piece of memory (the dims are the fastest), that are short enough for
-/// one block and many enough to fill the device. Others are better off in ATen's kernels, which split a reduction over
-/// blocks. Never for an empty operand, nor where `dims` hold one element.
+/// neighbours in memory belong together, and where its rows are many enough to fill the device or the pass
+/// split_reductions can make more of them. Others are better off in ATen's kernels. Never for an empty operand, nor
+/// where `dims` hold one element.
 [[nodiscard]] bool worth_generating(const PassContext& context, const ir::Type& operand,
                                     const std::vector<uint32_t>& dims);
 

@@ -1,0 +1,86 @@
+#include "compiler/passes/reduction_shape.h"
+
+#include <algorithm>
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+constexpr int64_t large_operand = int64_t{1} << 18;  ///< elements below which a second kernel costs more than it saves
+constexpr int64_t rows_of_a_block = 32;              ///< that run across memory
+constexpr int64_t blocks_to_fill = 4;                ///< of each multiprocessor
+constexpr int64_t fewest_points = 64;                ///< of a part
+
+bool contains(const std::vector<uint32_t>& dims, size_t dim) {
+  return std::ranges::binary_search(dims, static_cast<uint32_t>(dim));
+}
+
+/// Elements that lie next to each other in memory along dims of one kind, from the fastest dim on.
+int64_t run_length(const Type& type, const std::vector<uint32_t>& dims, bool reduced) {
+  int64_t run = 1;
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (size_t d = 0; d < type.rank(); ++d) {
+      const int64_t size = type.sizes[d].constant();
+      if (size == 1 || contains(dims, d) != reduced || type.strides[d].constant() != run) continue;
+      run *= size;
+      grew = true;
+    }
+  }
+  return run;
+}
+
+/// The reduced dims longer than 1, those whose parts lie farthest apart first.
+std::vector<uint32_t> outermost_first(const Type& type, std::vector<uint32_t> dims) {
+  std::erase_if(dims, [&](uint32_t dim) { return type.sizes[dim] == Dim(1); });
+  std::ranges::stable_sort(dims, [&](uint32_t a, uint32_t b) {
+    return type.strides[a].constant() > type.strides[b].constant();
+  });
+  return dims;
+}
+
+/// The least divisor of `size` that is at least `wanted`, or the largest one up to `most`.
+int64_t divisor(int64_t size, int64_t wanted, int64_t most) {
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= most; ++parts) {
+    if (size % parts != 0) continue;
+    best = parts;
+    if (parts >= wanted) break;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<ReductionShape> reduction_shape(const Type& operand, const std::vector<uint32_t>& dims) {
+  ReductionShape shape;
+  for (size_t d = 0; d < operand.rank(); ++d) {
+    (contains(dims, d) ? shape.points : shape.rows) *= operand.sizes[d].constant();
+  }
+  const int64_t along = run_length(operand, dims, true);
+  const int64_t across = run_length(operand, dims, false);
+  if (along == 1 && across == 1) return std::nullopt;
+  shape.across = across > along;
+  shape.run = std::max(along, across);
+  return shape;
+}
+
+std::optional<ReductionSplit> reduction_split(const Type& operand, const std::vector<uint32_t>& dims,
+                                              const DeviceInfo& device) {
+  const auto shape = reduction_shape(operand, dims);
+  if (!shape || shape->rows * shape->points < large_operand) return std::nullopt;
+  const int64_t rows_to_fill = device.multiprocessors * blocks_to_fill * (shape->across ? rows_of_a_block : 1);
+  if (shape->rows * 2 > rows_to_fill) return std::nullopt;
+  const int64_t wanted = (rows_to_fill + shape->rows - 1) / shape->rows;
+  ReductionSplit best;
+  for (const uint32_t dim : outermost_first(operand, dims)) {
+    const int64_t size = operand.sizes[dim].constant();
+    const int64_t parts = divisor(size, wanted, std::min(size, shape->points / fewest_points));
+    if (parts > best.parts) best = {dim, parts};
+    if (best.parts >= wanted) break;
+  }
+  return best.parts > 1 ? std::optional(best) : std::nullopt;
+}
+
+}  // namespace sinter::passes

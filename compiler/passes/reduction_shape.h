@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "compiler/ir/type.h"
+#include "compiler/support/device_info.h"
+
+namespace sinter::passes {
+
+/// How a reduction's operand lies in memory.
+struct ReductionShape {
+  int64_t rows = 1;    ///< elements of the result
+  int64_t points = 1;  ///< elements that are joined to one
+  bool across = false;  ///< neighbours in memory belong to different rows
+  int64_t run = 1;      ///< neighbours in memory that belong together: of one row, or across of rows next to each other
+};
+
+/// Nothing where no dim has neighbours in memory. `dims` are ascending, the type is static.
+[[nodiscard]] std::optional<ReductionShape> reduction_shape(const ir::Type& operand, const std::vector<uint32_t>& dims);
+
+/// A reduction in two: dim `dim` of the operand becomes `parts` parts, which are reduced each and then joined.
+struct ReductionSplit {
+  uint32_t dim = 0;
+  int64_t parts = 1;
+};
+
+/// The split that gives a large reduction with few rows enough rows to keep the device busy. Nothing where it has enough
+/// as it is, where two kernels would take longer, and where no dim divides into parts.
+[[nodiscard]] std::optional<ReductionSplit> reduction_split(const ir::Type& operand, const std::vector<uint32_t>& dims,
+                                                            const DeviceInfo& device);
+
+}  // namespace sinter::passes

@@ -1,0 +1,71 @@
+#include "compiler/passes/split_reductions.h"
+
+#include <algorithm>
+
+#include "compiler/passes/reduction_shape.h"
+#include "compiler/passes/rewriter.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+/// The operand's dims, with the split dim as two: parts, and what a part has.
+Type in_parts(Type type, const ReductionSplit& split) {
+  const int64_t size = type.sizes[split.dim].constant() / split.parts;
+  const Dim stride = type.strides[split.dim];
+  type.sizes[split.dim] = size;
+  type.sizes.insert(type.sizes.begin() + split.dim, split.parts);
+  type.strides.insert(type.strides.begin() + split.dim, stride.constant() * size);
+  return type;
+}
+
+Type kept(const Type& operand, const std::vector<uint32_t>& dims) {
+  std::vector<Dim> sizes = operand.sizes;
+  for (const uint32_t dim : dims) sizes[dim] = 1;
+  return contiguous(operand.dtype, sizes, operand.device);
+}
+
+/// The reduction of `operand` in two steps; a value of the result's type.
+ValueId in_two(Rewriter& rewrite, const Node& node, const ReductionSplit& split) {
+  const Reduce& reduce = *node.as<Reduce>();
+  const ValueId operand = rewrite.get(*node.args[0].value());
+  const Type type = in_parts(rewrite.next().type(operand), split);
+  const ValueId parts = rewrite.add(View{0}, {{operand}}, type, node.scope);
+  std::vector<uint32_t> inner;
+  for (const uint32_t dim : reduce.dims) inner.push_back(dim >= split.dim ? dim + 1 : dim);
+  const Type partial = kept(type, inner);
+  const ValueId joined = rewrite.add(Reduce{reduce.op, inner}, {{parts}}, partial, node.scope);
+  const Type& result = rewrite.old().type(node.results[0]);
+  Type longer = result;
+  longer.sizes.insert(longer.sizes.begin() + split.dim, 1);
+  longer.strides.insert(longer.strides.begin() + split.dim, longer.strides[split.dim]);
+  const ValueId whole = rewrite.add(Reduce{reduce.op, {split.dim}}, {{joined}}, longer, node.scope);
+  return rewrite.add(View{0}, {{whole}}, result, node.scope);
+}
+
+}  // namespace
+
+PassResult split_reductions(Graph& graph, const PassContext& context) {
+  if (context.device.backend != Backend::cuda) return {};
+  PassResult result;
+  Rewriter rewrite(graph);
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const auto* reduce = node.as<Reduce>();
+    const auto split = reduce == nullptr
+                           ? std::nullopt
+                           : reduction_split(graph.type(*node.args[0].value()), reduce->dims, context.device);
+    if (!split) {
+      rewrite.copy(id);
+      continue;
+    }
+    rewrite.set(node.results[0], in_two(rewrite, node, *split));
+    ++result.changes;
+  }
+  Graph next = rewrite.finish();
+  graph = std::move(next);
+  return result;
+}
+
+}  // namespace sinter::passes
