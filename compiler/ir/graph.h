@@ -48,13 +48,18 @@ struct Reduce {
   ReductionId op;
   std::vector<uint32_t> dims;  ///< ascending, none twice
 };
+/// The operands, values of one dtype, side by side along `dim`, in order. Their other sizes are equal. A number stands
+/// here as a cast to the sizes it fills.
+struct Join {
+  uint32_t dim = 0;
+};
 /// The same storage seen through other sizes and strides: those of the result type, `offset` elements after the
 /// first element of args[0]. Every ATen view is one of these once functionalized.
 struct View {
   int64_t offset = 0;
 };
-/// A fused region: one generated kernel. `body` has one Input node per arg, in order, then primitives, reductions and
-/// views, and one output per result. Without a reduction all outputs have the same sizes.
+/// A fused region: one generated kernel. `body` has one Input node per arg, in order, then primitives, reductions,
+/// joins and views, and one output per result. Without a reduction all outputs have the same sizes.
 struct Fused {
   std::string name;  ///< "fused_mul_erf_add_mul"
   std::shared_ptr<const Graph> body;
@@ -65,7 +70,7 @@ struct Fused {
 /// nothing.
 struct Write {};
 
-using Payload = std::variant<Input, State, Call, Primitive, Reduce, View, Fused, Write>;
+using Payload = std::variant<Input, State, Call, Primitive, Reduce, Join, View, Fused, Write>;
 
 struct Node {
   Payload payload;
@@ -83,14 +88,15 @@ struct Node {
   }
 };
 
-/// True for what kernels are generated from: primitives and reductions.
+/// True for what kernels are generated from: primitives, reductions and joins.
 [[nodiscard]] inline bool is_computed(const Node& node) {
-  return node.as<Primitive>() != nullptr || node.as<Reduce>() != nullptr;
+  return node.as<Primitive>() != nullptr || node.as<Reduce>() != nullptr || node.as<Join>() != nullptr;
 }
 
-/// The table name of what a computed node does: "mul", "sum".
+/// The table name of what a computed node does: "mul", "sum"; "join".
 [[nodiscard]] inline std::string_view computed_name(const Node& node) {
   if (const auto* reduce = node.as<Reduce>()) return row(reduce->op).name;
+  if (node.as<Join>() != nullptr) return "join";
   return row(node.as<Primitive>()->op).name;
 }
 

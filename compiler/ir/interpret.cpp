@@ -157,6 +157,22 @@ class Interpreter {
     define(node, 0, std::move(wide));
   }
 
+  void evaluate_node(const Join& join, const Node& node) {
+    HostTensor result = zeros(graph_.type(node.results.at(0)));
+    int64_t begin = 0;
+    for (const Arg& arg : node.args) {
+      const HostTensor& operand = value(*arg.value());
+      std::vector<int64_t> place(operand.type.rank());
+      for_each_point(operand.type.static_sizes(), [&](std::span<const int64_t> point) {
+        std::ranges::copy(point, place.begin());
+        place[join.dim] += begin;
+        result.set(place, operand.at(point));
+      });
+      begin += operand.type.sizes[join.dim].value();
+    }
+    define(node, 0, std::move(result));
+  }
+
   /// The row-major number of the result's element that an element of the operand goes to.
   static size_t result_number(std::span<const int64_t> point, std::span<const int64_t> sizes) {
     int64_t number = 0;

@@ -103,11 +103,12 @@ class GraphReader {
     }
     const size_t place = cursor_.mark();
     const std::string keyword =
-        cursor_.word("a line (state, call, reduce, view, fused or a pointwise op) or '}'", "%y = relu %x : f32[8]");
+        cursor_.word("a line (state, call, reduce, join, view, fused or a pointwise op) or '}'", "%y = relu %x : f32[8]");
     if (keyword == "input") return leaf(results, Input{index("an input's position")});
     if (keyword == "state") return state(results);
     if (keyword == "call") return call(results);
     if (keyword == "reduce") return reduce(results);
+    if (keyword == "join") return join(results);
     if (keyword == "view") return view(results);
     if (keyword == "fused") return fused(results);
     if (keyword == "write") return write(results, place);
@@ -181,6 +182,13 @@ class GraphReader {
       reduce.dims.push_back(index("a dim"));
     } while (cursor_.accept(","));
     typed(results, std::move(reduce), std::move(args));
+  }
+
+  void join(const std::vector<ResultName>& results) {
+    constexpr std::string_view example = "join %x, %y over 1 : f32[8,4]";
+    std::vector<Arg> args = arguments("over");
+    cursor_.expect("over", example);
+    typed(results, Join{index("a dim")}, std::move(args));
   }
 
   void view(const std::vector<ResultName>& results) {

@@ -235,6 +235,9 @@ class Printer {
     return fmt::format("reduce {} {} over {}", known ? row(reduce.op).name : "invalid_reduction", join(node.args),
                        fmt::join(reduce.dims, ", "));
   }
+  std::string head(const Join& joining, const Node& node) const {
+    return fmt::format("join {} over {}", join(node.args), joining.dim);
+  }
   std::string head(const View& view, const Node& node) const {
     return fmt::format("view {} + {}", join(node.args), view.offset);
   }

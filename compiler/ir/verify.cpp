@@ -114,6 +114,12 @@ class Verifier {
     if (const auto wrong = reduce_problem(graph_, node)) at(node, *wrong);
   }
 
+  void check(const Join&, const Node& node) {
+    if (place_ == Place::captured) return at(node, "a join in the captured stage");
+    if (place_ == Place::fused) return at(node, "a join outside a fused node");
+    if (const auto wrong = join_problem(graph_, node)) at(node, *wrong);
+  }
+
   void check(const View&, const Node& node) {
     if (place_ == Place::captured) return at(node, "a view node in the captured stage");
     if (const auto wrong = view_problem(graph_, node)) at(node, *wrong);

@@ -250,6 +250,34 @@ Problem reduce_problem(const Graph& graph, const Node& node) {
   return overlap_problem(result);
 }
 
+Problem join_problem(const Graph& graph, const Node& node) {
+  if (node.args.empty()) return "a join of nothing";
+  if (node.results.size() != 1) return fmt::format("a join has one result, not {}", node.results.size());
+  const uint32_t dim = node.as<Join>()->dim;
+  const Type& result = graph.type(node.results[0]);
+  if (dim >= result.rank()) return fmt::format("a join over dim {} of {}", dim, result.rank());
+  std::vector<Dim> sizes = result.sizes;
+  sizes[dim] = 0;
+  for (size_t i = 0; i < node.args.size(); ++i) {
+    const ValueId* value = node.args[i].value();
+    if (value == nullptr) return fmt::format("operand {} is no value", i);
+    const Type& operand = graph.type(*value);
+    if (operand.dtype != result.dtype || operand.rank() != result.rank()) {
+      return fmt::format("operand {} is {}, the result {}", i, to_string(operand, graph.device),
+                         to_string(result, graph.device));
+    }
+    const Dim joined = sizes[dim] + operand.sizes[dim];
+    sizes[dim] = operand.sizes[dim];
+    if (operand.sizes != sizes) return fmt::format("operand {} has other sizes beside the dim", i);
+    sizes[dim] = joined;
+  }
+  if (sizes != result.sizes) {
+    return fmt::format("the result has sizes {}, its operands join to {}", sizes_text(result.sizes), sizes_text(sizes));
+  }
+  if (auto problem = readable_problem(graph, node)) return problem;
+  return overlap_problem(result);
+}
+
 Problem view_problem(const Graph& graph, const Node& node) {
   if (node.args.size() != 1 || node.args[0].value() == nullptr) return "a view has one arg, its base";
   if (node.results.size() != 1) return fmt::format("a view has one result, not {}", node.results.size());

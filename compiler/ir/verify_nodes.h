@@ -15,6 +15,8 @@ namespace sinter::ir {
 [[nodiscard]] std::optional<std::string> primitive_problem(const Graph& graph, const Node& node);
 /// A reduction of the table over ascending dims of its operand, which it takes the dtype of.
 [[nodiscard]] std::optional<std::string> reduce_problem(const Graph& graph, const Node& node);
+/// Values of one dtype that have the result's sizes but along the dim, and there add up to it.
+[[nodiscard]] std::optional<std::string> join_problem(const Graph& graph, const Node& node);
 /// The base's dtype and device, and no element outside the base's storage.
 [[nodiscard]] std::optional<std::string> view_problem(const Graph& graph, const Node& node);
 /// An input or state, and a value of its dtype, sizes and device.

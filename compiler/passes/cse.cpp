@@ -25,6 +25,8 @@ std::string key_of(const Graph& graph, const Node& node) {
   } else if (const auto* reduce = node.as<Reduce>()) {
     key = "reduce " + std::string(row(reduce->op).name);
     for (const uint32_t dim : reduce->dims) key += "," + std::to_string(dim);
+  } else if (const auto* join = node.as<Join>()) {
+    key = "join " + std::to_string(join->dim);
   } else if (const auto* view = node.as<View>()) {
     key = "view " + std::to_string(view->offset);
   } else {

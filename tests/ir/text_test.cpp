@@ -27,6 +27,7 @@ constexpr std::string_view everything = R"(graph @mlp on cuda:0 (%x: f16[8,768],
   %0 = mul %h, 0.70710678 : f16[8,3072]
   %1 = cast %c : i64[3]@cpu
   %m = reduce max %0 over 0, 1 : f16[1,1]
+  %j = join %0, %0 over 1 : f16[8,6144]
   %v = view %0 + 4 : f16[s0,2*s0+s1-1]{3,0}
   %z, %f = fused @fused_mul_erf(%0, %x) : f16[8,3072], f16[8,768] {  # act
     %2 = erf %0 : f16[8,3072]

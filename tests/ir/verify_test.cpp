@@ -74,6 +74,16 @@ TEST(Verify, reductions_keep_dtype_and_dims) {
   EXPECT_EQ(problems("%y = reduce sum %x over 1, 0 : f32[1,1]"), "%y: its dims are not ascending dims of its operand");
 }
 
+TEST(Verify, joins_add_up_along_their_dim) {
+  EXPECT_EQ(problems("%y = join %x, %x over 1 : f32[4,12]"), "");
+  EXPECT_EQ(problems("%y = join %x, %h over 1 : f32[4,12]"), "%y: operand 1 is f16[4,6], the result f32[4,12]");
+  EXPECT_EQ(problems("%y = join %x, 1 over 1 : f32[4,12]"), "%y: operand 1 is no value");
+  EXPECT_EQ(problems("%y = join %x, %x over 1 : f32[4,11]"),
+            "%y: the result has sizes [4,11], its operands join to [4,12]");
+  EXPECT_EQ(problems("%y = join %x, %x over 0 : f32[8,5]"), "%y: operand 0 has other sizes beside the dim");
+  EXPECT_EQ(problems("%y = join %x, %x over 2 : f32[4,12]"), "%y: a join over dim 2 of 2");
+}
+
 TEST(Verify, a_host_scalar_may_join_tensors_of_a_gpu) {
   EXPECT_EQ(problems(parse("graph @g on cuda:0 (%x: f32[2], %s: f32[]@cpu) -> (%y) { %y = add %x, %s : f32[2] }"),
                      Stage::functional),
