@@ -433,6 +433,7 @@ std::vector<KernelParam> params_of(const Kernel& kernel) {
 }  // namespace
 
 KernelSource generate_llvm(const Kernel& kernel, const DeviceInfo& device) {
+  if (kernel::has_guards(kernel)) throw InternalError("llvm", kernel.name + ": joins are generated for CUDA only");
   KernelSource source;
   source.name = kernel.name;
   for (const std::string& line : kernel.comment) source.comment += fmt::format("; {}\n", line);

@@ -16,6 +16,19 @@ bool merges(const ir::Index& index, size_t outer, int64_t inner_extent) {
          });
 }
 
+/// True where the answer is the same all along the inner dim and changes in steps of the outer one: then the index and
+/// its bounds may be multiplied by the inner extent, and the inner dim added.
+bool stretches(const Inside& inside, size_t outer) {
+  const auto& strides = inside.index.affine.strides;
+  return inside.index.is_affine() && strides[outer] == 1 && strides[outer + 1] == 0;
+}
+
+void stretch(Inside& inside, size_t outer, int64_t inner_extent) {
+  for (int64_t* number : {&inside.begin, &inside.end, &inside.index.affine.offset}) *number *= inner_extent;
+  for (int64_t& stride : inside.index.affine.strides) stride *= inner_extent;
+  inside.index.affine.strides[outer + 1] = 1;
+}
+
 void drop(ir::Affine& affine, size_t dim) {
   affine.strides.erase(affine.strides.begin() + static_cast<ptrdiff_t>(dim));
 }
@@ -25,15 +38,36 @@ void drop(ir::Index& index, size_t dim) {
   for (auto& term : index.terms) drop(term.inner, dim);
 }
 
-/// Calls `visit` with the index of every access to memory.
+/// Calls `visit` with the index of every access to memory, and with every question where a point lies.
 template <class Visit>
 void for_each_index(Kernel& kernel, Visit&& visit) {
   for (auto& instruction : kernel.body) {
     auto* load = std::get_if<Load>(&instruction.operation);
     if (load != nullptr && kernel.params[load->param].role != Param::Role::host_scalar) visit(load->index);
+    if (auto* inside = std::get_if<Inside>(&instruction.operation)) visit(*inside);
   }
   for (auto& store : kernel.stores) visit(store.index);
 }
+
+struct Merges {
+  size_t outer;
+  int64_t inner_extent;
+  bool all = true;
+  void operator()(const ir::Index& index) { all = all && merges(index, outer, inner_extent); }
+  void operator()(const Inside& inside) {
+    all = all && (merges(inside.index, outer, inner_extent) || stretches(inside, outer));
+  }
+};
+
+struct Merge {
+  size_t outer;
+  int64_t inner_extent;
+  void operator()(ir::Index& index) { drop(index, outer); }
+  void operator()(Inside& inside) {
+    if (!merges(inside.index, outer, inner_extent)) stretch(inside, outer, inner_extent);
+    drop(inside.index, outer);
+  }
+};
 
 }  // namespace
 
@@ -43,10 +77,10 @@ void collapse(Kernel& kernel) {
     const bool between_rows = outer + 1 + kernel.reduced == kernel.extents.size();
     if (between_rows && kernel.reduced > 0) continue;
     const int64_t inner_extent = kernel.extents[outer + 1];
-    bool all = true;
-    for_each_index(kernel, [&](const ir::Index& index) { all = all && merges(index, outer, inner_extent); });
-    if (!all) continue;
-    for_each_index(kernel, [&](ir::Index& index) { drop(index, outer); });
+    Merges merges_all{outer, inner_extent};
+    for_each_index(kernel, merges_all);
+    if (!merges_all.all) continue;
+    for_each_index(kernel, Merge{outer, inner_extent});
     kernel.extents[outer + 1] *= kernel.extents[outer];
     if (outer + kernel.reduced >= kernel.extents.size()) --kernel.reduced;
     kernel.extents.erase(kernel.extents.begin() + static_cast<ptrdiff_t>(outer));

@@ -34,6 +34,12 @@ int64_t Kernel::rows() const {
   return count;
 }
 
+bool has_guards(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.body, [](const Instruction& instruction) {
+    return std::holds_alternative<Inside>(instruction.operation);
+  });
+}
+
 bool varies_in_row(const Kernel& kernel, const ir::Index& index) {
   for (size_t d = kernel.extents.size() - kernel.reduced; d < kernel.extents.size(); ++d) {
     if (depends_on(index, d)) return true;
@@ -49,6 +55,9 @@ std::vector<Level> levels(const Kernel& kernel) {
     if (const auto* load = std::get_if<Load>(&instruction.operation)) {
       const bool by_value = kernel.params[load->param].role == Param::Role::host_scalar;
       if (!by_value && varies_in_row(kernel, load->index)) level = Level::element;
+      if (load->guard) level = std::max(level, all[*load->guard]);
+    } else if (const auto* inside = std::get_if<Inside>(&instruction.operation)) {
+      if (varies_in_row(kernel, inside->index)) level = Level::element;
     } else if (const auto* compute = std::get_if<Compute>(&instruction.operation)) {
       for (const Slot operand : compute->operands) level = std::max(level, all[operand]);
     }
@@ -66,16 +75,24 @@ int64_t Kernel::numel() const {
 int64_t Kernel::bytes_moved() const {
   if (numel() == 0) return 0;
   std::vector<int64_t> elements(params.size(), 0);
+  std::vector<int64_t> guarded(params.size(), 0);  // parts of one tensor add up
   const auto touch = [&](uint32_t param, const ir::Index& index) {
-    if (params[param].role == Param::Role::host_scalar) return;
     elements[param] = std::max(elements[param], footprint(index, extents));
   };
   for (const auto& instruction : body) {
-    if (const auto* load = std::get_if<Load>(&instruction.operation)) touch(load->param, load->index);
+    const auto* load = std::get_if<Load>(&instruction.operation);
+    if (load == nullptr || params[load->param].role == Param::Role::host_scalar) continue;
+    if (load->guard) {
+      guarded[load->param] += std::min(load->reach, footprint(load->index, extents));
+    } else {
+      touch(load->param, load->index);
+    }
   }
   for (const auto& store : stores) touch(store.param, store.index);
   int64_t bytes = 0;
-  for (size_t p = 0; p < params.size(); ++p) bytes += elements[p] * ir::bytes_of(params[p].dtype);
+  for (size_t p = 0; p < params.size(); ++p) {
+    bytes += std::max(elements[p], guarded[p]) * ir::bytes_of(params[p].dtype);
+  }
   return bytes;
 }
 

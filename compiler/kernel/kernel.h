@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -31,6 +32,16 @@ using Slot = uint32_t;
 struct Load {
   uint32_t param = 0;
   ir::Index index;  ///< over Kernel::extents; unused for host scalars
+  /// A b8. Where it is false the index means nothing: nothing is read, and the value is 0.
+  std::optional<Slot> guard = std::nullopt;
+  int64_t reach = 0;  ///< with a guard: elements of the operand, no more of which are read
+};
+/// True where begin <= index < end. With guards of loads it says which operand of a join lies at a point.
+struct Inside {
+  ir::Index index;
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool operator==(const Inside&) const = default;
 };
 struct Immediate {
   ir::Scalar value;
@@ -45,9 +56,9 @@ struct Reduce {
   Slot operand = 0;
 };
 /// One scalar instruction of the loop body, in SSA form. `dtype` is that of its result. Half dtypes appear only on
-/// loads and casts: arithmetic is done in the dtype of the operands, never in half.
+/// loads, on casts and where one of two is chosen: arithmetic is done in the dtype of the operands, never in half.
 struct Instruction {
-  std::variant<Load, Immediate, Compute, Reduce> operation;
+  std::variant<Load, Inside, Immediate, Compute, Reduce> operation;
   ir::DType dtype = ir::DType::f32;
 };
 struct Store {
@@ -77,6 +88,9 @@ struct Kernel {
   [[nodiscard]] int64_t rows() const;         ///< points of the other loops
   [[nodiscard]] int64_t bytes_moved() const;  ///< each element read and written once, broadcasts counted once
 };
+
+/// True where some instruction asks where a point lies.
+[[nodiscard]] bool has_guards(const Kernel& kernel);
 
 /// How often an instruction is computed.
 enum class Level : uint8_t {

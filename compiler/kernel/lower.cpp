@@ -26,6 +26,8 @@ class Lowering {
         members_(region.members.begin(), region.members.end()),
         most_values_(most_values),
         cast_(ir::op_named("cast")),
+        where_(ir::op_named("where")),
+        both_(ir::op_named("bitwise_and")),
         nest_(Nest::of(region)) {
     kernel_.extents = nest_.extents();
     kernel_.reduced = nest_.reduced();
@@ -52,6 +54,13 @@ class Lowering {
   }
 
  private:
+  /// A value that has been lowered.
+  struct Known {
+    Map at;
+    std::optional<Slot> guard;
+    Slot slot = 0;
+  };
+
   /// Leaves no kernel; the slot stands for nothing.
   Slot refuse() {
     refused_ = true;
@@ -89,16 +98,22 @@ class Lowering {
   /// The value of a member at the points that `at` gives; equal requests share one slot.
   Slot slot_of(ir::ValueId value, const Map& at) {
     if (refused_) return 0;
-    for (const auto& [known, slot] : slots_[value]) {
-      if (known == at) return slot;
+    for (const Known& known : slots_[value]) {
+      if (known.at == at && holds_here(known.guard)) return known.slot;
     }
     if (++values_ > most_values_) return refuse();
-    const ir::Node& node = graph_.producer(value);
-    const auto* primitive = node.as<ir::Primitive>();
-    const Slot slot = primitive != nullptr ? compute(primitive->op, node, at) : reduce(node, at);
-    slots_[value].emplace_back(at, slot);
+    const Slot slot = compute(graph_.producer(value), at);
+    slots_[value].push_back({at, guard_, slot});
     return slot;
   }
+
+  Slot compute(const ir::Node& node, const Map& at) {
+    if (const auto* primitive = node.as<ir::Primitive>()) return compute(primitive->op, node, at);
+    return node.as<ir::Join>() != nullptr ? join(node, at) : reduce(node, at);
+  }
+
+  /// True where what was made under a guard serves under the current one.
+  [[nodiscard]] bool holds_here(const std::optional<Slot>& guard) const { return !guard || guard == guard_; }
 
   /// An operand at these points: a member's value, also through views, or an element of memory.
   Slot read(ir::ValueId operand, const Map& at) {
@@ -117,22 +132,67 @@ class Lowering {
       if (!index) return refuse();
       index->affine.offset += source.offset;
       access.index = *std::move(index);
+      access.guard = guard_;
+      access.reach = guard_ ? type.numel() : 0;
     }
     for (Slot s = 0; s < kernel_.body.size(); ++s) {
       const auto* known = std::get_if<Load>(&kernel_.body[s].operation);
-      if (known != nullptr && known->param == access.param && known->index == access.index) return s;
+      const bool same = known != nullptr && known->param == access.param && known->index == access.index;
+      if (same && holds_here(known->guard)) return s;
     }
     return append({.operation = std::move(access), .dtype = type.dtype});
   }
 
   Slot reduce(const ir::Node& node, const Map& at) {
     const auto& reduce = *node.as<ir::Reduce>();
+    if (guard_) return refuse();  // rows would be cut
     const ir::ValueId operand = *node.args[0].value();
     const auto row = nest_.row_of(graph_.type(operand), reduce.dims, at);
     if (!row) return refuse();
     const Slot slot = read(operand, *row);
     if (refused_ || nest_.reduced() == 0) return slot;
     return append({.operation = Reduce{reduce.op, slot}, .dtype = kernel_.body[slot].dtype});
+  }
+
+  /// Every operand is asked for at all points, and reads memory only where it lies; then one is chosen.
+  Slot join(const ir::Node& node, const Map& at) {
+    const uint32_t dim = node.as<ir::Join>()->dim;
+    const std::optional<Slot> outer = guard_;
+    std::vector<std::pair<Slot, Slot>> parts;  // where an operand lies, and its value
+    Map moved = at;
+    int64_t begin = 0;
+    for (const ir::Arg& arg : node.args) {
+      const int64_t size = graph_.type(*arg.value()).sizes[dim].constant();
+      if (size == 0) continue;
+      const Slot here = inside({at[dim], begin, begin + size});
+      guard_ = outer ? both(*outer, here) : here;
+      parts.emplace_back(here, read(*arg.value(), moved));
+      moved[dim].affine.offset -= size;
+      begin += size;
+    }
+    guard_ = outer;
+    if (refused_ || parts.empty()) return refuse();
+    Slot value = parts.back().second;
+    for (size_t i = parts.size() - 1; i-- > 0;) {
+      const ir::DType dtype = kernel_.body[value].dtype;
+      value = append({.operation = Compute{where_, {parts[i].first, parts[i].second, value}}, .dtype = dtype});
+    }
+    return value;
+  }
+
+  Slot inside(Inside question) {
+    for (Slot s = 0; s < kernel_.body.size(); ++s) {
+      const auto* known = std::get_if<Inside>(&kernel_.body[s].operation);
+      if (known != nullptr && *known == question) return s;
+    }
+    return append({.operation = std::move(question), .dtype = ir::DType::b8});
+  }
+
+  /// True where both guards are.
+  Slot both(Slot outer, Slot inner) {
+    const auto [known, added] = guards_.try_emplace({outer, inner}, Slot{0});
+    if (added) known->second = append({.operation = Compute{both_, {outer, inner}}, .dtype = ir::DType::b8});
+    return known->second;
   }
 
   /// An operand of a primitive under broadcasting to the result's sizes.
@@ -202,12 +262,16 @@ class Lowering {
   std::unordered_set<ir::NodeId> members_;
   size_t most_values_;
   const ir::OpId cast_;
+  const ir::OpId where_;
+  const ir::OpId both_;
   Nest nest_;
   Kernel kernel_;
   size_t values_ = 0;
   bool refused_ = false;
   std::unordered_map<ir::ValueId, uint32_t> params_;
-  std::unordered_map<ir::ValueId, std::vector<std::pair<Map, Slot>>> slots_;
+  std::unordered_map<ir::ValueId, std::vector<Known>> slots_;
+  std::map<std::pair<Slot, Slot>, Slot> guards_;
+  std::optional<Slot> guard_;  ///< where what is lowered now is needed; everywhere without one
   std::map<std::pair<Slot, ir::DType>, Slot> casts_;
 };
 
@@ -223,7 +287,7 @@ Kernel lower(const ir::Graph& body, const std::string& name) {
     const ir::Node& node = body.node(id);
     if (ir::is_computed(node)) members.push_back(id);
     if (ir::is_computed(node) || node.as<ir::Input>() != nullptr || node.as<ir::View>() != nullptr) continue;
-    throw InternalError("lower", name + ": a fused body holds a node that is no primitive, reduction, view or input");
+    throw InternalError("lower", name + ": a fused body holds a node that is neither computed nor a view or an input");
   }
   Lowering lowering({body, members, body.outputs}, std::numeric_limits<size_t>::max());
   for (const ir::NodeId id : body.order()) {

@@ -7,7 +7,7 @@
 
 namespace sinter::kernel {
 
-/// What one kernel is to compute: primitives and reductions of a graph, up to the values that others need. Whatever
+/// What one kernel is to compute: primitives, reductions and joins of a graph, up to the values that others need. Whatever
 /// else they read comes from memory. The graph outlives the region.
 struct Region {
   const ir::Graph& graph;

@@ -43,6 +43,12 @@ TEST(LlvmText, joins_short_rows_into_one_loop) {
 
 TEST(LlvmText, of_an_empty_kernel_returns_at_once) { expect_golden("empty", gelu(0), 512); }
 
+TEST(LlvmText, of_a_kernel_that_reads_under_guards_is_refused) {
+  kernel::Kernel kernel = add_bias_relu(64, 256, DType::f32);
+  kernel.body.push_back({.operation = kernel::Inside{{{0, {0, 1}}, {}}, 0, 8}, .dtype = DType::b8});
+  EXPECT_THROW((void)codegen::generate_llvm(kernel, {.vector_bits = 512}), InternalError);
+}
+
 TEST(KernelSource, says_what_a_launch_does) {
   kernel::Kernel kernel = add_bias_relu(64, 256, DType::f32);
   kernel.comment = {"fused_add_relu: fc1, act"};

@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ir/parse.h"
+#include "compiler/kernel/lower.h"
+
+/// Loop nests that read operands of joins under guards.
+namespace sinter::test {
+namespace {
+
+using kernel::Inside;
+using kernel::Kernel;
+using kernel::Load;
+
+using Extents = std::vector<int64_t>;
+using Bounds = std::vector<std::pair<int64_t, int64_t>>;
+
+Kernel lowered(std::string_view text) { return kernel::lower(ir::parse(text), "fused"); }
+
+template <class Operation>
+std::vector<Operation> all(const Kernel& kernel) {
+  std::vector<Operation> found;
+  for (const auto& instruction : kernel.body) {
+    if (const auto* operation = std::get_if<Operation>(&instruction.operation)) found.push_back(*operation);
+  }
+  return found;
+}
+
+Bounds bounds(const Kernel& kernel) {
+  Bounds found;
+  for (const Inside& inside : all<Inside>(kernel)) found.emplace_back(inside.begin, inside.end);
+  return found;
+}
+
+constexpr std::string_view halves = R"(graph @g on cuda:0 (%a: f32[4,8], %b: f32[4,4]) -> (%y) {
+  %y = join %a, %b over 1 : f32[4,12]
+})";
+
+TEST(Joins, operands_are_read_where_they_lie) {
+  const Kernel k = lowered(halves);
+  EXPECT_EQ(k.extents, Extents({4, 12}));
+  EXPECT_EQ(bounds(k), Bounds({{0, 8}, {8, 12}}));
+  const auto loads = all<Load>(k);
+  ASSERT_EQ(loads.size(), 2u);
+  EXPECT_EQ(loads[0].index.affine, (ir::Affine{0, {8, 1}}));
+  EXPECT_EQ(loads[1].index.affine, (ir::Affine{-8, {4, 1}})) << "before its begin the index means nothing";
+  for (const Load& load : loads) EXPECT_TRUE(load.guard && std::holds_alternative<Inside>(k.body[*load.guard].operation));
+}
+
+TEST(Joins, move_the_bytes_of_their_operands) {
+  EXPECT_EQ(lowered(halves).bytes_moved(), (32 + 16 + 48) * 4);
+  EXPECT_EQ(lowered(R"(graph @rolled on cuda:0 (%x: f32[12]) -> (%y) {
+    %a = view %x + 5 : f32[7]
+    %b = view %x + 0 : f32[5]
+    %y = join %a, %b over 0 : f32[12]
+  })").bytes_moved(),
+            (12 + 12) * 4);
+}
+
+TEST(Joins, over_outer_dims_are_one_loop_with_the_dims_inside) {
+  const Kernel k = lowered(R"(graph @g on cuda:0 (%a: f32[2,8,7,7], %b: f32[2,16,7,7]) -> (%y) {
+    %y = join %a, %b over 1 : f32[2,24,7,7]
+  })");
+  EXPECT_EQ(k.extents, Extents({2, 24 * 49}));
+  EXPECT_EQ(bounds(k), Bounds({{0, 8 * 49}, {8 * 49, 24 * 49}}));
+  EXPECT_EQ(lowered(R"(graph @g on cuda:0 (%a: f32[3,8], %b: f32[5,8]) -> (%y) {
+    %y = join %a, %b over 0 : f32[8,8]
+  })").extents,
+            Extents({64}));
+}
+
+TEST(Joins, within_joins_read_under_both_guards) {
+  const Kernel k = lowered(R"(graph @g on cuda:0 (%a: f32[4], %b: f32[4], %c: f32[2]) -> (%y) {
+    %j = join %a, %b over 0 : f32[8]
+    %y = join %c, %j over 0 : f32[10]
+  })");
+  size_t under_both = 0;
+  for (const Load& load : all<Load>(k)) {
+    under_both += std::holds_alternative<kernel::Compute>(k.body[load.guard.value()].operation) ? 1 : 0;
+  }
+  EXPECT_EQ(under_both, 2u);
+}
+
+TEST(Joins, ask_once_for_a_whole_row_where_rows_come_from_one_operand) {
+  const Kernel k = lowered(R"(graph @g on cuda:0 (%a: f32[3,8], %b: f32[5,8]) -> (%m) {
+    %j = join %a, %b over 0 : f32[8,8]
+    %m = reduce sum %j over 1 : f32[8,1]
+  })");
+  const auto levels = kernel::levels(k);
+  for (size_t slot = 0; slot < k.body.size(); ++slot) {
+    if (!std::holds_alternative<Inside>(k.body[slot].operation)) continue;
+    EXPECT_EQ(levels[slot], kernel::Level::row) << slot;
+  }
+}
+
+TEST(Joins, do_not_cut_rows) {
+  const ir::Graph graph = ir::parse(R"(graph @g on cuda:0 (%x: f32[4,2]) -> (%y) {
+    %m = reduce sum %x over 1 : f32[4,1]
+    %y = join %m, %m over 1 : f32[4,2]
+  })");
+  std::vector<ir::NodeId> members;
+  std::ranges::copy_if(graph.order(), std::back_inserter(members),
+                       [&](ir::NodeId id) { return ir::is_computed(graph.node(id)); });
+  EXPECT_FALSE(kernel::try_lower({graph, members, graph.outputs}, 64));
+}
+
+}  // namespace
+}  // namespace sinter::test
