@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "compiler/codegen/cuda_guards.h"
 #include "compiler/codegen/cuda_lanes.h"
 #include "compiler/support/planted.h"
 
@@ -61,9 +62,12 @@ int64_t preferred_width(const Kernel& kernel) {
 
 bool needs_wide_index(const Kernel& kernel, int64_t points_dealt) {
   constexpr int64_t limit = std::numeric_limits<int32_t>::max();
-  return points_dealt > limit || std::ranges::any_of(references(kernel), [&](const Reference& reference) {
-           return largest(*reference.index, kernel.extents) > limit;
-         });
+  const auto is_wide = [&](const ir::Index& index) {
+    return largest(index, kernel.extents) > limit || index.affine.offset < -limit;
+  };
+  return points_dealt > limit ||
+         std::ranges::any_of(references(kernel), [&](const Reference& reference) { return is_wide(*reference.index); }) ||
+         std::ranges::any_of(questions(kernel), [&](const kernel::Inside* inside) { return is_wide(inside->index); });
 }
 
 }  // namespace sinter::codegen

@@ -26,8 +26,8 @@ struct Expression {
   std::vector<kernel::Slot> operands;
 };
 
-/// The expression of every slot; empty text for loads, reductions, immediates (they are literals) and for what no store
-/// needs.
+/// The expression of every slot; empty text for loads (whose operand is their guard), reductions, immediates (they are
+/// literals), questions where a point lies, and for what no store needs.
 /// Where only half-precision stores depend on a value, cheaper helpers of half accuracy are chosen.
 [[nodiscard]] std::vector<Expression> cuda_expressions(const kernel::Kernel& kernel);
 

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdlib>
 
+#include "compiler/codegen/cuda_guards.h"
+
 namespace sinter::codegen {
 namespace {
 
@@ -23,7 +25,7 @@ int64_t choose_width(const Kernel& kernel) {
   const int64_t wanted = preferred_width(kernel);
   int64_t width = wanted;
   while (kernel.extents.back() % width != 0) width = kernel.generic_sizes ? 1 : width / 2;
-  return width;
+  return kernel.generic_sizes ? width : width_of_guards(kernel, width);
 }
 
 /// Bytes that one step of a thread keeps for later passes.
@@ -106,6 +108,7 @@ int64_t warps_across(const Kernel& kernel, const DeviceInfo& device) {
 
 void classify(const Kernel& kernel, RowSchedule& plan) {
   using Kind = LaneAccess::Kind;
+  plan.shared = shared_guards(kernel, plan.width, false);
   plan.loads.assign(kernel.body.size(), {.kind = Kind::scalar});
   const auto access = [&](uint32_t param, const ir::Index& index) {
     if (!varies_in_row(kernel, index)) return LaneAccess{.kind = Kind::uniform};
@@ -113,7 +116,7 @@ void classify(const Kernel& kernel, RowSchedule& plan) {
   };
   for (size_t slot = 0; slot < kernel.body.size(); ++slot) {
     const auto* load = memory_load(kernel, kernel.body[slot]);
-    if (load != nullptr) plan.loads[slot] = access(load->param, load->index);
+    if (load != nullptr) plan.loads[slot] = under_guard(*load, access(load->param, load->index), plan.shared);
   }
   for (const auto& store : kernel.stores) plan.stores.push_back(access(store.param, store.index));
 }

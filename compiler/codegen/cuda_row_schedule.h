@@ -24,6 +24,7 @@ struct RowSchedule {
   bool wide = false;  ///< indices need 64 bits
   uint32_t block = 32;
   uint32_t grid = 1;
+  std::vector<bool> shared;        ///< by slot: guards that all lanes of a vector have in common
   std::vector<LaneAccess> loads;   ///< by slot; meaningful where the slot is a load
   std::vector<LaneAccess> stores;  ///< by store
 };

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "compiler/codegen/cuda_guards.h"
 #include "compiler/codegen/cuda_lanes.h"
 #include "compiler/codegen/cuda_row_passes.h"
 
@@ -93,7 +94,9 @@ class RowWriter : private CudaText {
   void name_dims(char letter, size_t first, std::vector<std::string>& dims) {
     for (size_t d = 0; d < dims.size(); ++d) {
       const std::vector<Reference> all = references(kernel_);
-      const bool used = std::ranges::any_of(all, [&](const Reference& r) { return depends_on(*r.index, first + d); });
+      const bool used =
+          std::ranges::any_of(all, [&](const Reference& r) { return depends_on(*r.index, first + d); }) ||
+          std::ranges::any_of(questions(kernel_), [&](const auto* asks) { return depends_on(asks->index, first + d); });
       const bool is_name = dims[d].find(' ') == std::string::npos;
       if (!used || is_name) continue;
       line("const {} {}{} = {};", index_.type(), letter, first + d, dims[d]);
@@ -138,7 +141,9 @@ class RowWriter : private CudaText {
       if (std::holds_alternative<kernel::Immediate>(kernel_.body[slot].operation)) continue;
       const std::string_view type = cuda_type(kernel_.body[slot].dtype);
       if (is_memory_load(slot)) {
-        line("const {} v{} = {}[{}];", type, slot, param_name(load(slot).param), row_address(load(slot).index));
+        load_of_row(slot);
+      } else if (is_question(slot)) {
+        line("const {} v{} = {};", type, slot, inside(slot, row_dims()));
       } else if (is_load(slot)) {
         line("const {} v{} = {};", type, slot, host_scalar(slot));
       } else {
@@ -148,11 +153,21 @@ class RowWriter : private CudaText {
     }
   }
 
-  [[nodiscard]] std::string row_address(const ir::Index& index) const {
+  void load_of_row(Slot slot) {
+    const kernel::Load& from = load(slot);
+    const std::string_view type = cuda_type(kernel_.body[slot].dtype);
+    const std::string element = fmt::format("{}[{}]", param_name(from.param), row_address(from.index));
+    if (!from.guard) return line("const {} v{} = {};", type, slot, element);
+    line("{} v{} = {{}};", type, slot);
+    line("if ({}) v{} = {};", names_[*from.guard], slot, element);
+  }
+
+  [[nodiscard]] std::vector<std::string> row_dims() const {
     std::vector<std::string> dims = dims_;
     dims.resize(kernel_.extents.size(), "0u");
-    return index_.at(index, dims);
+    return dims;
   }
+  [[nodiscard]] std::string row_address(const ir::Index& index) const { return index_.at(index, row_dims()); }
 
   void store_row() {
     if (passes_.row_stores.empty()) return;
@@ -168,12 +183,17 @@ class RowWriter : private CudaText {
 
   void declare_kept() {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      if (passes_.kept[slot]) line("{} x{}[{}];", storage_type(slot), slot, plan_.steps);
+      if (!passes_.kept[slot]) continue;
+      line("{} x{}[{}]{};", storage_type(slot), slot, plan_.steps, is_load(slot) && load(slot).guard ? " = {}" : "");
     }
   }
 
   [[nodiscard]] bool is_load(Slot slot) const {
     return std::holds_alternative<kernel::Load>(kernel_.body[slot].operation);
+  }
+
+  [[nodiscard]] bool is_question(Slot slot) const {
+    return std::holds_alternative<kernel::Inside>(kernel_.body[slot].operation);
   }
 
   /// True where one element serves all lanes.
@@ -201,33 +221,49 @@ class RowWriter : private CudaText {
     }
     if (!pass.elements.empty() || !pass.reductions.empty() || !pass.stores.empty()) {
       open_steps();
+      std::vector<std::string> names = names_;
+      name_guards(pass, names);
       for (const Slot slot : pass.elements) {
-        if (is_load(slot)) load_vector(slot);
+        if (is_load(slot)) load_vector(slot, names);
       }
-      compute_elements(pass);
+      compute_elements(pass, std::move(names));
       close_steps();
     }
     for (const Slot slot : pass.reductions) join_threads(slot);
     compute_row(pass.row_values);
   }
 
-  void load_vector(Slot slot) {
+  /// Writes the guards that hold for a whole vector.
+  void name_guards(const RowPass& pass, std::vector<std::string>& names) {
+    for (const Slot slot : pass.elements) {
+      if (!guards_[slot] || !plan_.shared[slot]) continue;
+      line("const bool v{} = {};", slot, is_question(slot) ? inside(slot, point_) : expression(slot, names));
+      names[slot] = fmt::format("v{}", slot);
+    }
+  }
+
+  void load_vector(Slot slot, const std::vector<std::string>& guards) {
     const LaneAccess& access = plan_.loads[slot];
     const std::string type = storage_type(slot);
     const bool kept = passes_.kept[slot];
     const std::string name = fmt::format("x{}{}", slot, kept ? "[s]" : "");
-    const std::string declared = kept ? name : fmt::format("{} {}", type, name);
+    const auto& guard = load(slot).guard;
+    if (guard && !kept) line("{} {} = {{}};", type, name);
+    const auto prefix = [&](const std::vector<std::string>& dims) {
+      return guard ? fmt::format("if ({}) ", condition(*guard, guards, dims)) : "";
+    };
+    const std::string declared = kept || guard ? name : fmt::format("{} {}", type, name);
     const std::string from = param_name(load(slot).param);
     const std::string at = index_.at(load(slot).index, point_);
     if (is_single(slot)) {
-      line("{} = {}[{}];", declared, from, at);
+      line("{}{} = {}[{}];", prefix(point_), declared, from, at);
     } else if (access.kind == Kind::vector) {
-      line("{} = load<{}>({} + {});", declared, type, from, parenthesised(at));
+      line("{}{} = load<{}>({} + {});", prefix(point_), declared, type, from, parenthesised(at));
     } else {
-      if (!kept) line("{};", declared);
+      if (!kept && !guard) line("{};", declared);
       line("#pragma unroll");
       open("for (unsigned k = 0; k < {}u; ++k) {{", plan_.width);
-      line("{}.v[k] = {}[{}];", name, from, index_.at(load(slot).index, lane_dims()));
+      line("{}{}.v[k] = {}[{}];", prefix(lane_dims()), name, from, index_.at(load(slot).index, lane_dims()));
       close();
     }
   }
@@ -239,7 +275,7 @@ class RowWriter : private CudaText {
     return dims;
   }
 
-  void compute_elements(const RowPass& pass) {
+  void compute_elements(const RowPass& pass, std::vector<std::string> names) {
     const bool lanes = plan_.width > 1;
     for (const size_t i : pass.stores) {
       if (lanes && plan_.stores[i].kind == Kind::vector) line("{} y{};", store_type(i), i);
@@ -248,11 +284,12 @@ class RowWriter : private CudaText {
       line("#pragma unroll");
       open("for (unsigned k = 0; k < {}u; ++k) {{", plan_.width);
     }
-    std::vector<std::string> names = names_;
     for (Slot slot = 0; slot < names.size(); ++slot) {
       if (passes_.kept[slot]) names[slot] = held(slot);
     }
-    for (const Slot slot : pass.elements) names[slot] = element(slot, names);
+    for (const Slot slot : pass.elements) {
+      if (names[slot].empty() || !guards_[slot]) names[slot] = element(slot, names);
+    }
     for (const Slot slot : pass.reductions) accumulate(slot, names);
     for (const size_t i : pass.stores) store_element(i, names[kernel_.stores[i].value]);
     if (!lanes) return;
@@ -266,7 +303,8 @@ class RowWriter : private CudaText {
 
   std::string element(Slot slot, const std::vector<std::string>& names) {
     if (is_load(slot)) return held(slot);
-    line("const {} v{} = {};", cuda_type(kernel_.body[slot].dtype), slot, expression(slot, names));
+    const std::string text = is_question(slot) ? inside(slot, lane_dims()) : expression(slot, names);
+    line("const {} v{} = {};", cuda_type(kernel_.body[slot].dtype), slot, text);
     if (passes_.kept[slot]) line("{} = v{};", held(slot), slot);
     return fmt::format("v{}", slot);
   }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 
+#include "compiler/codegen/cuda_guards.h"
 #include "compiler/codegen/cuda_lanes.h"
 
 namespace sinter::codegen {
@@ -41,6 +42,7 @@ bool stores_vectors(const Kernel& kernel, const Schedule& plan) {
 }
 
 void classify(const Kernel& kernel, Schedule& plan) {
+  plan.shared = shared_guards(kernel, plan.width, plan.linear && kernel.extents.size() > 1);
   plan.loads.assign(kernel.body.size(), {});
   plan.stores.clear();
   for (size_t slot = 0; slot < kernel.body.size(); ++slot) {
@@ -50,6 +52,7 @@ void classify(const Kernel& kernel, Schedule& plan) {
     const bool by_value = param.role == Param::Role::host_scalar;
     plan.loads[slot] =
         by_value ? LaneAccess{.kind = LaneAccess::Kind::scalar} : access_of({&param, &load->index}, kernel, plan);
+    plan.loads[slot] = under_guard(*load, plan.loads[slot], plan.shared);
   }
   for (const auto& store : kernel.stores) {
     plan.stores.push_back(access_of({&kernel.params[store.param], &store.index}, kernel, plan));
@@ -84,6 +87,7 @@ void choose_width(const Kernel& kernel, const DeviceInfo& device, Schedule& plan
       plan.linear = true;
     }
   }
+  if (!generic && (one_loop || !plan.linear)) plan.width = width_of_guards(kernel, plan.width);
   classify(kernel, plan);
   if (plan.width > 1 && !stores_vectors(kernel, plan)) {
     plan.width = 1;

@@ -32,6 +32,7 @@ struct Schedule {
   Tile tile;            ///< order of the vectors; row-major where unused
   uint32_t block = 256;
   uint32_t grid = 1;
+  std::vector<bool> shared;        ///< by slot: guards that all lanes of a vector have in common
   std::vector<LaneAccess> loads;   ///< by slot; meaningful where the slot is a load
   std::vector<LaneAccess> stores;  ///< by store
 };

@@ -1,5 +1,7 @@
 #include "compiler/codegen/cuda_text.h"
 
+#include "compiler/codegen/cuda_guards.h"
+
 namespace sinter::codegen {
 
 using kernel::Param;
@@ -10,7 +12,8 @@ CudaText::CudaText(const kernel::Kernel& kernel, bool wide)
       sizes_(kernel.generic_sizes),
       index_(wide, sizes_),
       expressions_(cuda_expressions(kernel)),
-      live_(live_slots(kernel, expressions_)) {}
+      live_(live_slots(kernel, expressions_)),
+      guards_(shared_guards(kernel, 1, false)) {}
 
 void CudaText::close() {
   indent_ -= 2;
@@ -70,6 +73,21 @@ std::string CudaText::expression(Slot slot, const std::vector<std::string>& name
   std::vector<std::string> operands;
   for (const Slot operand : e.operands) operands.push_back(names[operand]);
   return render(e.text, cuda_type(computation_dtype(kernel_, slot)), operands);
+}
+
+std::string CudaText::inside(Slot slot, const std::vector<std::string>& dims) const {
+  const auto& question = std::get<kernel::Inside>(kernel_.body[slot].operation);
+  ir::Index from_begin = question.index;
+  from_begin.affine.offset -= question.begin;
+  return fmt::format("{} < {}", index_.at(from_begin, dims), index_.number(question.end - question.begin));
+}
+
+std::string CudaText::condition(Slot guard, const std::vector<std::string>& names,
+                                const std::vector<std::string>& dims) const {
+  if (!names[guard].empty()) return names[guard];
+  const auto* both = std::get_if<kernel::Compute>(&kernel_.body[guard].operation);
+  if (both == nullptr) return inside(guard, dims);
+  return condition(both->operands[0], names, dims) + " && " + condition(both->operands[1], names, dims);
 }
 
 std::string CudaText::parenthesised(const std::string& text) {

@@ -54,6 +54,11 @@ class CudaText {
   [[nodiscard]] std::string host_scalar(kernel::Slot slot) const;
   /// What computes the slot, given a text that names each operand's value.
   [[nodiscard]] std::string expression(kernel::Slot slot, const std::vector<std::string>& names) const;
+  /// True where the point with these positions lies.
+  [[nodiscard]] std::string inside(kernel::Slot slot, const std::vector<std::string>& dims) const;
+  /// The condition that a guard is: the name it has in `names`, else its text at these positions.
+  [[nodiscard]] std::string condition(kernel::Slot guard, const std::vector<std::string>& names,
+                                      const std::vector<std::string>& dims) const;
   [[nodiscard]] static std::string parenthesised(const std::string& text);
 
   const kernel::Kernel& kernel_;
@@ -61,6 +66,7 @@ class CudaText {
   IndexText index_;
   std::vector<Expression> expressions_;
   std::vector<bool> live_;
+  std::vector<bool> guards_;  ///< by slot: says where loads may read
 
  private:
   [[nodiscard]] std::string declaration(uint32_t param) const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/codegen/cuda_index.h"
+#include "compiler/codegen/cuda_guards.h"
 #include "compiler/codegen/cuda_lanes.h"
 #include "compiler/support/planted.h"
 
@@ -56,6 +57,7 @@ class Writer : private CudaText {
     line("const {} p = first + {};", index_.type(), index_.count(plan_.vectors * plan_.width));
     positions();
     width_ = 1;
+    name_guards();
     declare_and_load("", true);
     compute_and_store("");
     width_ = plan_.width;
@@ -67,6 +69,7 @@ class Writer : private CudaText {
     if (plan_.vectors == 0 && !sizes_.generic()) return;
     if (guarded()) line("if (first >= {}) return;", index_.count(plan_.vectors));
     points_of("first");
+    name_guards();
     declare_and_load("", true);
     compute_and_store("");
   }
@@ -74,7 +77,8 @@ class Writer : private CudaText {
   /// Several vectors a thread: all loads first, so that they are under way together.
   void batch() {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      if (is_memory_load(slot)) line("{} x{}[{}];", storage_type(slot), slot, plan_.unroll);
+      if (!is_memory_load(slot)) continue;
+      line("{} x{}[{}]{};", storage_type(slot), slot, plan_.unroll, load(slot).guard ? " = {}" : "");
     }
     for (const bool loading : {true, false}) {
       line("#pragma unroll");
@@ -82,6 +86,7 @@ class Writer : private CudaText {
       line("const {} vec = first + u * {}u;", index_.type(), plan_.block);
       if (guarded()) open("if (vec < {}) {{", index_.count(plan_.vectors));
       points_of("vec");
+      name_guards();
       if (loading) {
         declare_and_load("[u]", false);
       } else {
@@ -112,6 +117,22 @@ class Writer : private CudaText {
     name_dims('i', dims_);
   }
 
+  /// Writes the guards that hold for a whole vector.
+  void name_guards() {
+    names_of_guards_.assign(kernel_.body.size(), "");
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      if (!live_[slot] || !guards_[slot] || (width_ > 1 && !plan_.shared[slot])) continue;
+      line("const bool v{} = {};", slot, guard_text(slot, names_of_guards_, dims_));
+      names_of_guards_[slot] = fmt::format("v{}", slot);
+    }
+  }
+
+  std::string guard_text(Slot slot, const std::vector<std::string>& names, const std::vector<std::string>& dims) const {
+    return is_question(slot) ? inside(slot, dims) : expression(slot, names);
+  }
+
+  bool is_question(Slot slot) const { return std::holds_alternative<kernel::Inside>(kernel_.body[slot].operation); }
+
   /// Gives every dim that an access depends on a variable of its own.
   void name_dims(char letter, std::vector<std::string>& dims) {
     for (size_t d = 0; d < dims.size(); ++d) {
@@ -124,12 +145,14 @@ class Writer : private CudaText {
   /// True when the point's number alone addresses the access.
   bool by_point(const ir::Index& index) const { return !plan_.tile.used() && is_linear(index, kernel_.extents); }
 
-  /// True when the predicate holds for a live access that the point's number alone does not address.
+  /// True when the predicate holds for a live access or question that the point's number alone does not address.
   template <class Predicate>
   bool any_index(Predicate&& holds) const {
     const auto asks = [&](const ir::Index& index) { return !by_point(index) && holds(index); };
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
       if (is_memory_load(slot) && asks(load(slot).index)) return true;
+      const auto* question = std::get_if<kernel::Inside>(&kernel_.body[slot].operation);
+      if (question != nullptr && live_[slot] && asks(question->index)) return true;
     }
     return std::ranges::any_of(kernel_.stores, [&](const kernel::Store& store) { return asks(store.index); });
   }
@@ -155,7 +178,11 @@ class Writer : private CudaText {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
       if (!is_memory_load(slot)) continue;
       const std::string type = storage_type(slot);
-      const std::string prefix = declare ? fmt::format("const {} ", type) : "";
+      const auto& guard = load(slot).guard;
+      if (guard && declare) line("{} x{} = {{}};", type, slot);
+      const std::string prefix = guard     ? guarded(slot, dims_)
+                                 : declare ? fmt::format("const {} ", type)
+                                           : "";
       const std::string name = param_name(load(slot).param);
       switch (kind(plan_.loads[slot])) {
         case Kind::uniform:
@@ -166,10 +193,16 @@ class Writer : private CudaText {
                parenthesised(address(load(slot).index, dims_)));
           break;
         default:
-          if (declare) line("{} x{};", type, slot);
+          if (declare && !guard) line("{} x{};", type, slot);
       }
     }
     load_lanes(suffix);
+  }
+
+  /// What stands before a load that is done only where its guard holds.
+  std::string guarded(Slot slot, const std::vector<std::string>& dims) const {
+    const auto& guard = load(slot).guard;
+    return guard ? fmt::format("if ({}) ", condition(*guard, names_of_guards_, dims)) : "";
   }
 
   bool lane_by_lane(const LaneAccess& access) const {
@@ -186,7 +219,7 @@ class Writer : private CudaText {
     const auto dims = lane_dims();
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
       if (!wanted(slot)) continue;
-      line("x{}{}.v[k] = {}[{}];", slot, suffix, param_name(load(slot).param),
+      line("{}x{}{}.v[k] = {}[{}];", guarded(slot, dims), slot, suffix, param_name(load(slot).param),
            lane_address(load(slot).index, plan_.loads[slot], dims));
     }
     close();
@@ -218,7 +251,7 @@ class Writer : private CudaText {
 
   void compute_and_store(std::string_view suffix) {
     if (width_ == 1) {
-      const auto names = compute(suffix);
+      const auto names = compute(suffix, dims_);
       for (const auto& store : kernel_.stores) {
         line("{}[{}] = {};", param_name(store.param), address(store.index, dims_), names[store.value]);
       }
@@ -229,8 +262,8 @@ class Writer : private CudaText {
     }
     open_lanes();
     std::vector<std::string> dims;
-    if (std::ranges::any_of(plan_.stores, [&](const LaneAccess& a) { return lane_by_lane(a); })) dims = lane_dims();
-    const auto names = compute(fmt::format("{}.v[k]", suffix));
+    if (lanes_need_dims()) dims = lane_dims();
+    const auto names = compute(fmt::format("{}.v[k]", suffix), dims);
     for (size_t i = 0; i < kernel_.stores.size(); ++i) store_lane(i, names[kernel_.stores[i].value], dims);
     close();
     for (size_t i = 0; i < kernel_.stores.size(); ++i) {
@@ -238,6 +271,15 @@ class Writer : private CudaText {
       if (plan_.stores[i].kind != Kind::vector) continue;
       line("store({} + {}, y{});", param_name(store.param), parenthesised(address(store.index, dims_)), i);
     }
+  }
+
+  /// True where a store or a question takes every lane on its own.
+  bool lanes_need_dims() const {
+    if (std::ranges::any_of(plan_.stores, [&](const LaneAccess& a) { return lane_by_lane(a); })) return true;
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      if (live_[slot] && guards_[slot] && !plan_.shared[slot]) return true;
+    }
+    return false;
   }
 
   std::string store_type(size_t i) const {
@@ -254,19 +296,20 @@ class Writer : private CudaText {
     }
   }
 
-  /// Writes the body for one point and gives the text that names each slot's value. `lane` selects a load's element.
-  std::vector<std::string> compute(std::string_view lane) {
-    std::vector<std::string> names(kernel_.body.size());
+  /// Writes the body for one point and gives the text that names each slot's value. `lane` selects a load's element;
+  /// `dims` are the point's positions, where something needs them.
+  std::vector<std::string> compute(std::string_view lane, const std::vector<std::string>& dims) {
+    std::vector<std::string> names = names_of_guards_;
     const std::string_view whole = lane.substr(0, lane.find('.'));
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      if (!live_[slot]) continue;
+      if (!live_[slot] || !names[slot].empty()) continue;
       const auto& instruction = kernel_.body[slot];
       if (const auto* immediate = std::get_if<kernel::Immediate>(&instruction.operation)) {
         names[slot] = cuda_literal(immediate->value, instruction.dtype);
       } else if (std::holds_alternative<Load>(instruction.operation)) {
         names[slot] = loaded(slot, kind(plan_.loads[slot]) == Kind::uniform ? whole : lane);
       } else {
-        line("const {} v{} = {};", cuda_type(instruction.dtype), slot, expression(slot, names));
+        line("const {} v{} = {};", cuda_type(instruction.dtype), slot, guard_text(slot, names, dims));
         names[slot] = fmt::format("v{}", slot);
       }
     }
@@ -279,6 +322,7 @@ class Writer : private CudaText {
 
   const Schedule& plan_;
   std::vector<std::string> dims_;
+  std::vector<std::string> names_of_guards_;  ///< by slot: of those that hold for the whole vector
   int64_t width_ = plan_.width;
 };
 

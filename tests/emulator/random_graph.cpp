@@ -112,6 +112,7 @@ class Drawing {
 
   ValueId value(const Sizes& sizes, DType dtype, size_t depth) {
     if (depth == 0) return leaf(sizes, dtype);
+    if (!sizes.empty() && chance(15)) return join(sizes, dtype, depth);
     if (chance(25)) return view(sizes, dtype, depth);
     return primitive(sizes, dtype, depth);
   }
@@ -178,6 +179,22 @@ class Drawing {
     if (kind == 0 && sizes.size() >= 2) return transposed(sizes, dtype, depth);
     if (kind == 1 && !sizes.empty()) return sliced(sizes, dtype, depth);
     return reshaped(sizes, dtype, depth);
+  }
+
+  /// Two or three values side by side, of which one may be a number.
+  ValueId join(const Sizes& sizes, DType dtype, size_t depth) {
+    const auto dim = static_cast<uint32_t>(below(sizes.size()));
+    std::vector<Arg> parts;
+    int64_t left = sizes[dim];
+    while (left > 0) {
+      Sizes part = sizes;
+      const bool last = parts.size() == 2 || left == 1;
+      part[dim] = last ? left : 1 + static_cast<int64_t>(below(static_cast<size_t>(left)));
+      left -= part[dim];
+      const bool number = chance(20);
+      parts.push_back({number ? add("cast", {Arg{int64_t{1}}}, dense(dtype, part)) : value(part, dtype, depth - 1)});
+    }
+    return graph_.add1(ir::Join{dim}, std::move(parts), dense(dtype, sizes));
   }
 
   ValueId look(ValueId base, const Sizes& sizes, std::vector<ir::Dim> strides, int64_t offset) {

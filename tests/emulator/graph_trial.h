@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/host_tensor.h"
+#include "tests/emulator/compare.h"
+
+namespace sinter::test {
+
+/// The body of a fused node, its kernel, and drawn inputs for both ways to run it.
+struct GraphTrial {
+  std::string name;
+  ir::Graph graph;
+  kernel::Kernel kernel;
+  KernelSource source;
+  std::vector<ir::HostTensor> inputs;
+  std::vector<Buffer> params;  ///< exactly as long as the tensors
+};
+
+/// `generic`: the text takes sizes as parameters.
+[[nodiscard]] GraphTrial graph_trial(std::string name, ir::Graph graph, bool generic, uint64_t seed);
+
+/// Runs all trials in the emulator and in the interpreter: what differs, with the kernel's text.
+[[nodiscard]] std::vector<std::string> differences(std::vector<GraphTrial>& trials);
+
+}  // namespace sinter::test
