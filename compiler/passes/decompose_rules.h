@@ -49,6 +49,7 @@ struct RuleRow {
 [[nodiscard]] std::span<const RuleRow> layer_norm_rules();     ///< layer norm and RMS norm
 [[nodiscard]] std::span<const RuleRow> norm_backward_rules();  ///< and their gradients
 [[nodiscard]] std::span<const RuleRow> group_norm_rules();
+[[nodiscard]] std::span<const RuleRow> movement_rules();  ///< tensors side by side, padded, rolled
 
 /// The rule for an ATen op that is no row of the op table; nullptr when there is none.
 [[nodiscard]] StructuralRule structural_rule(std::string_view op);

@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "compiler/passes/decompose_rules.h"
+#include "compiler/passes/pointwise.h"
+
+/// Calls that only move elements. Where tensors are laid side by side they become joins, which kernels for CUDA read
+/// from; what else they need are views.
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+/// Every point asks for every operand in turn.
+constexpr size_t most_joined = 8;
+
+std::optional<int64_t> integer(const Arg& arg) {
+  const auto* number = std::get_if<int64_t>(&arg.data);
+  return number == nullptr ? std::nullopt : std::optional(*number);
+}
+
+std::optional<std::vector<int64_t>> integers(const Arg& arg) {
+  if (arg.list() == nullptr) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const Arg& element : *arg.list()) {
+    const auto number = integer(element);
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+/// A dim that may count from the end.
+std::optional<uint32_t> counted_dim(const Arg& arg, size_t rank) {
+  const auto number = integer(arg);
+  const auto count = static_cast<int64_t>(rank);
+  if (!number || *number < -count || *number >= count) return std::nullopt;
+  return static_cast<uint32_t>(*number < 0 ? *number + count : *number);
+}
+
+/// Adds the nodes of one call.
+class Movement {
+ public:
+  Movement(Graph& graph, const CallSite& site) : graph_(graph), site_(site), first_new_(graph.value_count()) {}
+
+  /// True where a kernel can write the result and is the place for it.
+  [[nodiscard]] bool writes_result() const {
+    const Type& result = site_.type();
+    return site_.context.device.backend == Backend::cuda && result.device.kind == Device::Kind::cuda &&
+           only_first_used(site_) && is_kernel_result(graph_, result) && result.numel() > 0;
+  }
+
+  [[nodiscard]] bool reads(const Arg& arg) const {
+    return arg.value() != nullptr && is_kernel_operand(graph_, arg) && type(arg).device == site_.type().device;
+  }
+
+  [[nodiscard]] const Type& type(const Arg& value) const { return graph_.type(*value.value()); }
+
+  /// The value in the result's dtype.
+  Arg cast(const Arg& value) {
+    Type wanted = type(value);
+    if (wanted.dtype == site_.type().dtype) return value;
+    wanted.dtype = site_.type().dtype;
+    if (!wanted.is_dense()) wanted.strides = contiguous_strides(wanted.sizes);
+    return add(Primitive{op_named("cast")}, {value}, std::move(wanted));
+  }
+
+  /// `size` elements along a dim, from element `begin`.
+  Arg slice(const Arg& value, uint32_t dim, int64_t begin, int64_t size) {
+    Type part = type(value);
+    const int64_t offset = begin * part.strides[dim].value();
+    part.sizes[dim] = size;
+    return add(View{offset}, {value}, std::move(part));
+  }
+
+  /// The value with a further dim of size 1.
+  Arg unsqueeze(const Arg& value, uint32_t dim) {
+    Type seen = type(value);
+    const bool last = dim == seen.rank();
+    const Dim stride = last ? Dim(1) : Dim(seen.sizes[dim].value() * seen.strides[dim].value());
+    seen.sizes.insert(seen.sizes.begin() + dim, 1);
+    seen.strides.insert(seen.strides.begin() + dim, stride);
+    return add(View{0}, {value}, std::move(seen));
+  }
+
+  /// A number in the sizes of `like`, but for one dim.
+  Arg block(const Arg& number, const Arg& like, uint32_t dim, int64_t size) {
+    std::vector<Dim> sizes = type(like).sizes;
+    sizes[dim] = size;
+    return add(Primitive{op_named("cast")}, {number}, laid_out(std::move(sizes)));
+  }
+
+  Arg join(std::vector<Arg> values, uint32_t dim) {
+    std::vector<Dim> sizes = type(values.front()).sizes;
+    for (size_t i = 1; i < values.size(); ++i) sizes[dim] = sizes[dim] + type(values[i]).sizes[dim];
+    return add(Join{dim}, std::move(values), laid_out(std::move(sizes)));
+  }
+
+  /// The value in memory of its own, as the call's result.
+  Results result(const Arg& value) {
+    const bool fresh = value.value()->index >= first_new_ && is_computed(graph_.producer(*value.value()));
+    const bool own = fresh && type(value) == site_.type();
+    const Arg made = own ? value : add(Primitive{op_named("cast")}, {value}, site_.type());
+    return only_first(site_, *made.value());
+  }
+
+ private:
+  Arg add(Payload payload, std::vector<Arg> args, Type type) {
+    return {graph_.add1(std::move(payload), std::move(args), std::move(type), site_.scope)};
+  }
+
+  /// Sizes of the result's rank, with their dims in memory in the order of the result's.
+  [[nodiscard]] Type laid_out(std::vector<Dim> sizes) const {
+    const Type& result = site_.type();
+    if (sizes == result.sizes) return result;
+    std::vector<size_t> order(sizes.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(
+        order, [&](size_t a, size_t b) { return result.strides[a].constant() > result.strides[b].constant(); });
+    Type laid{result.dtype, std::move(sizes), result.strides, result.device};
+    int64_t step = 1;
+    for (size_t i = order.size(); i-- > 0;) {
+      laid.strides[order[i]] = step;
+      step *= laid.sizes[order[i]].value();
+    }
+    return laid;
+  }
+
+  Graph& graph_;
+  const CallSite& site_;
+  size_t first_new_;  ///< values from here on are this call's
+};
+
+/// Lays values of the result's dtype side by side, where that gives its sizes.
+std::optional<Results> joined(Movement& move, const CallSite& site, std::vector<Arg> values, uint32_t dim) {
+  if (values.empty() || values.size() > most_joined) return std::nullopt;
+  std::vector<Dim> sizes = site.type().sizes;
+  Dim sum = 0;
+  for (const Arg& value : values) {
+    if (move.type(value).rank() != sizes.size()) return std::nullopt;
+    sizes[dim] = move.type(value).sizes[dim];
+    if (move.type(value).sizes != sizes) return std::nullopt;
+    sum = sum + sizes[dim];
+  }
+  if (sum != site.type().sizes[dim]) return std::nullopt;
+  for (Arg& value : values) value = move.cast(value);
+  return move.result(values.size() == 1 ? values.front() : move.join(std::move(values), dim));
+}
+
+/// cat(tensors, dim). Tensors of one dim without elements are left out, whatever the others' sizes are.
+std::optional<Results> cat(Graph& graph, const CallSite& site) {
+  Movement move(graph, site);
+  if (site.args.size() < 2 || site.args[0].list() == nullptr || !move.writes_result()) return std::nullopt;
+  const auto dim = counted_dim(site.args[1], site.type().rank());
+  if (!dim) return std::nullopt;
+  std::vector<Arg> values;
+  for (const Arg& arg : *site.args[0].list()) {
+    if (!move.reads(arg)) return std::nullopt;
+    const Type& type = move.type(arg);
+    const bool legacy = type.rank() == 1 && type.numel() == 0;
+    if (!legacy && (type.rank() != site.type().rank() || type.sizes[*dim] != Dim(0))) values.push_back(arg);
+  }
+  return joined(move, site, std::move(values), *dim);
+}
+
+/// stack(tensors, dim)
+std::optional<Results> stack(Graph& graph, const CallSite& site) {
+  Movement move(graph, site);
+  if (site.args.size() < 2 || site.args[0].list() == nullptr || !move.writes_result()) return std::nullopt;
+  const auto dim = counted_dim(site.args[1], site.type().rank());
+  if (!dim) return std::nullopt;
+  std::vector<Arg> values;
+  for (const Arg& arg : *site.args[0].list()) {
+    if (!move.reads(arg) || move.type(arg).rank() + 1 != site.type().rank()) return std::nullopt;
+    values.push_back(move.unsqueeze(arg, *dim));
+  }
+  return joined(move, site, std::move(values), *dim);
+}
+
+/// constant_pad_nd(self, pad, value), where pad holds elements before and after, the last dim first. Less than none
+/// are cut off.
+std::optional<Results> constant_pad(Graph& graph, const CallSite& site) {
+  Movement move(graph, site);
+  if (site.args.size() < 3 || !move.reads(site.args[0]) || !site.args[2].is_scalar() || !move.writes_result()) {
+    return std::nullopt;
+  }
+  const auto pad = integers(site.args[1]);
+  const size_t rank = site.type().rank();
+  Arg value = site.args[0];
+  if (!pad || pad->size() % 2 != 0 || pad->size() / 2 > rank || move.type(value).rank() != rank) return std::nullopt;
+  if (move.type(value).numel() == 0 || move.type(value).dtype != site.type().dtype) return std::nullopt;
+  for (size_t i = 0; i < pad->size() / 2; ++i) {
+    const auto dim = static_cast<uint32_t>(rank - 1 - i);
+    const int64_t before = (*pad)[2 * i];
+    const int64_t after = (*pad)[2 * i + 1];
+    const int64_t left =
+        move.type(value).sizes[dim].value() + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    if (left <= 0) return std::nullopt;
+    if (before < 0 || after < 0) value = move.slice(value, dim, std::max<int64_t>(-before, 0), left);
+    std::vector<Arg> parts;
+    if (before > 0) parts.push_back(move.block(site.args[2], value, dim, before));
+    parts.push_back(value);
+    if (after > 0) parts.push_back(move.block(site.args[2], value, dim, after));
+    if (parts.size() > 1) value = move.join(std::move(parts), dim);
+  }
+  if (move.type(value).sizes != site.type().sizes) return std::nullopt;
+  return move.result(value);
+}
+
+/// roll(self, shifts, dims)
+std::optional<Results> roll(Graph& graph, const CallSite& site) {
+  Movement move(graph, site);
+  if (site.args.size() < 3 || !move.reads(site.args[0]) || !move.writes_result()) return std::nullopt;
+  const auto shifts = integers(site.args[1]);
+  const ArgList* dims = site.args[2].list();
+  Arg value = site.args[0];
+  const Type& type = move.type(value);
+  if (!shifts || dims == nullptr || dims->size() != shifts->size() || dims->empty()) return std::nullopt;
+  if (type.sizes != site.type().sizes || type.dtype != site.type().dtype) return std::nullopt;
+  for (size_t i = 0; i < shifts->size(); ++i) {
+    const auto dim = counted_dim((*dims)[i], site.type().rank());
+    if (!dim) return std::nullopt;
+    const int64_t size = site.type().sizes[*dim].value();
+    const int64_t shift = ((*shifts)[i] % size + size) % size;
+    if (shift == 0) continue;
+    const Arg moved_on = move.slice(value, *dim, size - shift, shift);
+    value = move.join({moved_on, move.slice(value, *dim, 0, size - shift)}, *dim);
+  }
+  return move.result(value);
+}
+
+constexpr std::array movement_rows = {
+    RuleRow{"aten::cat", cat},
+    RuleRow{"aten::stack", stack},
+    RuleRow{"aten::constant_pad_nd", constant_pad},
+    RuleRow{"aten::roll", roll},
+};
+
+}  // namespace
+
+std::span<const RuleRow> movement_rules() { return movement_rows; }
+
+}  // namespace sinter::passes
