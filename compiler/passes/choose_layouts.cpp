@@ -109,12 +109,13 @@ class LayoutChooser {
     return at_hand(*node.args[follower.leader].value());
   }
 
-  /// A primitive follows when an operand of its own size was laid out anew.
+  /// A primitive follows when an operand of its own size was laid out anew, a join when any operand was.
   [[nodiscard]] bool primitive_follows(const Node& node) const {
     const Type& result = rewriter_.old().type(node.results[0]);
     return is_image(result) && std::ranges::any_of(node.args, [&](const ir::Arg& arg) {
              const ValueId* value = arg.value();
-             return value != nullptr && moved_.contains(*value) && rewriter_.old().type(*value).sizes == result.sizes;
+             if (value == nullptr || !moved_.contains(*value)) return false;
+             return node.as<ir::Join>() != nullptr || rewriter_.old().type(*value).sizes == result.sizes;
            });
   }
 

@@ -17,6 +17,10 @@ using namespace ir;
 /// What is broadcast into a larger region is computed again for every element; up to this cost.
 constexpr int64_t most_repeated_cost = 24;
 
+/// What an operand of a join computes is thrown away where another operand lies. About as many instructions for every
+/// point take as long as to write the operand and read it again.
+constexpr double most_thrown_away = 32;
+
 int64_t cost(const Node& node) {
   const auto* primitive = node.as<Primitive>();
   return primitive == nullptr ? 1 : instructions_of(primitive->op);
@@ -115,7 +119,9 @@ bool FuseGroups::try_merge(const Edge& edge) {
   if (results.empty() || path_around(a, b)) return false;
   const auto kernel = kernel::try_lower({graph_, joined, results}, max_region_values);
   if (!kernel || kernel->params.size() > max_region_params) return false;
-  if (!worth_computing_again(members_[a.index], *kernel)) return false;
+  const std::unordered_set<NodeId> operands = beneath_joins(joined);
+  if (!worth_computing_again(members_[a.index], operands, *kernel)) return false;
+  if (!worth_throwing_away(operands, *kernel)) return false;
   for (NodeId id : members_[b.index]) leader_[id.index] = a;
   members_[a.index] = std::move(joined);
   const size_t last = position_[members_[a.index].back().index];
@@ -139,15 +145,45 @@ std::vector<ValueId> FuseGroups::outputs(const std::vector<NodeId>& members) con
 }
 
 /// Values smaller than the loop nest are computed again for every point that reads them; those of a row once for it.
-bool FuseGroups::worth_computing_again(const std::vector<NodeId>& members, const kernel::Kernel& kernel) const {
+bool FuseGroups::worth_computing_again(const std::vector<NodeId>& members,
+                                       const std::unordered_set<NodeId>& beneath_joins,
+                                       const kernel::Kernel& kernel) const {
   const int64_t points = kernel.numel();
   const int64_t rows = kernel.reduced > 0 ? kernel.rows() : points;
   int64_t repeated = 0;
   for (NodeId id : members) {
     const int64_t elements = graph_.type(graph_.node(id).results[0]).numel();
-    if (elements < points && elements != rows) repeated += cost(graph_.node(id));
+    if (elements < points && elements != rows && !beneath_joins.contains(id)) repeated += cost(graph_.node(id));
   }
   return repeated <= most_repeated_cost;
+}
+
+/// Members whose values are operands of joins among the members, or are needed for such.
+std::unordered_set<NodeId> FuseGroups::beneath_joins(const std::vector<NodeId>& members) const {
+  std::unordered_set<NodeId> found;
+  std::unordered_set<NodeId> joins;
+  for (NodeId id : members) {
+    if (graph_.node(id).as<Join>() != nullptr) joins.insert(id);
+  }
+  if (joins.empty()) return found;
+  for (auto id = members.rbegin(); id != members.rend(); ++id) {
+    const auto& users = users_[graph_.node(*id).results[0].index];
+    const bool beneath =
+        std::ranges::any_of(users, [&](NodeId user) { return joins.contains(user) || found.contains(user); });
+    if (beneath) found.insert(*id);
+  }
+  return found;
+}
+
+/// True where operands of joins compute so little that other kernels need not do it.
+bool FuseGroups::worth_throwing_away(const std::unordered_set<NodeId>& operands, const kernel::Kernel& kernel) const {
+  const auto points = static_cast<double>(kernel.numel());
+  double total = 0;
+  for (NodeId id : operands) {
+    const auto elements = static_cast<double>(graph_.type(graph_.node(id).results[0]).numel());
+    total += std::max(0.0, 1.0 - elements / points) * static_cast<double>(cost(graph_.node(id)));
+  }
+  return total <= most_thrown_away;
 }
 
 /// The position after which no path leads back to either region: edges lead to later nodes, and only a region that

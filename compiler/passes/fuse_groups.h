@@ -1,5 +1,6 @@
 #pragma once
 
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/ir/graph.h"
@@ -7,7 +8,7 @@
 
 namespace sinter::passes {
 
-/// A partition of a graph's primitives and reductions into regions. Starts with each of them alone.
+/// A partition of a graph's primitives, reductions and joins into regions. Starts with each of them alone.
 class FuseGroups {
  public:
   /// Primitives that are computed once (frozen.h) never join others.
@@ -33,7 +34,10 @@ class FuseGroups {
   void collect_edges();
   void collect_dependencies();
   bool try_merge(const Edge& edge);
-  bool worth_computing_again(const std::vector<ir::NodeId>& members, const kernel::Kernel& kernel) const;
+  bool worth_computing_again(const std::vector<ir::NodeId>& members,
+                             const std::unordered_set<ir::NodeId>& beneath_joins, const kernel::Kernel& kernel) const;
+  bool worth_throwing_away(const std::unordered_set<ir::NodeId>& operands, const kernel::Kernel& kernel) const;
+  std::unordered_set<ir::NodeId> beneath_joins(const std::vector<ir::NodeId>& members) const;
   bool path_around(ir::NodeId from, ir::NodeId to) const;
   size_t no_return_after(ir::NodeId from, ir::NodeId to) const;
 

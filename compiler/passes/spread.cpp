@@ -27,13 +27,14 @@ class Spreader {
 
   Graph run() {
     for (NodeId id : old_.order()) {
-      if (!old_.node(id).as<Primitive>()) {
+      const bool joins = old_.node(id).as<Join>() != nullptr;
+      if (!joins && !old_.node(id).as<Primitive>()) {
         rewrite_.copy(id);
         continue;
       }
       copies_.clear();
       Node node = old_.node(id);
-      const int64_t points = old_.type(node.results[0]).numel();
+      const int64_t points = joins ? 0 : old_.type(node.results[0]).numel();  // a join repeats nothing
       const ValueId made =
           rewrite_.add(node.payload, own_args(node.args, points, false), old_.type(node.results[0]), node.scope);
       rewrite_.set(node.results[0], made);
