@@ -12,16 +12,13 @@ static __device__ __forceinline__ T join_lanes(T value, Join join) {
 }
 
 // The value of a whole block of `threads`, a multiple of 32. `partial` is shared memory for one value a warp that
-// nothing else uses.
+// nothing else uses; joining `identity` changes nothing.
 template <unsigned threads, class T, class Join>
-static __device__ __forceinline__ T join_block(T value, T* partial, Join join) {
+static __device__ __forceinline__ T join_block(T value, T* partial, T identity, Join join) {
   value = join_lanes<32u>(value, join);
   if (threadIdx.x % 32u == 0u) partial[threadIdx.x / 32u] = value;
   __syncthreads();
-  T all = partial[0];
-#pragma unroll
-  for (unsigned w = 1u; w < threads / 32u; ++w) all = join(all, partial[w]);
-  return all;
+  return join_lanes<32u>(threadIdx.x % 32u < threads / 32u ? partial[threadIdx.x % 32u] : identity, join);
 }
 
 // The value of the threads of a block with the same lane, one of every warp. `partial` is shared memory for one value a

@@ -13,8 +13,9 @@ using kernel::Kernel;
 
 constexpr int64_t most_threads = 1024;
 constexpr int64_t threads_of_small_rows = 128;  ///< of a block whose warps work on rows of their own
-constexpr int64_t kept_bytes = 128;             ///< of one thread, in registers, from pass to pass
-constexpr int64_t most_kept_steps = 16;
+constexpr int64_t kept_bytes = 64;             ///< of one thread, in registers, from pass to pass: short texts
+constexpr int64_t most_kept_bytes = 128;       ///< where a block has no more threads to share a row
+constexpr int64_t most_kept_steps = 8;
 constexpr int64_t threads_to_fill = 1024;      ///< of each multiprocessor: enough loads under way to hide their latency
 constexpr int64_t fewest_warps_across = 4;     ///< of a block that works on 32 rows
 constexpr int64_t most_warps_across = 32;
@@ -121,13 +122,15 @@ void classify(const Kernel& kernel, RowSchedule& plan) {
   for (const auto& store : kernel.stores) plan.stores.push_back(access(store.param, store.index));
 }
 
+int64_t steps_that_fit(const Kernel& kernel, int64_t width, int64_t bytes) {
+  return std::clamp<int64_t>(bytes / step_bytes(kernel, Keep::small, width), 1, most_kept_steps);
+}
+
 /// Neighbours share a row.
 RowSchedule along_rows(const Kernel& kernel, const DeviceInfo& device) {
   RowSchedule plan;
   plan.width = choose_width(kernel);
-  const int64_t small = step_bytes(kernel, Keep::small, plan.width);
-  const int64_t most_steps = std::clamp<int64_t>(kept_bytes / small, 1, most_kept_steps);
-  plan.threads = choose_threads(kernel, device, plan.width, most_steps);
+  plan.threads = choose_threads(kernel, device, plan.width, steps_that_fit(kernel, plan.width, kept_bytes));
   if (plan.threads > warp_threads) return plan;
   int64_t threads = threads_of_small_rows;
   while (threads > warp_threads && kernel.rows() * plan.threads < threads * device.multiprocessors) threads /= 2;
@@ -146,11 +149,8 @@ RowSchedule across_rows(const Kernel& kernel, const DeviceInfo& device) {
 
 /// What a thread may keep of its row.
 Keep choose_keep(const Kernel& kernel, const RowSchedule& plan) {
-  const int64_t small = step_bytes(kernel, Keep::small, plan.width);
-  if (kernel.generic_sizes || plan.steps > std::clamp<int64_t>(kept_bytes / small, 1, most_kept_steps)) {
-    return Keep::nothing;
-  }
-  return plan.steps * step_bytes(kernel, Keep::dear, plan.width) <= kept_bytes ? Keep::dear : Keep::small;
+  if (kernel.generic_sizes || plan.steps > steps_that_fit(kernel, plan.width, most_kept_bytes)) return Keep::nothing;
+  return plan.steps * step_bytes(kernel, Keep::dear, plan.width) <= most_kept_bytes ? Keep::dear : Keep::small;
 }
 
 }  // namespace

@@ -215,9 +215,7 @@ class RowWriter : private CudaText {
 
   void write_pass(const RowPass& pass) {
     for (const Slot slot : pass.reductions) {
-      const auto& reduce = std::get<kernel::Reduce>(kernel_.body[slot].operation);
-      const ir::DType dtype = kernel_.body[slot].dtype;
-      line("{} a{} = {};", cuda_type(dtype), slot, cuda_literal(ir::identity(reduce.op, dtype), dtype));
+      line("{} a{} = {};", cuda_type(kernel_.body[slot].dtype), slot, identity(slot));
     }
     if (!pass.elements.empty() || !pass.reductions.empty() || !pass.stores.empty()) {
       open_steps();
@@ -325,6 +323,12 @@ class RowWriter : private CudaText {
 
   // Reductions.
 
+  [[nodiscard]] std::string identity(Slot slot) const {
+    const auto& reduce = std::get<kernel::Reduce>(kernel_.body[slot].operation);
+    const ir::DType dtype = kernel_.body[slot].dtype;
+    return cuda_literal(ir::identity(reduce.op, dtype), dtype);
+  }
+
   [[nodiscard]] std::string joined(Slot slot, const std::string& a, const std::string& b) const {
     const ir::DType dtype = kernel_.body[slot].dtype;
     const auto& reduce = std::get<kernel::Reduce>(kernel_.body[slot].operation);
@@ -346,7 +350,8 @@ class RowWriter : private CudaText {
       line("const {0} v{1} = join_warps<{2}u>(a{1}, partial{1}, {3});", type, slot, plan_.threads, join);
     } else if (plan_.threads > warp_threads) {
       line("__shared__ {} partial{}[{}];", type, slot, plan_.threads / warp_threads);
-      line("const {0} v{1} = join_block<{2}u>(a{1}, partial{1}, {3});", type, slot, plan_.threads, join);
+      line("const {0} v{1} = join_block<{2}u>(a{1}, partial{1}, {3}, {4});", type, slot, plan_.threads,
+           identity(slot), join);
     } else {
       line("const {0} v{1} = join_lanes<{2}u>(a{1}, {3});", type, slot, plan_.threads, join);
     }

@@ -11,11 +11,19 @@ namespace {
 
 using namespace ir;
 
+/// True where ATen's own kernel for depthwise convolutions, which adds the bias itself, gives way to cuDNN's, behind
+/// which ATen adds it in a pass of its own: for images in channels-last order.
+bool depthwise_adds_apart(const Type& result, const DeviceInfo& device) {
+  if (result.rank() != 4) return false;
+  return is_half(result.dtype) ? device.channels_last_half : result.dtype == DType::f32 && device.channels_last_float;
+}
+
 /// True when the bias of this call is better added by a kernel.
-bool is_added_apart(const Graph& graph, const Node& node) {
+bool is_added_apart(const Graph& graph, const Node& node, const DeviceInfo& device) {
   const auto convolution = convolution_of(graph, node);
-  if (!convolution || !convolution->bias || convolution->depthwise) return false;
+  if (!convolution || !convolution->bias) return false;
   const Type& result = graph.type(node.results[0]);
+  if (convolution->depthwise && !depthwise_adds_apart(result, device)) return false;
   const Type& bias = graph.type(*convolution->bias);
   return is_kernel_result(graph, result) && is_kernel_operand(graph, {*convolution->bias}) && result.rank() > 2 &&
          bias.rank() == 1 && bias.dtype == result.dtype;
@@ -50,7 +58,7 @@ PassResult split_bias(Graph& graph, const PassContext& context) {
   Rewriter rewrite(graph);
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (is_added_apart(graph, node)) {
+    if (is_added_apart(graph, node, context.device)) {
       split(rewrite, node);
       ++result.changes;
     } else {
