@@ -119,9 +119,9 @@ bool FuseGroups::try_merge(const Edge& edge) {
   if (results.empty() || path_around(a, b)) return false;
   const auto kernel = kernel::try_lower({graph_, joined, results}, max_region_values);
   if (!kernel || kernel->params.size() > max_region_params) return false;
-  const std::unordered_set<NodeId> operands = beneath_joins(joined);
-  if (!worth_computing_again(members_[a.index], operands, *kernel)) return false;
-  if (!worth_throwing_away(operands, *kernel)) return false;
+  const BeneathJoins beneath = beneath_joins(joined);
+  if (beneath.thrown_away > most_thrown_away) return false;
+  if (!worth_computing_again(members_[a.index], beneath.members, *kernel)) return false;
   for (NodeId id : members_[b.index]) leader_[id.index] = a;
   members_[a.index] = std::move(joined);
   const size_t last = position_[members_[a.index].back().index];
@@ -146,44 +146,45 @@ std::vector<ValueId> FuseGroups::outputs(const std::vector<NodeId>& members) con
 
 /// Values smaller than the loop nest are computed again for every point that reads them; those of a row once for it.
 bool FuseGroups::worth_computing_again(const std::vector<NodeId>& members,
-                                       const std::unordered_set<NodeId>& beneath_joins,
+                                       const std::unordered_set<NodeId>& operands_of_joins,
                                        const kernel::Kernel& kernel) const {
   const int64_t points = kernel.numel();
   const int64_t rows = kernel.reduced > 0 ? kernel.rows() : points;
   int64_t repeated = 0;
   for (NodeId id : members) {
     const int64_t elements = graph_.type(graph_.node(id).results[0]).numel();
-    if (elements < points && elements != rows && !beneath_joins.contains(id)) repeated += cost(graph_.node(id));
+    if (elements < points && elements != rows && !operands_of_joins.contains(id)) repeated += cost(graph_.node(id));
   }
   return repeated <= most_repeated_cost;
 }
 
-/// Members whose values are operands of joins among the members, or are needed for such.
-std::unordered_set<NodeId> FuseGroups::beneath_joins(const std::vector<NodeId>& members) const {
-  std::unordered_set<NodeId> found;
-  std::unordered_set<NodeId> joins;
+FuseGroups::BeneathJoins FuseGroups::beneath_joins(const std::vector<NodeId>& members) const {
+  BeneathJoins beneath;
+  const std::unordered_set<NodeId> inside(members.begin(), members.end());
   for (NodeId id : members) {
-    if (graph_.node(id).as<Join>() != nullptr) joins.insert(id);
+    const Node& node = graph_.node(id);
+    if (node.as<Join>() == nullptr) continue;
+    const auto points = static_cast<double>(graph_.type(node.results[0]).numel());
+    for (const Arg& arg : node.args) {
+      std::unordered_set<NodeId> needed;
+      add_producers(*arg.value(), inside, needed);
+      const double elsewhere = 1.0 - static_cast<double>(graph_.type(*arg.value()).numel()) / points;
+      for (NodeId producer : needed)
+        beneath.thrown_away += elsewhere * static_cast<double>(cost(graph_.node(producer)));
+      beneath.members.insert(needed.begin(), needed.end());
+    }
   }
-  if (joins.empty()) return found;
-  for (auto id = members.rbegin(); id != members.rend(); ++id) {
-    const auto& users = users_[graph_.node(*id).results[0].index];
-    const bool beneath =
-        std::ranges::any_of(users, [&](NodeId user) { return joins.contains(user) || found.contains(user); });
-    if (beneath) found.insert(*id);
-  }
-  return found;
+  return beneath;
 }
 
-/// True where operands of joins compute so little that other kernels need not do it.
-bool FuseGroups::worth_throwing_away(const std::unordered_set<NodeId>& operands, const kernel::Kernel& kernel) const {
-  const auto points = static_cast<double>(kernel.numel());
-  double total = 0;
-  for (NodeId id : operands) {
-    const auto elements = static_cast<double>(graph_.type(graph_.node(id).results[0]).numel());
-    total += std::max(0.0, 1.0 - elements / points) * static_cast<double>(cost(graph_.node(id)));
+/// What of `inside` computes a value, views looked through.
+void FuseGroups::add_producers(ValueId value, const std::unordered_set<NodeId>& inside,
+                               std::unordered_set<NodeId>& found) const {
+  const NodeId producer = graph_.value(kernel::region_operand(graph_, value).base).producer;
+  if (!inside.contains(producer) || !found.insert(producer).second) return;
+  for (const Arg& arg : graph_.node(producer).args) {
+    if (arg.value() != nullptr) add_producers(*arg.value(), inside, found);
   }
-  return total <= most_thrown_away;
 }
 
 /// The position after which no path leads back to either region: edges lead to later nodes, and only a region that

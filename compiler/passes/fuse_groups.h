@@ -31,13 +31,21 @@ class FuseGroups {
     int64_t bytes = 0;
   };
 
+  /// Members of a region that compute operands of its joins.
+  struct BeneathJoins {
+    std::unordered_set<ir::NodeId> members;
+    double thrown_away = 0;  ///< their instructions for one point of a join, on average, where another operand lies
+  };
+
   void collect_edges();
   void collect_dependencies();
   bool try_merge(const Edge& edge);
   bool worth_computing_again(const std::vector<ir::NodeId>& members,
-                             const std::unordered_set<ir::NodeId>& beneath_joins, const kernel::Kernel& kernel) const;
-  bool worth_throwing_away(const std::unordered_set<ir::NodeId>& operands, const kernel::Kernel& kernel) const;
-  std::unordered_set<ir::NodeId> beneath_joins(const std::vector<ir::NodeId>& members) const;
+                             const std::unordered_set<ir::NodeId>& operands_of_joins,
+                             const kernel::Kernel& kernel) const;
+  BeneathJoins beneath_joins(const std::vector<ir::NodeId>& members) const;
+  void add_producers(ir::ValueId value, const std::unordered_set<ir::NodeId>& inside,
+                     std::unordered_set<ir::NodeId>& found) const;
   bool path_around(ir::NodeId from, ir::NodeId to) const;
   size_t no_return_after(ir::NodeId from, ir::NodeId to) const;
 

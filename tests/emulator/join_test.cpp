@@ -115,13 +115,29 @@ constexpr std::string_view softmax = R"(graph @g on cuda:0 (%a: {T}[{R},{A}], %b
 }})";
 
 /// Rows of which some come whole from either operand.
-constexpr std::string_view sums = R"(graph @g on cuda:0 (%a: {T}[{R},{N}], %b: {T}[{R},{N}], %w: f32[{R},1]) -> (%m) {{
+constexpr std::string_view whole_rows = R"(graph @g on cuda:0 (%a: {T}[{R},{N}], %b: {T}[{R},{N}], %w: f32[{R},1]) -> (%m) {{
   %v = cast 2 : f32[{R},1]
   %f = join %w, %v over 0 : f32[{R2},1]
   %j = join %a, %b over 0 : {T}[{R2},{N}]
   %c = cast %j : f32[{R2},{N}]
   %p = mul %c, %f : f32[{R2},{N}]
-  %m = reduce sum %p over 1 : f32[{R2},1]
+  %m = reduce max %p over 1 : f32[{R2},1]
+}})";
+
+/// Columns that go through both operands.
+constexpr std::string_view columns = R"(graph @g on cuda:0 (%a: {T}[{A},{R}], %b: {T}[{B},{R}]) -> (%y, %m) {{
+  %j = join %a, %b over 0 : {T}[{N},{R}]
+  %c = cast %j : f32[{N},{R}]
+  %m = reduce max %c over 0 : f32[1,{R}]
+  %d = sub %c, %m : f32[{N},{R}]
+  %y = cast %d : {T}[{N},{R}]
+}})";
+
+/// Columns of either operand.
+constexpr std::string_view whole_columns = R"(graph @g on cuda:0 (%a: {T}[{R},{A}], %b: {T}[{R},{B}]) -> (%m) {{
+  %j = join %a, %b over 1 : {T}[{R},{N}]
+  %c = cast %j : f32[{R},{N}]
+  %m = reduce max %c over 0 : f32[1,{N}]
 }})";
 
 TEST(JoinKernels, give_what_the_interpreter_gives) {
@@ -155,8 +171,8 @@ struct Parts {
 TEST(JoinKernels, feed_rows) {
   std::vector<GraphTrial> trials;
   for (const Parts parts :
-       {Parts{5, 3, 4}, Parts{64, 8, 8}, Parts{3, 96, 32}, Parts{2, 1000, 24}, Parts{2, 4096, 13}}) {
-    for (const std::string_view text : {softmax, sums}) {
+       {Parts{5, 3, 4}, Parts{64, 8, 8}, Parts{70, 40, 24}, Parts{3, 96, 32}, Parts{2, 1000, 24}, Parts{2, 4096, 13}}) {
+    for (const std::string_view text : {softmax, whole_rows, columns, whole_columns}) {
       for (const std::string_view dtype : {"f16", "f32"}) {
         const std::string graph =
             fmt::format(fmt::runtime(text), fmt::arg("T", dtype), fmt::arg("R", parts.rows), fmt::arg("A", parts.a),

@@ -5,6 +5,7 @@
 #include "compiler/codegen/cuda.h"
 #include "compiler/compile.h"
 #include "compiler/ir/parse.h"
+#include "tests/emulator/graph_trial.h"
 #include "tests/emulator/op_kernels.h"
 
 namespace sinter::test {
@@ -32,6 +33,21 @@ TEST_P(EveryText, compiles_for_sm_80_and_sm_90) {
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, EveryText, testing::ValuesIn(kernel_dtypes()),
                          [](const auto& param) { return std::string(ir::name(param.param)); });
+
+TEST(Joins, compile_for_sm_90) {
+  std::vector<KernelSource> sources;
+  for (const std::string_view body :
+       {"graph @g on cuda:0 (%a: f16[8,16], %b: f16[8,48]) -> (%y) { %y = join %a, %b over 1 : f16[8,64] }",
+        "graph @g on cuda:0 (%a: i64[8,3], %b: i64[8,4]) -> (%y) { %y = join %a, %b over 1 : i64[8,7] }",
+        "graph @g on cuda:0 (%a: f16[999,4], %b: f16[999,4]) -> (%y) { %y = join %a, %b over 1 : f16[999,8] }",
+        "graph @g on cuda:0 (%a: f32[8,13], %b: f32[8,51]) -> (%m) {\n"
+        "%j = join %a, %b over 1 : f32[8,64]\n%m = reduce max %j over 1 : f32[8,1] }"}) {
+    for (const bool generic : {false, true}) sources.push_back(graph_trial("join", ir::parse(body), generic, 1).source);
+  }
+  const auto nvrtc = Nvrtc::open();
+  if (!nvrtc) GTEST_SKIP() << sources.size() << " kernels not compiled: SINTER_LIBTORCH names no LibTorch";
+  EXPECT_EQ(nvrtc->compile(sources, "sm_90").log, "");
+}
 
 /// The kernel that a graph of pointwise operators becomes.
 KernelSource kernel_of(std::string_view graph) {

@@ -48,7 +48,7 @@ class Generator {
       case 3:
         return add_call();
       case 4:
-        return add_constant();
+        return pick(2) == 0 ? add_constant() : add_join();
       default:
         return add_pointwise();
     }
@@ -96,6 +96,24 @@ class Generator {
 
   void add_constant() {
     push(graph_.add1(Primitive{op_named("cast")}, {{static_cast<double>(pick(3))}}, random_type()));
+  }
+
+  /// A value beside another one of its sizes, or beside numbers.
+  void add_join() {
+    const ValueId value = any_value();
+    const Type& type = graph_.type(value);
+    if (type.rank() == 0) return;
+    const auto dim = static_cast<uint32_t>(pick(type.rank()));
+    std::vector<Dim> sizes = type.sizes;
+    sizes[dim] = 1 + static_cast<int64_t>(pick(3));
+    const Type block = contiguous(type.dtype, sizes, graph_.device);
+    ValueId beside = any_value();
+    const bool fits = graph_.type(beside).dtype == type.dtype && graph_.type(beside).sizes == type.sizes;
+    if (!fits) beside = graph_.add1(Primitive{op_named("cast")}, {{1.0}}, block);
+    sizes[dim] = graph_.type(value).sizes[dim] + graph_.type(beside).sizes[dim];
+    std::vector<Arg> args = {{value}, {beside}};
+    if (pick(2) == 0) std::swap(args[0], args[1]);
+    push(graph_.add1(Join{dim}, args, contiguous(graph_.type(value).dtype, sizes, graph_.device)));
   }
 
   void add_call() {

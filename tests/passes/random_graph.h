@@ -7,7 +7,7 @@
 
 namespace sinter::passes {
 
-/// A functional graph of primitives, views (slices, transposes, reshapes, broadcasts), constants, casts and opaque
+/// A functional graph of primitives, joins, views (slices, transposes, reshapes, broadcasts), constants, casts and opaque
 /// calls over small tensors, the same for the same seed. Numbers stay small integers mostly, so that sums are exact.
 [[nodiscard]] ir::Graph random_graph(uint64_t seed);
 
