@@ -34,7 +34,7 @@ struct Load {
   ir::Index index;  ///< over Kernel::extents; unused for host scalars
   /// A b8. Where it is false the index means nothing: nothing is read, and the value is 0.
   std::optional<Slot> guard = std::nullopt;
-  int64_t reach = 0;  ///< with a guard: elements of the operand, no more of which are read
+  int64_t reach = 0;  ///< with a guard: elements that are read, at most
 };
 /// True where begin <= index < end. With guards of loads it says which operand of a join lies at a point.
 struct Inside {

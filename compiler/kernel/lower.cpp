@@ -1,6 +1,7 @@
 #include "compiler/kernel/lower.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <unordered_map>
@@ -133,7 +134,7 @@ class Lowering {
       index->affine.offset += source.offset;
       access.index = *std::move(index);
       access.guard = guard_;
-      access.reach = guard_ ? type.numel() : 0;
+      if (guard_) access.reach = std::min(type.numel(), points_under_guard());
     }
     for (Slot s = 0; s < kernel_.body.size(); ++s) {
       const auto* known = std::get_if<Load>(&kernel_.body[s].operation);
@@ -158,6 +159,8 @@ class Lowering {
   Slot join(const ir::Node& node, const Map& at) {
     const uint32_t dim = node.as<ir::Join>()->dim;
     const std::optional<Slot> outer = guard_;
+    const double share = share_;
+    const auto whole = static_cast<double>(graph_.type(node.results[0]).sizes[dim].constant());
     std::vector<std::pair<Slot, Slot>> parts;  // where an operand lies, and its value
     Map moved = at;
     int64_t begin = 0;
@@ -166,11 +169,13 @@ class Lowering {
       if (size == 0) continue;
       const Slot here = inside({at[dim], begin, begin + size});
       guard_ = outer ? both(*outer, here) : here;
+      share_ = share * static_cast<double>(size) / whole;
       parts.emplace_back(here, read(*arg.value(), moved));
       moved[dim].affine.offset -= size;
       begin += size;
     }
     guard_ = outer;
+    share_ = share;
     if (refused_ || parts.empty()) return refuse();
     Slot value = parts.back().second;
     for (size_t i = parts.size() - 1; i-- > 0;) {
@@ -178,6 +183,10 @@ class Lowering {
       value = append({.operation = Compute{where_, {parts[i].first, parts[i].second, value}}, .dtype = dtype});
     }
     return value;
+  }
+
+  [[nodiscard]] int64_t points_under_guard() const {
+    return static_cast<int64_t>(std::llround(share_ * static_cast<double>(nest_.numel())));
   }
 
   Slot inside(Inside question) {
@@ -272,6 +281,7 @@ class Lowering {
   std::unordered_map<ir::ValueId, std::vector<Known>> slots_;
   std::map<std::pair<Slot, Slot>, Slot> guards_;
   std::optional<Slot> guard_;  ///< where what is lowered now is needed; everywhere without one
+  double share_ = 1;           ///< of the points, where that is
   std::map<std::pair<Slot, ir::DType>, Slot> casts_;
 };
 

@@ -47,7 +47,8 @@ TEST(Joins, operands_are_read_where_they_lie) {
   ASSERT_EQ(loads.size(), 2u);
   EXPECT_EQ(loads[0].index.affine, (ir::Affine{0, {8, 1}}));
   EXPECT_EQ(loads[1].index.affine, (ir::Affine{-8, {4, 1}})) << "before its begin the index means nothing";
-  for (const Load& load : loads) EXPECT_TRUE(load.guard && std::holds_alternative<Inside>(k.body[*load.guard].operation));
+  for (const Load& load : loads)
+    EXPECT_TRUE(load.guard && std::holds_alternative<Inside>(k.body[*load.guard].operation));
 }
 
 TEST(Joins, move_the_bytes_of_their_operands) {
@@ -56,8 +57,19 @@ TEST(Joins, move_the_bytes_of_their_operands) {
     %a = view %x + 5 : f32[7]
     %b = view %x + 0 : f32[5]
     %y = join %a, %b over 0 : f32[12]
-  })").bytes_moved(),
+  })")
+                .bytes_moved(),
             (12 + 12) * 4);
+  EXPECT_EQ(lowered(R"(graph @rolled_twice on cuda:0 (%x: f32[4,8]) -> (%y) {
+    %a = view %x + 8 : f32[3,8]
+    %b = view %x + 0 : f32[1,8]
+    %r = join %a, %b over 0 : f32[4,8]
+    %c = view %r + 2 : f32[4,6]{8,1}
+    %d = view %r + 0 : f32[4,2]{8,1}
+    %y = join %c, %d over 1 : f32[4,8]
+  })")
+                .bytes_moved(),
+            (32 + 32) * 4);
 }
 
 TEST(Joins, over_outer_dims_are_one_loop_with_the_dims_inside) {
@@ -68,7 +80,8 @@ TEST(Joins, over_outer_dims_are_one_loop_with_the_dims_inside) {
   EXPECT_EQ(bounds(k), Bounds({{0, 8 * 49}, {8 * 49, 24 * 49}}));
   EXPECT_EQ(lowered(R"(graph @g on cuda:0 (%a: f32[3,8], %b: f32[5,8]) -> (%y) {
     %y = join %a, %b over 0 : f32[8,8]
-  })").extents,
+  })")
+                .extents,
             Extents({64}));
 }
 
