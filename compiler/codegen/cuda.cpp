@@ -8,6 +8,7 @@
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/codegen/cuda_row_writer.h"
 #include "compiler/codegen/cuda_schedule.h"
+#include "compiler/codegen/cuda_transpose_writer.h"
 #include "compiler/codegen/cuda_writer.h"
 #include "compiler/codegen/op_names.h"
 
@@ -24,6 +25,10 @@ std::string comment_of(const Kernel& kernel, const std::string& schedule) {
 
 std::string words_of(const Schedule& plan) {
   return fmt::format("{} x {} elements a thread", plan.unroll, plan.width);
+}
+
+std::string words_of(const TransposeSchedule& plan) {
+  return fmt::format("squares of {0} x {0} in shared memory", plan.side);
 }
 
 std::string words_of(const RowSchedule& plan) {
@@ -73,8 +78,11 @@ KernelSource source_of(const Kernel& kernel, const Plan& plan, CudaFunction (*wr
 }  // namespace
 
 KernelSource generate_cuda(const Kernel& kernel, const DeviceInfo& device) {
-  return kernel.reduced > 0 ? source_of(kernel, row_schedule(kernel, device), cuda_row_function)
-                            : source_of(kernel, schedule(kernel, device), cuda_function);
+  if (kernel.reduced > 0) return source_of(kernel, row_schedule(kernel, device), cuda_row_function);
+  if (const auto transpose = transpose_schedule(kernel)) {
+    return source_of(kernel, *transpose, cuda_transpose_function);
+  }
+  return source_of(kernel, schedule(kernel, device), cuda_function);
 }
 
 }  // namespace sinter::codegen

@@ -41,6 +41,19 @@ constexpr JoinBody bodies[] = {
      R"(graph @g on cuda:0 (%a: {T}[2,8,5,5], %b: {T}[2,24,5,5]{{600,1,120,24}}) -> (%y) {{
        %y = join %a, %b over 1 : {T}[2,32,5,5]{{800,1,160,32}}
      }})"},
+    {"images of two layouts in squares",
+     R"(graph @g on cuda:0 (%a: {T}[2,24,8,20], %b: {T}[2,40,8,20]{{6400,1,800,40}}) -> (%y) {{
+       %n = maximum %a, 0 : {T}[2,24,8,20]
+       %y = join %n, %b over 1 : {T}[2,64,8,20]{{10240,1,1280,64}}
+     }})"},
+    {"a roll that is transposed",
+     R"(graph @g on cuda:0 (%x: {T}[64,96]) -> (%y) {{
+       %a = view %x + 61 : {T}[64,35]{{96,1}}
+       %b = view %x + 0 : {T}[64,61]{{96,1}}
+       %r = join %a, %b over 1 : {T}[64,96]
+       %t = view %r + 0 : {T}[96,64]{{1,96}}
+       %y = maximum %t, 0 : {T}[96,64]
+     }})"},
     {"a repeated operand beside a transposed one",
      R"(graph @g on cuda:0 (%a: {T}[4,8]{{1,0}}, %b: {T}[4,8]{{1,4}}) -> (%y) {{ %y = join %a, %b over 1 : {T}[4,16] }})"},
     {"padding of two dims by one",
