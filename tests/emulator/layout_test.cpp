@@ -90,6 +90,7 @@ TEST(Layouts, what_lies_along_another_loop_goes_through_shared_memory_in_squares
         const Slot stored = ir::is_half(dtype) ? b.op("cast", {all}, dtype) : all;
         b.output(dtype, stored, {rows * columns, columns, 1});
         cases.push_back(named("transpose", b.kernel()));
+        cases.back().special = false;  // the sign of a sum of NaNs is the compiler's choice
       }
     }
   }
