@@ -66,7 +66,8 @@ bool needs_wide_index(const Kernel& kernel, int64_t points_dealt) {
     return largest(index, kernel.extents) > limit || index.affine.offset < -limit;
   };
   return points_dealt > limit ||
-         std::ranges::any_of(references(kernel), [&](const Reference& reference) { return is_wide(*reference.index); }) ||
+         std::ranges::any_of(references(kernel),
+                             [&](const Reference& reference) { return is_wide(*reference.index); }) ||
          std::ranges::any_of(questions(kernel), [&](const kernel::Inside* inside) { return is_wide(inside->index); });
 }
 

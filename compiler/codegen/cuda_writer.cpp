@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/codegen/cuda_index.h"
 #include "compiler/codegen/cuda_guards.h"
+#include "compiler/codegen/cuda_index.h"
 #include "compiler/codegen/cuda_lanes.h"
 #include "compiler/support/planted.h"
 
@@ -180,9 +180,7 @@ class Writer : private CudaText {
       const std::string type = storage_type(slot);
       const auto& guard = load(slot).guard;
       if (guard && declare) line("{} x{} = {{}};", type, slot);
-      const std::string prefix = guard     ? guarded(slot, dims_)
-                                 : declare ? fmt::format("const {} ", type)
-                                           : "";
+      const std::string prefix = guard ? guarded(slot, dims_) : declare ? fmt::format("const {} ", type) : "";
       const std::string name = param_name(load(slot).param);
       switch (kind(plan_.loads[slot])) {
         case Kind::uniform:

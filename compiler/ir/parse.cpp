@@ -102,8 +102,8 @@ class GraphReader {
       cursor_.expect("=", "%y = relu %x : f32[8]");
     }
     const size_t place = cursor_.mark();
-    const std::string keyword =
-        cursor_.word("a line (state, call, reduce, join, view, fused or a pointwise op) or '}'", "%y = relu %x : f32[8]");
+    const std::string keyword = cursor_.word("a line (state, call, reduce, join, view, fused or a pointwise op) or '}'",
+                                             "%y = relu %x : f32[8]");
     if (keyword == "input") return leaf(results, Input{index("an input's position")});
     if (keyword == "state") return state(results);
     if (keyword == "call") return call(results);

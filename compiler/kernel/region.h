@@ -7,8 +7,8 @@
 
 namespace sinter::kernel {
 
-/// What one kernel is to compute: primitives, reductions and joins of a graph, up to the values that others need. Whatever
-/// else they read comes from memory. The graph outlives the region.
+/// What one kernel is to compute: primitives, reductions and joins of a graph, up to the values that others need.
+/// Whatever else they read comes from memory. The graph outlives the region.
 struct Region {
   const ir::Graph& graph;
   std::span<const ir::NodeId> members;   ///< in execution order

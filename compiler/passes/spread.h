@@ -7,8 +7,8 @@ namespace sinter::passes {
 /// A value is broadcast, and copied for each user, when its user has at least this many times its elements.
 constexpr int64_t broadcast_factor = 8;
 
-/// Gives every primitive and join that reads a cheap value a copy of its own, so that regions need not store it: constants,
-/// casts to a dtype at least as wide, and values broadcast into much larger ones. The first step of `fuse`.
+/// Gives every primitive and join that reads a cheap value a copy of its own, so that regions need not store it:
+/// constants, casts to a dtype at least as wide, and values broadcast into much larger ones. The first step of `fuse`.
 void spread_cheap(ir::Graph& graph);
 
 }  // namespace sinter::passes

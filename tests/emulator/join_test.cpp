@@ -128,7 +128,8 @@ constexpr std::string_view softmax = R"(graph @g on cuda:0 (%a: {T}[{R},{A}], %b
 }})";
 
 /// Rows of which some come whole from either operand.
-constexpr std::string_view whole_rows = R"(graph @g on cuda:0 (%a: {T}[{R},{N}], %b: {T}[{R},{N}], %w: f32[{R},1]) -> (%m) {{
+constexpr std::string_view whole_rows =
+    R"(graph @g on cuda:0 (%a: {T}[{R},{N}], %b: {T}[{R},{N}], %w: f32[{R},1]) -> (%m) {{
   %v = cast 2 : f32[{R},1]
   %f = join %w, %v over 0 : f32[{R2},1]
   %j = join %a, %b over 0 : {T}[{R2},{N}]

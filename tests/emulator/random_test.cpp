@@ -13,9 +13,8 @@
 #include "tests/emulator/random_graph.h"
 #include "tests/llvm/values.h"
 
-/// Random pointwise graphs over random views and joins: lowered, written as CUDA text (every second one with sizes as parameters)
-/// and emulated, against the interpreter.
-/// SINTER_SEED and SINTER_COUNT draw others.
+/// Random pointwise graphs over random views and joins: lowered, written as CUDA text (every second one with sizes as
+/// parameters) and emulated, against the interpreter. SINTER_SEED and SINTER_COUNT draw others.
 namespace sinter::test {
 namespace {
 

@@ -84,9 +84,9 @@ TEST(RowKernels, give_what_the_interpreter_gives) {
   uint64_t seed = 0;
   const auto add = [&](const RowBody& body, RowSizes size, std::string_view dtype, std::string_view computed) {
     const bool generic = ++seed % 3 == 0;
-    trials.push_back(graph_trial(fmt::format("{} {}[{},{}]{}", body.name, dtype, size.rows, size.length,
-                                          generic ? " generic" : ""),
-                              body_of(body, size.rows, size.length, dtype, computed), generic, seed));
+    trials.push_back(
+        graph_trial(fmt::format("{} {}[{},{}]{}", body.name, dtype, size.rows, size.length, generic ? " generic" : ""),
+                    body_of(body, size.rows, size.length, dtype, computed), generic, seed));
   };
   for (const RowBody& body : bodies()) {
     for (const RowSizes size : sizes) {

@@ -46,9 +46,9 @@ TEST(Interpret, a_reduction_joins_along_its_dims_and_keeps_them) {
 
 TEST(Interpret, a_join_lays_its_operands_side_by_side) {
   const std::vector<HostTensor> values = {tensor("f32[2,1]", {1., 2.}), tensor("f32[2,2]", {3., 4., 5., 6.})};
-  EXPECT_EQ(run("graph @g on cpu (%x: f32[2,1], %y: f32[2,2]) -> (%z) { %z = join %x, %y, %x over 1 : f32[2,4] }",
-                values),
-            (Numbers{1, 3, 4, 1, 2, 5, 6, 2}));
+  EXPECT_EQ(
+      run("graph @g on cpu (%x: f32[2,1], %y: f32[2,2]) -> (%z) { %z = join %x, %y, %x over 1 : f32[2,4] }", values),
+      (Numbers{1, 3, 4, 1, 2, 5, 6, 2}));
   EXPECT_EQ(run("graph @g on cpu (%x: f32[2,1], %y: f32[2,2]) -> (%z) {\n%c = cast 7 : f32[1,2]\n"
                 "%z = join %y, %c over 0 : f32[3,2] }",
                 values),
