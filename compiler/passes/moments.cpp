@@ -8,14 +8,14 @@ using namespace ir;
 
 Moments moments(PrimitiveBuilder& build, const Arg& x, const std::vector<uint32_t>& dims) {
   const auto count = static_cast<double>(elements_along(build.type(x), dims));
-  const Arg mean = build.op("div", {build.reduce("sum", x, dims), {count}});
+  const Arg mean = build.op("ratio", {build.reduce("sum", x, dims), {count}});
   const Arg difference = build.op("sub", {x, mean});
   return {mean, difference, build.reduce("sum", build.op("mul", {difference, difference}), dims)};
 }
 
 Arg inverse_deviation(PrimitiveBuilder& build, const Arg& squares, int64_t count, double eps) {
-  const Arg variance = build.op("div", {squares, {static_cast<double>(count)}});
-  return build.op("div", {{1.0}, build.op("sqrt", {build.op("add", {variance, {eps}})})});
+  const Arg variance = build.op("ratio", {squares, {static_cast<double>(count)}});
+  return build.op("rsqrt", {build.op("add", {variance, {eps}})});
 }
 
 }  // namespace sinter::passes

@@ -30,7 +30,7 @@ void expect_operands(const OpRow& entry, std::string_view text) {
 }
 
 void expect_llvm(const OpRow& entry, std::string_view text) {
-  for (const std::string_view prefix : {"call:", "intrinsic:", "scalar:"}) {
+  for (const std::string_view prefix : {"call:", "intrinsic:", "inverse:", "scalar:"}) {
     if (!text.starts_with(prefix)) continue;
     EXPECT_GT(text.size(), prefix.size()) << entry.name;
     EXPECT_EQ(text.find_first_of("{} "), std::string_view::npos) << entry.name << ": " << text;
