@@ -7,7 +7,8 @@
 #include "compiler/ir/reference.h"
 
 /// The ops that back ends implement. Columns: name, ATen names, arity, type rule, reference, CUDA, LLVM, test domain.
-/// ATen names are empty where only expressions use a row, or where a row of op_table_derived.h stands for the ATen op.
+/// ATen names are empty where only expressions, or structural rules of decompose, use a row, or where a row of
+/// op_table_derived.h stands for the ATen op.
 namespace sinter::ir::table {
 
 using ref::numbers;
