@@ -18,8 +18,6 @@ constexpr int64_t small_operand = 16384;  ///< elements that few blocks get thro
 constexpr int64_t rows_across = 32;       ///< of a block, where neighbours in memory belong to different rows
 constexpr int64_t run_bytes = 32;         ///< of neighbours that belong together: memory hands out as many at once
 
-bool contains(const std::vector<uint32_t>& dims, size_t dim) { return std::ranges::binary_search(dims, dim); }
-
 std::optional<uint32_t> named_dim(const Arg& arg, size_t rank) {
   const auto* number = std::get_if<int64_t>(&arg.data);
   if (number == nullptr) return std::nullopt;
@@ -81,7 +79,7 @@ bool is_reduced(const std::vector<Dim>& sizes, const Type& operand, const std::v
   if (sizes == kept_sizes(operand, dims)) return true;
   std::vector<Dim> left;
   for (size_t dim = 0; dim < operand.rank(); ++dim) {
-    if (!contains(dims, dim)) left.push_back(operand.sizes[dim]);
+    if (!has_dim(dims, dim)) left.push_back(operand.sizes[dim]);
   }
   return sizes == left;
 }

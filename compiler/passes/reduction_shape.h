@@ -9,6 +9,9 @@
 
 namespace sinter::passes {
 
+/// True when the dim is one of `dims`, which are ascending.
+[[nodiscard]] bool has_dim(const std::vector<uint32_t>& dims, size_t dim);
+
 /// How a reduction's operand lies in memory.
 struct ReductionShape {
   int64_t rows = 1;    ///< elements of the result
