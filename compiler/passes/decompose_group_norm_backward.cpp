@@ -23,9 +23,11 @@ class GroupNormBackward {
       : build_(graph, site, computation_dtype(graph.type(*site.args[1].value()).dtype)), grouped_(grouped) {
     upstream_ = build_.wide(build_.reshape(site.args[0], grouped.sizes()));
     const Arg x = build_.wide(build_.reshape(site.args[1], grouped.sizes()));
+    const Arg mean = of_group(site.args[2]);
     inverse_ = of_group(site.args[3]);
-    normalized_ = build_.op("mul", {build_.op("sub", {x, of_group(site.args[2])}), inverse_});
-    product_ = build_.op("mul", {upstream_, normalized_});
+    const Arg normalized = build_.op("mul", {build_.op("sub", {x, mean}), inverse_});
+    product_ = build_.op("mul", {upstream_, normalized});
+    opposite_ = build_.op("mul", {build_.op("sub", {mean, x}), inverse_});
     if (!site.args[4].is_none())
       weight_ = build_.wide(build_.reshape(site.args[4], {1, grouped.groups, grouped.channels, 1}));
   }
@@ -42,9 +44,8 @@ class GroupNormBackward {
     const Arg share = {1.0 / static_cast<double>(grouped_.channels * grouped_.elements)};
     const Arg along = build_.op("mul", {group_sum(upstream_, upstream_sum_), share});
     const Arg along_x = build_.op("mul", {group_sum(product_, product_sum_), share});
-    const Arg projected = build_.op("fma", {normalized_, along_x, along});
-    const Arg difference = build_.op("sub", {weighted(upstream_), projected});
-    return build_.result(build_.op("mul", {difference, inverse_}), type);
+    const Arg left = build_.op("fma", {opposite_, along_x, weighted(upstream_)});
+    return build_.result(build_.op("mul", {build_.op("sub", {left, along}), inverse_}), type);
   }
 
   ValueId of_weight(const Type& type) { return of_channels(product_sum_, type); }
@@ -69,8 +70,8 @@ class GroupNormBackward {
   const Grouped& grouped_;
   Arg upstream_;
   Arg inverse_;
-  Arg normalized_;
-  Arg product_;  ///< of gradient and normalized input
+  Arg product_;   ///< of gradient and normalized input
+  Arg opposite_;  ///< -normalized: another value, that no kernel of the sums stores for the gradient of the input
   Arg weight_;
   Arg upstream_sum_;
   Arg product_sum_;

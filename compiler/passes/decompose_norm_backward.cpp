@@ -50,8 +50,11 @@ class NormBackward {
     return build_.result(build_.op("mul", {sum, build_.op("mul", {inverse_, {1.0 / count}})}), type);
   }
 
+  /// The sum of g * normalized over the rows. It is taken of the negative and turned at the end: with the value that
+  /// the gradient of the input has, the kernel of that gradient would store it for this one.
   ValueId of_weight(const std::vector<uint32_t>& rows, const Type& type) {
-    return build_.result(build_.reduce("sum", build_.op("mul", {upstream_, normalized_}), rows), type);
+    const Arg sum = build_.reduce("sum", build_.op("mul", {upstream_, opposite()}), rows);
+    return build_.result(build_.op("neg", {sum}), type);
   }
 
   ValueId of_bias(const std::vector<uint32_t>& rows, const Type& type) {
@@ -59,6 +62,13 @@ class NormBackward {
   }
 
  private:
+  /// -normalized, as another value.
+  Arg opposite() {
+    const Arg x = build_.wide(call_.input);
+    if (!at_.mean) return build_.op("mul", {x, build_.op("neg", {inverse_})});
+    return build_.op("mul", {build_.op("sub", {build_.wide(site_.args[*at_.mean]), x}), inverse_});
+  }
+
   PrimitiveBuilder build_;
   const CallSite& site_;
   const Positions& at_;
