@@ -75,7 +75,9 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
   if (step_.module.empty()) step_.module = std::move(module);
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < declared.size(); ++i) {
-    step_.args.push_back(arg_of(arguments_[i], *declared[i].real_type(), encoder, step_.opaques));
+    const bool relative = traits.facts.storage_offset == i && arguments_[i].isInt();
+    const c10::IValue argument = relative ? offset_in_values(arguments_, i, table_) : arguments_[i];
+    step_.args.push_back(arg_of(argument, *declared[i].real_type(), encoder, step_.opaques));
   }
   step_.numbers = numbers_of(traits.facts, arguments_, words);
   const auto added = table_.added();
@@ -106,7 +108,7 @@ bool StepRecorder::are_as_they_were() const {
 
 /// False for a result that no segment can give.
 bool StepRecorder::add_result(const at::Tensor& tensor) {
-  if (!is_ordinary(tensor)) return false;
+  if (!is_ordinary(tensor) || !table_.can_be_value(tensor)) return false;
   if (const TraceValueId known = table_.find(tensor); known.valid()) {
     step_.results.push_back(known);
     return true;

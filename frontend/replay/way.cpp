@@ -80,9 +80,15 @@ bool may_refuse(const OpTraits& traits, Arguments arguments) {
                      [](const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); });
 }
 
-bool is_deferred(const TensorTable& table, const at::Tensor& tensor) {
+/// True for a view that counts from the beginning of a storage, and is not known to lie in the storage's first tensor:
+/// it may lie elsewhere where that tensor begins elsewhere.
+bool counts_from_elsewhere(const OpFacts& facts, Arguments arguments, const TensorTable& table) {
+  if (!facts.storage_offset || !arguments[*facts.storage_offset].isInt()) return false;
+  if (facts.name != "aten::as_strided") return true;
+  const at::Tensor& tensor = arguments[0].toTensor();
   const auto* memory = table.memory_of(tensor);
-  return memory != nullptr && (table.known(table.id_of(*memory)).fresh || memory->written);
+  if (memory == nullptr) return false;
+  return !lies_inside(table.elements_of(tensor), table.value(table.known(table.id_of(*memory)).root).elements);
 }
 
 /// Lengths, indices and shapes that no step gives.
@@ -91,14 +97,14 @@ bool few_numbers(const TensorTable& table, Arguments arguments) {
   const bool other = any_tensor(arguments, [&](const at::Tensor& tensor) {
     found = true;
     const bool integral = c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
-    return !tensor.is_cpu() || !integral || tensor.numel() > kFewNumbers || is_deferred(table, tensor);
+    return !tensor.is_cpu() || !integral || tensor.numel() > kFewNumbers || table.is_deferred(tensor);
   });
   return found && !other;
 }
 
 /// A write that the compiler can place: to the elements of one dtype, in one memory that it sees whole.
 bool can_write(const TensorTable& table, const at::Tensor& tensor, Arguments arguments) {
-  const Elements elements = Elements::of(tensor);
+  const Elements elements = table.elements_of(tensor);
   if (ir::overlaps_itself(elements.type(tensor.device()))) return false;
   if (any_tensor(arguments, [&](const at::Tensor& read) { return overlaps_in_part(tensor, read); })) return false;
   const auto* memory = table.memory_of(tensor);
@@ -116,7 +122,7 @@ bool can_write(const TensorTable& table, const at::Tensor& tensor, Arguments arg
 bool sees_writes_otherwise(const TensorTable& table, const at::Tensor& tensor) {
   const auto* memory = table.memory_of(tensor);
   if (memory == nullptr || !memory->written) return false;
-  return !lies_inside(Elements::of(tensor), table.value(table.known(table.id_of(*memory)).root).elements);
+  return !lies_inside(table.elements_of(tensor), table.value(table.known(table.id_of(*memory)).root).elements);
 }
 
 /// Views that LibTorch makes alike: of the first argument, in its elements, as autograd sees them.
@@ -160,13 +166,15 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
   if (facts.metadata_only || facts.view_in_place) return Way::transparent;
   if (any_tensor(arguments, [](const at::Tensor& tensor) { return !is_ordinary(tensor); })) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.lasts(tensor); })) return Way::now;
+  if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.can_be_value(tensor); })) return Way::now;
   if (facts.reads_host || facts.impure || traits.resizes || traits.excluded.load(std::memory_order_relaxed) ||
       sizes_from_data(facts, arguments) || crosses_devices(traits, arguments) || is_for_the_host(traits, arguments)) {
     return Way::now;
   }
   if (draws(facts, arguments) && !draws_in_step(facts, arguments)) return Way::now;
   if (makes_memory_for_the_host(traits, arguments)) return Way::transparent;
-  if (may_refuse(traits, arguments) || few_numbers(table, arguments)) return Way::now;
+  if (may_refuse(traits, arguments)) return Way::now;
+  if (few_numbers(table, arguments) || counts_from_elsewhere(facts, arguments, table)) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return sees_writes_otherwise(table, tensor); })) {
     return Way::now;
   }
@@ -203,7 +211,7 @@ bool fills_what_nobody_reads(const OpTraits& traits, Arguments arguments, const 
   if (!traits.fills || !arguments[0].isTensor()) return false;
   const at::Tensor& tensor = arguments[0].toTensor();
   if (!tensor.defined() || !is_ordinary(tensor) || !tensor.is_cpu() || tensor.numel() > kFewNumbers) return false;
-  if (any_tensor(arguments, [&](const at::Tensor& any) { return any.has_storage() && is_deferred(table, any); })) {
+  if (any_tensor(arguments, [&](const at::Tensor& any) { return any.has_storage() && table.is_deferred(any); })) {
     return false;
   }
   const auto* memory = table.memory_of(tensor);
@@ -222,7 +230,7 @@ bool fills_what_nobody_reads(const OpTraits& traits, Arguments arguments, const 
 bool waits_for(const TensorTable& table, const OpFacts& facts, Arguments arguments) {
   if (table.empty()) return false;
   if (any_tensor(arguments,
-                 [&](const at::Tensor& tensor) { return tensor.has_storage() && is_deferred(table, tensor); })) {
+                 [&](const at::Tensor& tensor) { return tensor.has_storage() && table.is_deferred(tensor); })) {
     return true;
   }
   if (planted(Bug::writes_not_awaited)) return false;

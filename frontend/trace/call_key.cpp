@@ -32,6 +32,10 @@ bool is_ordinary(const at::Tensor& tensor) {
   return (tensor.is_cpu() || tensor.is_cuda()) && tensor.has_storage();
 }
 
+c10::IValue offset_in_values(c10::ArrayRef<c10::IValue> arguments, size_t position, const TensorTable& table) {
+  return arguments[position].toInt() - table.shift_of(arguments[0].toTensor());
+}
+
 bool append(const c10::IValue& argument, TensorTable& table, CallKey& key) {
   KeyWriter writer(table, key);
   return visit_words(argument, writer);

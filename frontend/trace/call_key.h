@@ -11,6 +11,11 @@ namespace sinter::frontend {
 /// the call is no step of a segment.
 [[nodiscard]] bool append(const c10::IValue& argument, TensorTable& table, CallKey& key);
 
+/// The argument that says where in the storage of the first one a view begins, counted as values count: from where the
+/// storage's first tensor does.
+[[nodiscard]] c10::IValue offset_in_values(c10::ArrayRef<c10::IValue> arguments, size_t position,
+                                           const TensorTable& table);
+
 /// True for a tensor that segments know: strided and dense, with memory of its own on the CPU or a CUDA device, read as
 /// it lies there.
 [[nodiscard]] bool is_ordinary(const at::Tensor& tensor);

@@ -75,6 +75,7 @@ bool take_step(const PathNode& node, const ShortcutReader& arguments, TensorTabl
   }
   for (const TraceValue& value : step.made) {
     if (const TraceMemory* memory = next_memory(value)) table.add(*memory, c10::Storage());
+    if (!table.can_be_value(value)) return false;
     table.add(value);
   }
   return true;
