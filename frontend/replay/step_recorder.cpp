@@ -61,7 +61,8 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
             .facts = &traits.facts,
             .key = std::move(key),
             .above = traits.above,
-            .settings_matter = traits.settings_matter} {
+            .settings_matter = traits.settings_matter,
+            .indices = may_refuse(traits, arguments) ? traits.indices : nullptr} {
   const TensorToArg encoder = [&](const at::Tensor& tensor) -> ir::Arg {
     if (const auto number = wrapped_number(tensor)) {
       return std::visit([](auto value) { return ir::Arg{value}; }, *number);

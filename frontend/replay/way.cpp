@@ -70,16 +70,6 @@ bool is_for_the_host(const OpTraits& traits, Arguments arguments) {
   return arguments[device].isDevice() && arguments[dtype].isInt() && arguments[dtype].toScalarType() == at::kDouble;
 }
 
-/// Operators that may refuse their data throw where they stand, if the CPU runs them.
-bool may_refuse(const OpTraits& traits, Arguments arguments) {
-  if (traits.refuses) return true;
-  if (!traits.refuses_on_cpu && !traits.refuses_divisors) return false;
-  if (any_tensor(arguments, [](const at::Tensor& tensor) { return tensor.is_cuda(); })) return false;
-  if (traits.refuses_on_cpu) return true;
-  return !any_tensor(arguments,
-                     [](const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); });
-}
-
 /// True for a view that counts from the beginning of a storage, and is not known to lie in the storage's first tensor:
 /// it may lie elsewhere where that tensor begins elsewhere.
 bool counts_from_elsewhere(const OpFacts& facts, Arguments arguments, const TensorTable& table) {
@@ -153,6 +143,7 @@ OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
   fills = base == "aten::fill_" || base == "aten::zero_";
   refuses = passes::refuses_by_name(facts.name, ir::Device::Kind::cuda);
   refuses_on_cpu = passes::refuses_by_name(facts.name, ir::Device::Kind::cpu);
+  if (!refuses && refuses_on_cpu) indices = index_rule_of(base);
   const auto pointwise = ir::find_aten(facts.functional.empty() ? facts.name : facts.functional);
   refuses_divisors = pointwise && ir::row(*pointwise).domain == ir::Domain::nonzero_second;
   settings_matter = !pointwise && !only_looks(facts);
@@ -173,7 +164,9 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
   }
   if (draws(facts, arguments) && !draws_in_step(facts, arguments)) return Way::now;
   if (makes_memory_for_the_host(traits, arguments)) return Way::transparent;
-  if (may_refuse(traits, arguments)) return Way::now;
+  if (may_refuse(traits, arguments)) {
+    if (traits.indices == nullptr || !accepts_indices(*traits.indices, arguments, table)) return Way::now;
+  }
   if (few_numbers(table, arguments) || counts_from_elsewhere(facts, arguments, table)) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return sees_writes_otherwise(table, tensor); })) {
     return Way::now;
@@ -185,6 +178,16 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
     if (!can) return Way::now;
   }
   return Way::later;
+}
+
+/// Operators that may refuse their data throw where they stand, if the CPU runs them.
+bool may_refuse(const OpTraits& traits, Arguments arguments) {
+  if (traits.refuses) return true;
+  if (!traits.refuses_on_cpu && !traits.refuses_divisors) return false;
+  if (any_tensor(arguments, [](const at::Tensor& tensor) { return tensor.is_cuda(); })) return false;
+  if (traits.refuses_on_cpu) return true;
+  return !any_tensor(arguments,
+                     [](const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); });
 }
 
 std::optional<GraphBreak> break_of(const OpTraits& traits, Arguments arguments) {

@@ -5,6 +5,7 @@
 #include "compiler/support/planted.h"
 #include "frontend/trace/call_key.h"
 #include "frontend/trace/call_words.h"
+#include "frontend/trace/refused_data.h"
 
 namespace sinter::frontend {
 namespace {
@@ -59,7 +60,8 @@ bool is_call_of(const Step& step, c10::ArrayRef<c10::IValue> arguments, TensorTa
     if (!visit_words(relative ? offset_in_values(arguments, i, table) : arguments[i], reader)) return false;
   }
   const auto can_be_value = [&](const TraceValue& made) { return table.can_be_value(made); };
-  return reader.at_end() && std::ranges::all_of(step.made, can_be_value);
+  if (!reader.at_end() || !std::ranges::all_of(step.made, can_be_value)) return false;
+  return step.indices == nullptr || accepts_indices(*step.indices, arguments, table);
 }
 
 }  // namespace sinter::frontend
