@@ -70,6 +70,17 @@ bool is_for_the_host(const OpTraits& traits, Arguments arguments) {
   return arguments[device].isDevice() && arguments[dtype].isInt() && arguments[dtype].toScalarType() == at::kDouble;
 }
 
+/// True where nothing has data: tensors on the meta device are sizes, strides and dtypes.
+bool is_about_metadata(const OpFacts& facts, Arguments arguments) {
+  if (facts.random || facts.impure) return false;
+  bool meta = false, other = false;
+  for (const c10::IValue& argument : arguments) {
+    other = other || (argument.isDevice() && !argument.toDevice().is_meta());
+    for_each_tensor(argument, [&](const at::Tensor& tensor) { (tensor.is_meta() ? meta : other) = true; });
+  }
+  return meta && !other;
+}
+
 /// True for a view that counts from the beginning of a storage, and is not known to lie in the storage's first tensor:
 /// it may lie elsewhere where that tensor begins elsewhere.
 bool counts_from_elsewhere(const OpFacts& facts, Arguments arguments, const TensorTable& table) {
@@ -154,7 +165,8 @@ OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
 
 Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
   const OpFacts& facts = traits.facts;
-  if (facts.metadata_only || facts.view_in_place) return Way::transparent;
+  if (facts.metadata_only || (facts.view_in_place && !traits.resizes)) return Way::transparent;
+  if (is_about_metadata(facts, arguments)) return Way::transparent;
   if (any_tensor(arguments, [](const at::Tensor& tensor) { return !is_ordinary(tensor); })) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.lasts(tensor); })) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.can_be_value(tensor); })) return Way::now;
