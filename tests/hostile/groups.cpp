@@ -15,6 +15,8 @@ std::vector<Group> groups() {
           {"control", control_programs()},
           {"arguments", argument_programs()},
           {"numbers", number_programs()},
+          {"indices", index_programs()},
+          {"offsets", offset_programs()},
           {"training", training_programs()},
           {"kinds", kind_programs()},
           {"modules", module_programs()},
