@@ -322,6 +322,9 @@ at::Tensor Session::tensor_of(const Returned& item, c10::ArrayRef<c10::IValue> a
                                                              c10::scalarTypeToTypeMeta(value.elements.dtype));
   view.unsafeGetTensorImpl()->set_sizes_and_strides(value.elements.sizes, value.elements.strides,
                                                     table_.offset_of(item.value));
+  const ir::Reading& reading = value.elements.reading;
+  if (view.is_conj() != reading.conjugated) view._set_conj(reading.conjugated);
+  if (view.is_neg() != reading.negated) view._set_neg(reading.negated);
   return view;
 }
 

@@ -109,7 +109,7 @@ bool StepRecorder::are_as_they_were() const {
 
 /// False for a result that no segment can give.
 bool StepRecorder::add_result(const at::Tensor& tensor) {
-  if (!is_ordinary(tensor) || !table_.can_be_value(tensor)) return false;
+  if (!is_dense(tensor) || !table_.can_be_value(tensor)) return false;
   if (const TraceValueId known = table_.find(tensor); known.valid()) {
     step_.results.push_back(known);
     return true;
@@ -118,7 +118,7 @@ bool StepRecorder::add_result(const at::Tensor& tensor) {
   step_.results.push_back(id);
   const TraceValue& value = table_.value(id);
   const TraceMemory& memory = table_.known(value.memory);
-  if (memory.root == id) return !memory.fresh || value.elements.offset == 0;
+  if (memory.root == id) return value.elements.reading.plain() && (!memory.fresh || value.elements.offset == 0);
   const Elements& root = table_.value(memory.root).elements;
   if (lies_inside(value.elements, root)) return true;
   return root.dtype != value.elements.dtype && !table_.memory(value.memory).written;

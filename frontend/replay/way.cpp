@@ -115,8 +115,21 @@ bool can_write(const TensorTable& table, const at::Tensor& tensor, Arguments arg
     return false;
   }
   return std::ranges::all_of(memory->values, [&](TraceValueId value) {
-    return table.value(value).elements.dtype == root.dtype && lies_inside(table.value(value).elements, root);
+    const Elements& seen = table.value(value).elements;
+    return seen.dtype == root.dtype && seen.reading.plain() && lies_inside(seen, root);
   });
+}
+
+/// What is read conjugated or negated is known where a step has made the view.
+bool is_known_kind(const TensorTable& table, const at::Tensor& tensor) {
+  return is_ordinary(tensor) || (is_dense(tensor) && table.find(tensor).valid());
+}
+
+/// Tensors over written memory that come to be read conjugated or negated.
+bool reads_writes_otherwise(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
+  if (!traits.changes_reading || !arguments[0].isTensor()) return false;
+  const auto* memory = table.memory_of(arguments[0].toTensor());
+  return memory != nullptr && memory->written;
 }
 
 /// A tensor that comes to see written memory in a way that the compiler does not follow.
@@ -151,6 +164,7 @@ OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
   copies = frontend::copies(facts);
   resizes = frontend::resizes(facts);
   makes_alike = base.ends_with("_like");
+  changes_reading = base == "aten::_conj" || base == "aten::_neg_view";
   fills = base == "aten::fill_" || base == "aten::zero_";
   refuses = passes::refuses_by_name(facts.name, ir::Device::Kind::cuda);
   refuses_on_cpu = passes::refuses_by_name(facts.name, ir::Device::Kind::cpu);
@@ -167,7 +181,7 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
   const OpFacts& facts = traits.facts;
   if (facts.metadata_only || (facts.view_in_place && !traits.resizes)) return Way::transparent;
   if (is_about_metadata(facts, arguments)) return Way::transparent;
-  if (any_tensor(arguments, [](const at::Tensor& tensor) { return !is_ordinary(tensor); })) return Way::now;
+  if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !is_known_kind(table, tensor); })) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.lasts(tensor); })) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.can_be_value(tensor); })) return Way::now;
   if (facts.reads_host || facts.impure || traits.resizes || traits.excluded.load(std::memory_order_relaxed) ||
@@ -180,7 +194,8 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
     if (traits.indices == nullptr || !accepts_indices(*traits.indices, arguments, table)) return Way::now;
   }
   if (few_numbers(table, arguments) || counts_from_elsewhere(facts, arguments, table)) return Way::now;
-  if (any_tensor(arguments, [&](const at::Tensor& tensor) { return sees_writes_otherwise(table, tensor); })) {
+  if (any_tensor(arguments, [&](const at::Tensor& tensor) { return sees_writes_otherwise(table, tensor); }) ||
+      reads_writes_otherwise(traits, arguments, table)) {
     return Way::now;
   }
   for (const uint32_t position : written_positions(facts, arguments)) {

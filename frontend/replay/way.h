@@ -28,6 +28,7 @@ struct OpTraits {
   bool copies = false;                           ///< brings a tensor to another device or dtype
   bool resizes = false;                          ///< or puts other memory under a tensor
   bool makes_alike = false;                      ///< a tensor like its argument, whose data it does not read
+  bool changes_reading = false;                  ///< gives what is read conjugated or negated
   bool fills = false;                            ///< writes one number everywhere
   bool refuses_on_cpu = false, refuses = false;  ///< some data, by its name
   bool refuses_divisors = false;                 ///< integers, on the CPU

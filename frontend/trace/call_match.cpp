@@ -30,7 +30,7 @@ class KeyReader {
   }
 
   bool tensor(const at::Tensor& tensor) {
-    if (next_ == step_.key.size() || !is_ordinary(tensor)) return false;
+    if (next_ == step_.key.size() || !is_dense(tensor)) return false;
     const uint64_t expected = step_.key[next_++];
     const TraceValueId value{static_cast<uint32_t>(expected >> 8)};
     if (expected != tensor_word(value)) return false;

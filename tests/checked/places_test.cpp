@@ -1,4 +1,5 @@
-// Where tensors lie in their storages, and indices that are looked at before their operators are put off.
+// Where tensors lie in their storages and how they read them, and indices that are looked at before their operators are
+// put off.
 #include <c10/core/GradMode.h>
 
 #include <stdexcept>
@@ -97,6 +98,21 @@ TEST_F(Places, indices_that_a_segment_computes_end_it) {
     ASSERT_TRUE(same(fast(x), program(x))) << call;
   }
   EXPECT_GE(fast.report().entries.size(), 1) << fast.report();
+}
+
+TEST_F(Places, conjugates_end_no_segment) {
+  const auto program = [](const Tensor& z) {
+    const Tensor y = z * 2;
+    return at::real(y * y.conj()) + at::imag(at::matmul(y.conj(), y));
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 4; ++call) {
+    const Tensor z = at::randn({3, 3}, at::kComplexFloat);
+    ASSERT_TRUE(same(fast(z), program(z))) << call;
+  }
+  EXPECT_EQ(fast.report().entries.size(), 1) << fast.report();
+  EXPECT_EQ(fast.stats().breaks, 0) << fast.report();
+  EXPECT_EQ(fast.stats().replayed, 3) << fast.report();
 }
 
 TEST_F(Places, tensors_without_data_cost_nothing_and_end_nothing) {

@@ -19,6 +19,7 @@ std::vector<Group> groups() {
           {"offsets", offset_programs()},
           {"training", training_programs()},
           {"kinds", kind_programs()},
+          {"conjugates", conjugate_programs()},
           {"modules", module_programs()},
           {"live_modules", live_module_programs()},
           {"steps", step_programs()},

@@ -23,6 +23,7 @@ namespace sinter::test::hostile {
 [[nodiscard]] std::span<const Program> offset_programs();
 [[nodiscard]] std::span<const Program> training_programs();
 [[nodiscard]] std::span<const Program> kind_programs();
+[[nodiscard]] std::span<const Program> conjugate_programs();
 [[nodiscard]] std::span<const Program> module_programs();
 [[nodiscard]] std::span<const Program> live_module_programs();
 [[nodiscard]] std::span<const Program> step_programs();
