@@ -287,7 +287,7 @@ void Session::answer(PathNode& node, const CallNumbers& numbers, Part part, torc
   if (part == Part::kernels_and_autograds) do_autograds_part(step, arguments, results);
   note_writes(step);
   settings_matter_ = settings_matter_ || step.settings_matter;
-  if (step.indices != nullptr) refuse_in_log(step.facts->name + " may refuse an index");
+  if (step.data_rule != nullptr) refuse_in_log(step.facts->name + " may refuse its data");
   draws_.note(step);
   at_ = &node;
   torch::jit::drop(*stack, count);

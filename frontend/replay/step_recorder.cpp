@@ -62,7 +62,7 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
             .key = std::move(key),
             .above = traits.above,
             .settings_matter = traits.settings_matter,
-            .indices = may_refuse(traits, arguments) ? traits.indices : nullptr} {
+            .data_rule = may_refuse(traits, arguments) ? traits.data_rule : nullptr} {
   const TensorToArg encoder = [&](const at::Tensor& tensor) -> ir::Arg {
     if (const auto number = wrapped_number(tensor)) {
       return std::visit([](auto value) { return ir::Arg{value}; }, *number);

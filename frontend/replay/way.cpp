@@ -70,6 +70,15 @@ bool is_for_the_host(const OpTraits& traits, Arguments arguments) {
   return arguments[device].isDevice() && arguments[dtype].isInt() && arguments[dtype].toScalarType() == at::kDouble;
 }
 
+bool divides_by_a_number(Arguments arguments) {
+  const c10::IValue& divisor = arguments[1];
+  std::optional<ir::Scalar> number;
+  if (divisor.isInt()) number = divisor.toInt();
+  if (divisor.isTensor() && divisor.toTensor().defined()) number = wrapped_number(divisor.toTensor());
+  const auto* integer = number ? std::get_if<int64_t>(&*number) : nullptr;
+  return integer != nullptr && divides_any(*integer);
+}
+
 /// True where nothing has data: tensors on the meta device are sizes, strides and dtypes.
 bool is_about_metadata(const OpFacts& facts, Arguments arguments) {
   if (facts.random || facts.impure) return false;
@@ -168,9 +177,11 @@ OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
   fills = base == "aten::fill_" || base == "aten::zero_";
   refuses = passes::refuses_by_name(facts.name, ir::Device::Kind::cuda);
   refuses_on_cpu = passes::refuses_by_name(facts.name, ir::Device::Kind::cpu);
-  if (!refuses && refuses_on_cpu) indices = index_rule_of(base);
   const auto pointwise = ir::find_aten(facts.functional.empty() ? facts.name : facts.functional);
-  refuses_divisors = pointwise && ir::row(*pointwise).domain == ir::Domain::nonzero_second;
+  refuses_divisors = pointwise && ir::row(*pointwise).domain == ir::Domain::nonzero_second &&
+                     ir::row(*pointwise).rule != ir::TypeRule::float_like;
+  if (!refuses && refuses_on_cpu) data_rule = index_rule_of(base);
+  if (!refuses && !refuses_on_cpu && refuses_divisors) data_rule = &divisor_rule();
   settings_matter = !pointwise && !only_looks(facts);
   above = sinter::frontend::above(facts);
   opens = facts.composite && facts.name.starts_with("aten::") && !facts.gives_numbers && !facts.impure &&
@@ -191,7 +202,7 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
   if (draws(facts, arguments) && !draws_in_step(facts, arguments)) return Way::now;
   if (makes_memory_for_the_host(traits, arguments)) return Way::transparent;
   if (may_refuse(traits, arguments)) {
-    if (traits.indices == nullptr || !accepts_indices(*traits.indices, arguments, table)) return Way::now;
+    if (traits.data_rule == nullptr || !accepts_data(*traits.data_rule, arguments, table)) return Way::now;
   }
   if (few_numbers(table, arguments) || counts_from_elsewhere(facts, arguments, table)) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return sees_writes_otherwise(table, tensor); }) ||
@@ -213,8 +224,9 @@ bool may_refuse(const OpTraits& traits, Arguments arguments) {
   if (!traits.refuses_on_cpu && !traits.refuses_divisors) return false;
   if (any_tensor(arguments, [](const at::Tensor& tensor) { return tensor.is_cuda(); })) return false;
   if (traits.refuses_on_cpu) return true;
-  return !any_tensor(arguments,
-                     [](const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); });
+  return !divides_by_a_number(arguments) && !any_tensor(arguments, [](const at::Tensor& tensor) {
+    return tensor.is_floating_point() || tensor.is_complex();
+  });
 }
 
 std::optional<GraphBreak> break_of(const OpTraits& traits, Arguments arguments) {

@@ -32,7 +32,7 @@ struct OpTraits {
   bool fills = false;                            ///< writes one number everywhere
   bool refuses_on_cpu = false, refuses = false;  ///< some data, by its name
   bool refuses_divisors = false;                 ///< integers, on the CPU
-  const IndexRule* indices = nullptr;            ///< which it refuses on the CPU, where they are all that it refuses
+  const DataRule* data_rule = nullptr;           ///< of all that it refuses, and that only on the CPU
   std::atomic<bool> excluded{false};             ///< gave what no segment can give
   mutable std::atomic<bool> break_known{false};  ///< break_of was asked, and its answer noted
 };

@@ -61,7 +61,7 @@ bool is_call_of(const Step& step, c10::ArrayRef<c10::IValue> arguments, TensorTa
   }
   const auto can_be_value = [&](const TraceValue& made) { return table.can_be_value(made); };
   if (!reader.at_end() || !std::ranges::all_of(step.made, can_be_value)) return false;
-  return step.indices == nullptr || accepts_indices(*step.indices, arguments, table);
+  return step.data_rule == nullptr || accepts_data(*step.data_rule, arguments, table);
 }
 
 }  // namespace sinter::frontend

@@ -15,8 +15,8 @@ struct CallNumbers {
 };
 
 /// True where a call with these arguments is the step: everything is the same, but for the step's numbers, and it
-/// refuses no index. What the step takes is added to the table then; else the table may hold a part of it, to be taken
-/// back by forget_added().
+/// refuses none of its data. What the step takes is added to the table then; else the table may hold a part of it, to
+/// be taken back by forget_added().
 [[nodiscard]] bool is_call_of(const Step& step, c10::ArrayRef<c10::IValue> arguments, TensorTable& table,
                               CallNumbers& numbers);
 

@@ -16,7 +16,7 @@ namespace {
 using Arguments = c10::ArrayRef<c10::IValue>;
 
 /// More are not looked at: that would cost what is won.
-constexpr int64_t kMostIndices = 1 << 16;
+constexpr int64_t kMostNumbers = 1 << 16;
 
 /// Numbers from `first` on, before `end`.
 struct Range {
@@ -35,19 +35,19 @@ bool all_numbers(const T* first, c10::IntArrayRef sizes, c10::IntArrayRef stride
 }
 
 template <class Test>
-bool all_numbers(const at::Tensor& indices, const Test& test) {
-  if (indices.numel() == 0) return true;
-  if (indices.scalar_type() == at::kLong) {
-    return all_numbers(indices.const_data_ptr<int64_t>(), indices.sizes(), indices.strides(), test);
+bool all_numbers(const at::Tensor& numbers, const Test& test) {
+  if (numbers.numel() == 0) return true;
+  if (numbers.scalar_type() == at::kLong) {
+    return all_numbers(numbers.const_data_ptr<int64_t>(), numbers.sizes(), numbers.strides(), test);
   }
-  return all_numbers(indices.const_data_ptr<int32_t>(), indices.sizes(), indices.strides(), test);
+  return all_numbers(numbers.const_data_ptr<int32_t>(), numbers.sizes(), numbers.strides(), test);
 }
 
-/// True for a few indices that are there: no step gives or writes them.
-bool can_look_at(const at::Tensor& indices, const TensorTable& table) {
-  if (!indices.defined() || !is_ordinary(indices) || !indices.is_cpu() || indices.numel() > kMostIndices) return false;
-  if (indices.scalar_type() != at::kLong && indices.scalar_type() != at::kInt) return false;
-  return table.lasts(indices) && !table.is_deferred(indices);
+/// True for a few integers that are there: no step gives or writes them.
+bool can_look_at(const at::Tensor& numbers, const TensorTable& table) {
+  if (!numbers.defined() || !is_ordinary(numbers) || !numbers.is_cpu() || numbers.numel() > kMostNumbers) return false;
+  if (numbers.scalar_type() != at::kLong && numbers.scalar_type() != at::kInt) return false;
+  return table.lasts(numbers) && !table.is_deferred(numbers);
 }
 
 bool are_in(const Range& range, const c10::IValue& argument, const TensorTable& table) {
@@ -126,50 +126,65 @@ bool names_bags(Arguments arguments, const TensorTable& table) {
   });
 }
 
+/// A number alone takes the dtype of what it divides: 256 is 0 among those of one byte.
+bool holds_no_zero(Arguments arguments, const TensorTable& table) {
+  if (!arguments[1].isTensor() || !can_look_at(tensor_at(arguments, 1), table)) return false;
+  const bool alone = tensor_at(arguments, 1).dim() == 0;
+  return all_numbers(tensor_at(arguments, 1),
+                     [&](int64_t divisor) { return alone ? divides_any(divisor) : divisor != 0; });
+}
+
 }  // namespace
 
-struct IndexRule {
+struct DataRule {
   std::string_view base;
   bool (*accepts)(Arguments arguments, const TensorTable& table);
 };
 
 namespace {
 
-constexpr std::array index_rules{IndexRule{"aten::embedding", names_rows},
-                                 IndexRule{"aten::embedding_renorm_", names_rows},
-                                 IndexRule{"aten::embedding_dense_backward", names_given_rows},
-                                 IndexRule{"aten::_embedding_bag", names_bags},
-                                 IndexRule{"aten::_embedding_bag_forward_only", names_bags},
-                                 IndexRule{"aten::index_select", names_places},
-                                 IndexRule{"aten::index_add", names_places},
-                                 IndexRule{"aten::index_add_", names_places},
-                                 IndexRule{"aten::index_copy", names_places},
-                                 IndexRule{"aten::index_copy_", names_places},
-                                 IndexRule{"aten::index_fill", names_places},
-                                 IndexRule{"aten::index_fill_", names_places},
-                                 IndexRule{"aten::gather", names_places},
-                                 IndexRule{"aten::scatter", names_places},
-                                 IndexRule{"aten::scatter_", names_places},
-                                 IndexRule{"aten::scatter_add", names_places},
-                                 IndexRule{"aten::scatter_add_", names_places},
-                                 IndexRule{"aten::take", names_elements},
-                                 IndexRule{"aten::index", names_places_of_each_dim},
-                                 IndexRule{"aten::index_put", names_places_of_each_dim},
-                                 IndexRule{"aten::index_put_", names_places_of_each_dim},
-                                 IndexRule{"aten::_index_put_impl_", names_places_of_each_dim},
-                                 IndexRule{"aten::nll_loss_forward", names_classes},
-                                 IndexRule{"aten::nll_loss2d_forward", names_classes},
-                                 IndexRule{"aten::nll_loss_backward", names_classes_of_gradient},
-                                 IndexRule{"aten::nll_loss2d_backward", names_classes_of_gradient}};
+constexpr std::array index_rules{DataRule{"aten::embedding", names_rows},
+                                 DataRule{"aten::embedding_renorm_", names_rows},
+                                 DataRule{"aten::embedding_dense_backward", names_given_rows},
+                                 DataRule{"aten::_embedding_bag", names_bags},
+                                 DataRule{"aten::_embedding_bag_forward_only", names_bags},
+                                 DataRule{"aten::index_select", names_places},
+                                 DataRule{"aten::index_add", names_places},
+                                 DataRule{"aten::index_add_", names_places},
+                                 DataRule{"aten::index_copy", names_places},
+                                 DataRule{"aten::index_copy_", names_places},
+                                 DataRule{"aten::index_fill", names_places},
+                                 DataRule{"aten::index_fill_", names_places},
+                                 DataRule{"aten::gather", names_places},
+                                 DataRule{"aten::scatter", names_places},
+                                 DataRule{"aten::scatter_", names_places},
+                                 DataRule{"aten::scatter_add", names_places},
+                                 DataRule{"aten::scatter_add_", names_places},
+                                 DataRule{"aten::take", names_elements},
+                                 DataRule{"aten::index", names_places_of_each_dim},
+                                 DataRule{"aten::index_put", names_places_of_each_dim},
+                                 DataRule{"aten::index_put_", names_places_of_each_dim},
+                                 DataRule{"aten::_index_put_impl_", names_places_of_each_dim},
+                                 DataRule{"aten::nll_loss_forward", names_classes},
+                                 DataRule{"aten::nll_loss2d_forward", names_classes},
+                                 DataRule{"aten::nll_loss_backward", names_classes_of_gradient},
+                                 DataRule{"aten::nll_loss2d_backward", names_classes_of_gradient}};
 
 }  // namespace
 
-const IndexRule* index_rule_of(std::string_view base) {
-  const auto* rule = std::ranges::find(index_rules, base, &IndexRule::base);
+const DataRule* index_rule_of(std::string_view base) {
+  const auto* rule = std::ranges::find(index_rules, base, &DataRule::base);
   return rule == index_rules.end() ? nullptr : rule;
 }
 
-bool accepts_indices(const IndexRule& rule, Arguments arguments, const TensorTable& table) {
+bool divides_any(int64_t number) { return number % 256 != 0; }
+
+const DataRule& divisor_rule() {
+  static constexpr DataRule rule{"", holds_no_zero};
+  return rule;
+}
+
+bool accepts_data(const DataRule& rule, Arguments arguments, const TensorTable& table) {
   return rule.accepts(arguments, table);
 }
 

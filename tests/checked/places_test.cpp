@@ -1,5 +1,5 @@
-// Where tensors lie in their storages and how they read them, and indices that are looked at before their operators are
-// put off.
+// Where tensors lie in their storages and how they read them, and numbers that are looked at before their operators
+// are put off.
 #include <c10/core/GradMode.h>
 
 #include <stdexcept>
@@ -88,6 +88,21 @@ TEST_F(Places, an_index_out_of_range_throws_where_it_stands) {
     EXPECT_EQ(behind.item<float>(), static_cast<float>(call + 1 - (call + 1) / 3));
   }
   EXPECT_GE(fast.stats().replayed, 4) << fast.report();
+}
+
+TEST_F(Places, integers_that_are_divided_end_no_segment) {
+  const auto program = [](const Tensor& x, const Tensor& divisor) {
+    const Tensor whole = (x * 100).to(at::kLong);
+    return at::remainder(at::floor_divide(whole, divisor) * 3, 7) + 1;
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = at::randn({100});
+    const Tensor divisor = at::arange(1, 101, at::kLong) + call;
+    ASSERT_TRUE(at::equal(fast(x, divisor), program(x, divisor))) << call;
+  }
+  EXPECT_EQ(fast.report().entries.size(), 1) << fast.report();
+  EXPECT_THROW(fast(at::randn({100}), at::arange(0, 100, at::kLong)), c10::Error);
 }
 
 TEST_F(Places, indices_that_a_segment_computes_end_it) {

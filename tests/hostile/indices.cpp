@@ -1,8 +1,8 @@
 #include "groups.h"
 #include "programs.h"
 
-/// Operators that refuse indices out of range: on the CPU they throw where they stand, and everything before them is
-/// done. A GPU would end the process, so indices stay in range there.
+/// Operators that refuse indices out of range, or 0 to divide by: on the CPU they throw where they stand, and
+/// everything before them is done. A GPU would end the process, so indices stay in range there.
 namespace sinter::test::hostile {
 namespace {
 
@@ -159,7 +159,64 @@ void bags_that_do_not_begin_at_the_beginning(Session& s) {
   }
 }
 
+void integers_divided_by_numbers(Session& s) {
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor places = (x * 10).to(at::kLong);
+    return Tensors{at::floor_divide(places, 3),
+                   at::remainder(places, 7),
+                   at::fmod(places, -4),
+                   at::div(places, 5, "trunc"),
+                   places / 2,
+                   places * 2 / places.size(0)};
+  });
+  for (int call = 0; call < 5; ++call) f(s.randn({100}));
+}
+
+/// A GPU gives some number where the divisor is 0.
+void divisors_that_are_zero_in_some_calls(Session& s) {
+  Tensor before = at::zeros({1}, s.options());
+  s.watch("before", &before);
+  auto f = s.compile([&before](const Tensor& x, const Tensor& divisor) {
+    before.add_(1);
+    const Tensor places = (x * 10).to(at::kLong);
+    const Tensor quotient = at::floor_divide(places, divisor);
+    before.mul_(2);
+    return quotient + at::remainder(places, divisor) + before;
+  });
+  for (int call = 0; call < 12; ++call) {
+    Tensor divisor = s.integers(5, {100}) + 1;
+    if (!s.on_cuda() && call % 5 == 4) divisor[70].zero_();
+    f(s.randn({100}), divisor);
+  }
+}
+
+void a_number_that_becomes_zero_and_divides(Session& s) {
+  int64_t divisor = 3;
+  auto f = s.compile([&divisor](const Tensor& x) { return at::remainder((x * 10).to(at::kInt), divisor) * 2; });
+  for (int call = 0; call < 12; ++call) {
+    divisor = !s.on_cuda() && call % 6 == 5 ? 0 : 3;
+    f(s.randn({100}));
+  }
+}
+
+/// 256 is 0 there.
+void bytes_divided_by_a_large_number(Session& s) {
+  int64_t divisor = 255;
+  auto f = s.compile([&divisor](const Tensor& x) {
+    const Tensor places = (x * 10).to(at::kByte);
+    return at::remainder(places * 2, divisor) + 1;
+  });
+  for (int call = 0; call < 9; ++call) {
+    divisor = !s.on_cuda() && call % 3 == 2 ? 256 : 255;
+    f(s.randn({100}).abs());
+  }
+}
+
 const Program programs[] = {
+    {"bytes_divided_by_a_large_number", bytes_divided_by_a_large_number},
+    {"integers_divided_by_numbers", integers_divided_by_numbers},
+    {"divisors_that_are_zero_in_some_calls", divisors_that_are_zero_in_some_calls},
+    {"a_number_that_becomes_zero_and_divides", a_number_that_becomes_zero_and_divides},
     {"rows_selected_between_other_work", rows_selected_between_other_work},
     {"an_index_out_of_range_behind_a_write_to_an_input", an_index_out_of_range_behind_a_write_to_an_input},
     {"indices_that_count_from_the_end", indices_that_count_from_the_end},
