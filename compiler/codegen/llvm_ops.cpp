@@ -99,6 +99,11 @@ std::string emit_intrinsic(LlvmWriter& out, std::string_view name, const std::ve
   return out.value("call {} @{}({})", type, function, typed(type, operands));
 }
 
+std::string emit_inverse(LlvmWriter& out, const std::string& value, std::string_view element, int64_t lanes) {
+  const std::string one = lanes == 1 ? "1.0" : fmt::format("splat ({} 1.0)", element);
+  return out.value("fdiv {} {}, {}", vector_of(lanes, element), one, value);
+}
+
 /// Fills a template's holes. "{r}" and "{0}" may stand inside longer names ("{r}.a").
 std::string fill(std::string_view text, std::string_view result, const std::vector<std::string>& operands,
                  std::string_view type, std::string_view mask) {
@@ -159,6 +164,8 @@ std::string emit_op(LlvmWriter& out, const ir::OpRow& row, const std::vector<std
   }
   const std::string_view element = register_type(dtype);
   if (take_prefix(text, "intrinsic:")) return emit_intrinsic(out, text, operands, element, lanes);
+  if (take_prefix(text, "inverse:"))
+    return emit_inverse(out, emit_intrinsic(out, text, operands, element, lanes), element, lanes);
   if (take_prefix(text, "scalar:")) return emit_lane_calls(out, libm_name(text, dtype), operands, element, lanes);
   if (!take_prefix(text, "call:")) return emit_template(out, text, operands, element, lanes);
   if (const std::string own = define_inline(out, text, dtype, lanes, vector_bits); !own.empty()) {

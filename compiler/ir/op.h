@@ -51,6 +51,7 @@ using Reference = RefValue (*)(std::span<const RefValue> args, DType dtype);
 ///                      Sleef_expd4_u10avx2) where there is one, else libm's (expf, exp) for every lane. Operands in
 ///                      order.
 ///   "intrinsic:NAME"   an LLVM intrinsic overloaded on the type: "floor" -> @llvm.floor.v16f32. Operands in order.
+///   "inverse:NAME"     1 divided by what that intrinsic gives.
 ///   "scalar:NAME"      libm's function called for every lane (NAMEf for f32).
 ///   instructions       one or several, separated by newlines, with these placeholders:
 ///       {r}            the result; temporaries are {r}.a, {r}.b, ...

@@ -19,7 +19,7 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("aten_abs", {"aten::abs"}, 1, same, "boolean: {0}; unsigned: {0}; abs({0})", all_reals),
     derived("square", {"aten::square"}, 1, same, "boolean: refuse; {0} * {0}", all_reals),
     derived("reciprocal", {"aten::reciprocal"}, 1, float_like, "1 / {0}", positive),
-    derived("rsqrt", {"aten::rsqrt"}, 1, float_like, "1 / sqrt({0})", positive),
+    derived("aten_rsqrt", {"aten::rsqrt"}, 1, float_like, "rsqrt({0})", positive),
     derived("addcmul", {"aten::addcmul"}, 3, same,
             "boolean: refuse; integer: {0} + {3} * {1} * {2}; cuda, {3}=1: fma({1}, {2}, {0});"
             "cuda: fma({3}, {1} * {2}, {0}); fma({3} * {1}, {2}, {0})", all_reals),
@@ -118,7 +118,7 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
             "boolean: refuse; {1}=1: {0}; {1}=2: {0} * {0}; cuda, half, {1}=3: rounded({0} * {0}) * {0};"
             "cpu, bf16, {1}=3: rounded({0} * {0}) * {0};"
             "{1}=3: {0} * {0} * {0}; integer: int_pow({0}, {1});"
-            "{1}=0.5: sqrt({0}); cpu, f16, {1}=-0.5: pow({0}, {1}); {1}=-0.5: 1 / sqrt({0});"
+            "{1}=0.5: sqrt({0}); cpu, f16, {1}=-0.5: pow({0}, {1}); {1}=-0.5: rsqrt({0});"
             "{1}=-1: 1 / {0}; cuda, half, {1}=-2: 1 / rounded({0} * {0}); cpu, bf16, {1}=-2: 1 / rounded({0} * {0});"
             "{1}=-2: 1 / ({0} * {0});"
             "pow({0}, {1})", positive),

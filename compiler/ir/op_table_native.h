@@ -7,7 +7,8 @@
 #include "compiler/ir/reference.h"
 
 /// The ops that back ends implement. Columns: name, ATen names, arity, type rule, reference, CUDA, LLVM, test domain.
-/// ATen names are empty where only expressions use a row, or where a row of op_table_derived.h stands for the ATen op.
+/// ATen names are empty where only expressions, or structural rules of decompose, use a row, or where a row of
+/// op_table_derived.h stands for the ATen op.
 namespace sinter::ir::table {
 
 using ref::numbers;
@@ -28,6 +29,9 @@ inline constexpr auto native_rows = std::to_array<OpRow>({
                              {"{0} * {1}", "wrap_mul({0}, {1})"}, binary<"fmul", "mul", "mul", "and">, all_reals)),
     with_wide_numbers(native("div", {"aten::div"}, 2, float_like, ref::floats<ref::div>, {"{0} / {1}", {}},
                              binary<"fdiv", "", "", "">, nonzero_second)),
+    // `ratio` is a quotient that is one even by a number; `div` by a number is ATen's product with its reciprocal on CUDA.
+    native("ratio", {}, 2, floating, ref::floats<ref::div>, {"{0} / {1}", {}}, floats("{r} = fdiv {t} {0}, {1}"),
+           nonzero_second),
     native("fma", {}, 3, floating, ref::fma, {"fma({0}, {1}, {2})", {}}, floats("intrinsic:fma"), all_reals),
     native("neg", {"aten::neg"}, 1, same, numbers<ref::neg, ref::neg>, {"-{0}", "wrap_neg({0})"},
            {"{r} = fneg {t} {0}", "{r} = sub {t} zeroinitializer, {0}", "{r} = sub {t} zeroinitializer, {0}", {}},
@@ -91,6 +95,7 @@ inline constexpr auto native_rows = std::to_array<OpRow>({
            all_reals),
     native("sqrt", {"aten::sqrt"}, 1, float_like, ref::floats<std::sqrt>, {"sqrt({0})", {}}, floats("intrinsic:sqrt"),
            positive),
+    native("rsqrt", {}, 1, float_like, ref::floats<ref::rsqrt>, {"rsqrt({0})", {}}, floats("inverse:sqrt"), positive),
     native("copysign", {"aten::copysign"}, 2, float_like, ref::floats<std::copysign>, {"copysign({0}, {1})", {}},
            floats("intrinsic:copysign"), all_reals),
     native("nextafter", {}, 2, floating, ref::nextafter, {"nextafter({0}, {1})", {}}, floats("call:nextafter"),

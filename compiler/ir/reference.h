@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <variant>
@@ -64,6 +65,7 @@ RefValue compare(Args a, DType dtype) {
 [[nodiscard]] constexpr double sub(double a, double b) { return a - b; }
 [[nodiscard]] constexpr double mul(double a, double b) { return a * b; }
 [[nodiscard]] constexpr double div(double a, double b) { return a / b; }
+[[nodiscard]] inline double rsqrt(double a) { return 1 / std::sqrt(a); }
 [[nodiscard]] constexpr double neg(double a) { return -a; }
 [[nodiscard]] constexpr int64_t add(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));

@@ -3,9 +3,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "compiler/ir/print.h"
 #include "compiler/passes/bodies.h"
 #include "compiler/passes/effects.h"
+#include "compiler/passes/node_key.h"
 #include "compiler/passes/ownership.h"
 #include "compiler/support/planted.h"
 
@@ -14,33 +14,10 @@ namespace {
 
 using namespace ir;
 
-/// What a node computes, as text; empty for nodes that are never merged.
+/// What a node computes; empty for nodes that are never merged.
 std::string key_of(const Graph& graph, const Node& node) {
-  std::string key;
-  if (const auto* call = node.as<Call>()) {
-    if (has_effect(node) && !planted(Bug::random_calls_merged)) return {};
-    key = call->op;
-  } else if (const auto* primitive = node.as<Primitive>()) {
-    key = row(primitive->op).name;
-  } else if (const auto* reduce = node.as<Reduce>()) {
-    key = "reduce " + std::string(row(reduce->op).name);
-    for (const uint32_t dim : reduce->dims) key += "," + std::to_string(dim);
-  } else if (const auto* join = node.as<Join>()) {
-    key = "join " + std::to_string(join->dim);
-  } else if (const auto* view = node.as<View>()) {
-    key = "view " + std::to_string(view->offset);
-  } else {
-    return {};
-  }
-  for (const Arg& arg : node.args) key += " " + ir::to_string(arg);
-  for (ValueId result : node.results) {
-    if (graph.value(result).alias) return {};
-    const Type& type = graph.type(result);
-    key += " " + std::string(name(type.dtype)) + to_string(type.device);
-    for (const Dim& size : type.sizes) key += "," + to_string(size);
-    for (const Dim& stride : type.strides) key += ";" + to_string(stride);
-  }
-  return key;
+  const bool keeps_its_place = node.as<Call>() != nullptr && has_effect(node) && !planted(Bug::random_calls_merged);
+  return keeps_its_place ? std::string() : node_key(graph, node, node.args);
 }
 
 int64_t merge_equal(Graph& graph) {

@@ -1,25 +1,14 @@
-#include <algorithm>
 #include <array>
 
 #include "compiler/ir/op_types.h"
+#include "compiler/passes/grouped_call.h"
 #include "compiler/passes/moments.h"
-#include "compiler/passes/reduction_rules.h"
 
 /// Group norm, as ATen's GPU kernels compute it but for the variance, which is taken in two passes.
 namespace sinter::passes {
 namespace {
 
 using namespace ir;
-
-/// The row-major sizes in which a group is a row.
-struct Grouped {
-  int64_t samples = 0;
-  int64_t groups = 0;
-  int64_t channels = 0;  ///< of one group
-  int64_t elements = 0;  ///< of one channel
-
-  [[nodiscard]] std::vector<Dim> sizes() const { return {samples, groups, channels, elements}; }
-};
 
 /// Schema positions: 0 input, 1 weight, 2 bias, 3 N, 4 C, 5 HxW, 6 groups, 7 eps.
 class GroupNorm {
@@ -65,40 +54,17 @@ class GroupNorm {
   const Grouped& grouped_;
 };
 
-std::optional<Grouped> grouped_sizes(const CallSite& site) {
-  std::array<int64_t, 4> numbers{};
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    const auto* number = std::get_if<int64_t>(&site.args[3 + i].data);
-    if (number == nullptr || *number < 1) return std::nullopt;
-    numbers[i] = *number;
-  }
-  const auto [samples, channels, elements, groups] = numbers;
-  if (channels % groups != 0) return std::nullopt;
-  return Grouped{samples, groups, channels / groups, elements};
-}
-
-/// Weight and bias are None or vectors over the channels.
-bool reads_parameters(const Graph& graph, const CallSite& site, const Grouped& grouped) {
-  return std::ranges::all_of(site.args.subspan(1, 2), [&](const Arg& arg) {
-    if (arg.is_none()) return true;
-    if (!reads_tensor(graph, arg)) return false;
-    const Type& type = graph.type(*arg.value());
-    return type.is_contiguous() && type.numel() == grouped.groups * grouped.channels;
-  });
-}
-
 std::optional<Results> group_norm(Graph& graph, const CallSite& site) {
   if (site.args.size() < 8 || site.results.size() != 3) return std::nullopt;
   const auto* eps = std::get_if<double>(&site.args[7].data);
-  const auto grouped = grouped_sizes(site);
-  if (eps == nullptr || !grouped || !reads_tensor(graph, site.args[0]) || !writes_results(graph, site))
+  const auto grouped = grouped_sizes(site, 3);
+  if (eps == nullptr || !grouped || !is_grouped(graph, site.args[0], *grouped) || !writes_results(graph, site))
     return std::nullopt;
   const Type& input = graph.type(*site.args[0].value());
   const Type rows = contiguous(input.dtype, grouped->sizes(), input.device);
-  const bool fits = is_float(input.dtype) && input.is_contiguous() && input.numel() == rows.numel() &&
+  const bool fits = is_parameter(graph, site.args[1], *grouped) && is_parameter(graph, site.args[2], *grouped) &&
                     site.type().is_contiguous() && site.type().sizes == input.sizes;
-  if (!fits || !reads_parameters(graph, site, *grouped) || !worth_generating(site.context, rows, last_dims(2, 4)))
-    return std::nullopt;
+  if (!fits || !worth_generating(site.context, rows, last_dims(2, 4))) return std::nullopt;
   return GroupNorm(graph, site, *grouped).run(*eps);
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/passes/gradient_mask.h"
 #include "compiler/passes/normalized_call.h"
 #include "compiler/passes/primitive_builder.h"
 
@@ -24,23 +25,6 @@ constexpr size_t input_position = 1;
 constexpr Positions layer_norm_schema{3, 4, 5, 7, 3};
 /// (grad_out, input, normalized_shape, rstd, weight, output_mask)
 constexpr Positions rms_norm_schema{std::nullopt, 3, 4, 5, 2};
-
-/// By entry of the mask the result that holds the gradient. Gradients that were not wanted were undefined: the call has
-/// no results for them.
-using Gradients = std::array<std::optional<size_t>, 3>;
-
-std::optional<Gradients> gradients_of(const CallSite& site, const Positions& at) {
-  const ArgList* mask = site.args[at.mask].list();
-  if (mask == nullptr || mask->size() != at.gradients) return std::nullopt;
-  Gradients gradients;
-  size_t results = 0;
-  for (size_t i = 0; i < at.gradients; ++i) {
-    const auto* wanted = std::get_if<bool>(&(*mask)[i].data);
-    if (wanted == nullptr) return std::nullopt;
-    if (*wanted) gradients[i] = results++;
-  }
-  return results == site.results.size() ? std::optional(gradients) : std::nullopt;
-}
 
 class NormBackward {
  public:
@@ -66,8 +50,11 @@ class NormBackward {
     return build_.result(build_.op("mul", {sum, build_.op("mul", {inverse_, {1.0 / count}})}), type);
   }
 
+  /// The sum of g * normalized over the rows. It is taken of the negative and turned at the end: with the value that
+  /// the gradient of the input has, the kernel of that gradient would store it for this one.
   ValueId of_weight(const std::vector<uint32_t>& rows, const Type& type) {
-    return build_.result(build_.reduce("sum", build_.op("mul", {upstream_, normalized_}), rows), type);
+    const Arg sum = build_.reduce("sum", build_.op("mul", {upstream_, opposite()}), rows);
+    return build_.result(build_.op("neg", {sum}), type);
   }
 
   ValueId of_bias(const std::vector<uint32_t>& rows, const Type& type) {
@@ -75,6 +62,13 @@ class NormBackward {
   }
 
  private:
+  /// -normalized, as another value.
+  Arg opposite() {
+    const Arg x = build_.wide(call_.input);
+    if (!at_.mean) return build_.op("mul", {x, build_.op("neg", {inverse_})});
+    return build_.op("mul", {build_.op("sub", {build_.wide(site_.args[*at_.mean]), x}), inverse_});
+  }
+
   PrimitiveBuilder build_;
   const CallSite& site_;
   const Positions& at_;
@@ -112,10 +106,10 @@ bool fits(const Graph& graph, const CallSite& site, const Positions& at, const N
 template <const Positions& at>
 std::optional<Results> norm_backward(Graph& graph, const CallSite& site) {
   if (site.args.size() <= at.mask) return std::nullopt;
-  const auto gradients = gradients_of(site, at);
+  const auto gradients = gradients_of(site, site.args[at.mask], at.gradients);
   const auto call = normalized_call(graph, site, input_position, {at.weight});
   if (!gradients || !call || !fits(graph, site, at, *call)) return std::nullopt;
-  const auto used = [&](size_t i) { return (*gradients)[i] && site.results[*(*gradients)[i]].used; };
+  const auto used = [&](size_t i) { return is_used(site, (*gradients)[i]); };
   const bool others = used(1) || used(2);
   const Type& type = graph.type(*call->input.value());
   const std::vector<uint32_t> rows = first_dims(type.rank() - call->dims.size());

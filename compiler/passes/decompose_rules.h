@@ -43,13 +43,16 @@ struct RuleRow {
 
 [[nodiscard]] std::span<const RuleRow> copy_rules();        ///< copies, conversions, constants
 [[nodiscard]] std::span<const RuleRow> batch_norm_rules();  ///< batch norm in inference
-[[nodiscard]] std::span<const RuleRow> reduction_rules();   ///< sums, means, extremes, norms of vectors
+[[nodiscard]] std::span<const RuleRow> batch_norm_training_rules();
+[[nodiscard]] std::span<const RuleRow> batch_norm_backward_rules();
+[[nodiscard]] std::span<const RuleRow> reduction_rules();  ///< sums, means, extremes, norms of vectors
 [[nodiscard]] std::span<const RuleRow> variance_rules();
 [[nodiscard]] std::span<const RuleRow> softmax_rules();        ///< softmax and its kin, with their gradients
 [[nodiscard]] std::span<const RuleRow> layer_norm_rules();     ///< layer norm and RMS norm
 [[nodiscard]] std::span<const RuleRow> norm_backward_rules();  ///< and their gradients
 [[nodiscard]] std::span<const RuleRow> group_norm_rules();
 [[nodiscard]] std::span<const RuleRow> movement_rules();  ///< tensors side by side, padded, rolled
+[[nodiscard]] std::span<const RuleRow> group_norm_backward_rules();
 
 /// The rule for an ATen op that is no row of the op table; nullptr when there is none.
 [[nodiscard]] StructuralRule structural_rule(std::string_view op);

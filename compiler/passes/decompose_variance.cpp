@@ -36,7 +36,7 @@ std::optional<Results> spread_of(Graph& graph, const CallSite& site, const Arg& 
   const Moments found = moments(build, build.wide(call->operand), call->dims);
   Results results(site.results.size());
   if (site.results[0].used) {
-    Arg wide = build.op("div", {found.squares, {std::max(count - *correction, 0.0)}});
+    Arg wide = build.op("ratio", {found.squares, {std::max(count - *correction, 0.0)}});
     if (spread == Spread::deviation) wide = build.op("sqrt", {wide});
     results[0] = build.result(wide, site.type());
   }

@@ -87,7 +87,7 @@ const ValueId* unchanged_operand(const Graph& graph, const Node& node) {
   const std::string_view op = row(node.as<Primitive>()->op).name;
   const bool real = is_float(graph.type(node.results[0]).dtype);
   const Arg& number = node.args[1];
-  const bool unchanged = ((op == "mul" || op == "div") && is_number(number, 1)) ||
+  const bool unchanged = ((op == "mul" || op == "div" || op == "ratio") && is_number(number, 1)) ||
                          (op == "sub" && is_number(number, 0.0)) ||
                          (op == "add" && is_number(number, real ? -0.0 : 0.0));
   return unchanged ? node.args[0].value() : nullptr;

@@ -10,6 +10,7 @@
 #include "compiler/ir/reference.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/pointwise.h"
+#include "compiler/passes/pure_batch_norm.h"
 #include "compiler/passes/rewriter.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
@@ -397,11 +398,12 @@ void Functionalizer::write(ValueId target, ValueId value, ScopeId scope) {
 
 }  // namespace
 
-PassResult functionalize(Graph& graph, const PassContext&) {
+PassResult functionalize(Graph& graph, const PassContext& context) {
+  const PassResult norms = pure_batch_norm(graph, context);
   Functionalizer functionalizer(graph);
   Graph next = functionalizer.run();
   graph = std::move(next);
-  return {functionalizer.changes};
+  return {norms.changes + functionalizer.changes};
 }
 
 }  // namespace sinter::passes

@@ -30,6 +30,9 @@ bool is_constant(const Node& node) {
   return std::none_of(node.args.begin(), node.args.end(), [](const Arg& arg) { return arg.value() != nullptr; });
 }
 
+/// A value with more users is none that a pair of reductions goes through.
+constexpr size_t most_siblings = 8;
+
 int64_t bytes(const Type& type) { return type.numel() * bytes_of(type.dtype); }
 
 }  // namespace
@@ -42,15 +45,18 @@ FuseGroups::FuseGroups(const Graph& graph, bool freeze)
       escapes_(graph.value_count(), false),
       users_(graph.value_count()),
       frozen_(frozen_nodes(graph, freeze)),
+      reduces_(graph.node_count(), false),
       position_(graph.node_count(), 0) {
   for (size_t i = 0; i < graph.order().size(); ++i) {
     const NodeId id = graph.order()[i];
     position_[id.index] = i;
     leader_[id.index] = id;
     members_[id.index] = {id};
+    reduces_[id.index] = graph.node(id).as<Reduce>() != nullptr;
     reach_.push_back(i);
   }
   collect_edges();
+  collect_siblings();
   collect_dependencies();
 }
 
@@ -74,6 +80,17 @@ void FuseGroups::collect_edges() {
   }
   for (ValueId output : graph_.outputs) escapes_[view_source(graph_, output).base.index] = true;
   std::stable_sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.bytes > b.bytes; });
+}
+
+void FuseGroups::collect_siblings() {
+  for (uint32_t value = 0; value < users_.size(); ++value) {
+    const auto& users = users_[value];
+    if (users.size() < 2 || users.size() > most_siblings) continue;
+    for (auto a = users.begin(); a != users.end(); ++a) {
+      for (auto b = a + 1; b != users.end(); ++b) siblings_.push_back({*a, *b, bytes(graph_.type(ValueId{value}))});
+    }
+  }
+  std::ranges::stable_sort(siblings_, [](const Edge& a, const Edge& b) { return a.bytes > b.bytes; });
 }
 
 void FuseGroups::collect_dependencies() {
@@ -102,7 +119,14 @@ int64_t FuseGroups::merge_all() {
       ++merges;
     }
   }
-  return merges;
+  return merges + std::ranges::count_if(siblings_, [&](const Edge& edge) { return try_merge_siblings(edge); });
+}
+
+/// Reductions go through an operand side by side and read it once.
+bool FuseGroups::try_merge_siblings(const Edge& edge) {
+  const NodeId a = leader_[edge.producer.index];
+  const NodeId b = leader_[edge.consumer.index];
+  return reduces_[a.index] && reduces_[b.index] && try_merge(edge);
 }
 
 bool FuseGroups::try_merge(const Edge& edge) {
@@ -128,6 +152,7 @@ bool FuseGroups::try_merge(const Edge& edge) {
   for (size_t p = position_[members_[a.index].front().index]; p < last; ++p) reach_[p] = std::max(reach_[p], last);
   members_[b.index].clear();
   frozen_[a.index] = frozen_[b.index];
+  reduces_[a.index] = reduces_[a.index] || reduces_[b.index];
   return true;
 }
 

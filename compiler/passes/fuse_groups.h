@@ -14,7 +14,8 @@ class FuseGroups {
   /// Primitives that are computed once (frozen.h) never join others.
   FuseGroups(const ir::Graph& graph, bool freeze);
 
-  /// Joins regions, those that save most bytes first, until no pair can be joined. Returns the number of joins.
+  /// Joins regions, those that save most bytes first, until no pair can be joined: consumers with producers, then
+  /// reductions that read one value with each other. Returns the number of joins.
   int64_t merge_all();
 
   /// For every node the node that leads its region; nodes that are no primitives lead themselves. By NodeId.
@@ -38,6 +39,7 @@ class FuseGroups {
   };
 
   void collect_edges();
+  void collect_siblings();
   void collect_dependencies();
   bool try_merge(const Edge& edge);
   bool worth_computing_again(const std::vector<ir::NodeId>& members,
@@ -46,6 +48,7 @@ class FuseGroups {
   BeneathJoins beneath_joins(const std::vector<ir::NodeId>& members) const;
   void add_producers(ir::ValueId value, const std::unordered_set<ir::NodeId>& inside,
                      std::unordered_set<ir::NodeId>& found) const;
+  bool try_merge_siblings(const Edge& edge);
   bool path_around(ir::NodeId from, ir::NodeId to) const;
   size_t no_return_after(ir::NodeId from, ir::NodeId to) const;
 
@@ -56,9 +59,11 @@ class FuseGroups {
   std::vector<bool> escapes_;                       ///< by value: used by something that is no primitive
   std::vector<std::vector<ir::NodeId>> users_;      ///< by value: primitives that use it, views looked through
   std::vector<bool> frozen_;                        ///< by node
+  std::vector<bool> reduces_;                       ///< by leader: the region has a reduction
   std::vector<size_t> position_;                    ///< by node
   std::vector<size_t> reach_;                       ///< by position: the last one of regions that begin there or before
   std::vector<Edge> edges_;
+  std::vector<Edge> siblings_;  ///< two consumers of one value
 };
 
 }  // namespace sinter::passes

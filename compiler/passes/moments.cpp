@@ -8,14 +8,17 @@ using namespace ir;
 
 Moments moments(PrimitiveBuilder& build, const Arg& x, const std::vector<uint32_t>& dims) {
   const auto count = static_cast<double>(elements_along(build.type(x), dims));
-  const Arg mean = build.op("div", {build.reduce("sum", x, dims), {count}});
-  const Arg difference = build.op("sub", {x, mean});
-  return {mean, difference, build.reduce("sum", build.op("mul", {difference, difference}), dims)};
+  const Arg mean = build.op("ratio", {build.reduce("sum", x, dims), {count}});
+  // The other way round it has the same square. What is squared and what is normalized are two values then, and where
+  // they are computed in two kernels none stores a difference for the other.
+  const Arg reversed = build.op("sub", {mean, x});
+  const Arg squares = build.reduce("sum", build.op("mul", {reversed, reversed}), dims);
+  return {mean, build.op("sub", {x, mean}), squares};
 }
 
 Arg inverse_deviation(PrimitiveBuilder& build, const Arg& squares, int64_t count, double eps) {
-  const Arg variance = build.op("div", {squares, {static_cast<double>(count)}});
-  return build.op("div", {{1.0}, build.op("sqrt", {build.op("add", {variance, {eps}})})});
+  const Arg variance = build.op("ratio", {squares, {static_cast<double>(count)}});
+  return build.op("rsqrt", {build.op("add", {variance, {eps}})});
 }
 
 }  // namespace sinter::passes

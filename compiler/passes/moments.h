@@ -13,7 +13,8 @@ struct Moments {
   ir::Arg squares;     ///< sum of the squared differences
 };
 
-/// Mean and spread of the rows of `x` along `dims`. In two passes, so that a mean far from zero does not cancel.
+/// Mean and spread of the rows of `x` along `dims`. In two passes, so that a mean far from zero does not cancel;
+/// divided by the count, so that rows of one number have that number as their mean and no spread.
 [[nodiscard]] Moments moments(PrimitiveBuilder& build, const ir::Arg& x, const std::vector<uint32_t>& dims);
 
 /// 1 / sqrt(squares / count + eps)

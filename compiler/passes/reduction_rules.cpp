@@ -79,7 +79,7 @@ bool is_reduced(const std::vector<Dim>& sizes, const Type& operand, const std::v
   if (sizes == kept_sizes(operand, dims)) return true;
   std::vector<Dim> left;
   for (size_t dim = 0; dim < operand.rank(); ++dim) {
-    if (!is_among(dims, dim)) left.push_back(operand.sizes[dim]);
+    if (!has_dim(dims, dim)) left.push_back(operand.sizes[dim]);
   }
   return sizes == left;
 }

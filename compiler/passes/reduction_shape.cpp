@@ -19,7 +19,7 @@ int64_t run_length(const Type& type, const std::vector<uint32_t>& dims, bool red
     grew = false;
     for (size_t d = 0; d < type.rank(); ++d) {
       const int64_t size = type.sizes[d].constant();
-      if (size == 1 || is_among(dims, d) != reduced || type.strides[d].constant() != run) continue;
+      if (size == 1 || has_dim(dims, d) != reduced || type.strides[d].constant() != run) continue;
       run *= size;
       grew = true;
     }
@@ -49,14 +49,14 @@ int64_t divisor(int64_t size, int64_t wanted, int64_t most) {
 
 }  // namespace
 
-bool is_among(const std::vector<uint32_t>& dims, size_t dim) {
+bool has_dim(const std::vector<uint32_t>& dims, size_t dim) {
   return std::ranges::binary_search(dims, static_cast<uint32_t>(dim));
 }
 
 std::optional<ReductionShape> reduction_shape(const Type& operand, const std::vector<uint32_t>& dims) {
   ReductionShape shape;
   for (size_t d = 0; d < operand.rank(); ++d) {
-    (is_among(dims, d) ? shape.points : shape.rows) *= operand.sizes[d].constant();
+    (has_dim(dims, d) ? shape.points : shape.rows) *= operand.sizes[d].constant();
   }
   const int64_t along = run_length(operand, dims, true);
   const int64_t across = run_length(operand, dims, false);

@@ -9,8 +9,8 @@
 
 namespace sinter::passes {
 
-/// True where the ascending dims hold this one.
-[[nodiscard]] bool is_among(const std::vector<uint32_t>& dims, size_t dim);
+/// True when the dim is one of `dims`, which are ascending.
+[[nodiscard]] bool has_dim(const std::vector<uint32_t>& dims, size_t dim);
 
 /// How a reduction's operand lies in memory.
 struct ReductionShape {

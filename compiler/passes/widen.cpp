@@ -6,7 +6,7 @@
 
 #include "compiler/ir/continuous.h"
 #include "compiler/passes/bodies.h"
-#include "compiler/passes/spread.h"
+#include "compiler/passes/shared_values.h"
 
 namespace sinter::passes {
 namespace {
@@ -16,8 +16,9 @@ using namespace ir;
 /// One fused body.
 class Widening {
  public:
-  explicit Widening(Graph& body)
+  Widening(Graph& body, const std::vector<bool>& shared)
       : body_(body),
+        shared_(shared),
         stored_(body.value_count(), false),
         decides_(body.value_count(), false),
         users_(body.value_count()) {
@@ -25,7 +26,6 @@ class Widening {
     for (const NodeId id : body_.order()) {
       const Node& node = body_.node(id);
       for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId value) { users_[value.index].push_back(id); });
-      for (const ValueId result : node.results) points_ = std::max(points_, body_.type(result).numel());
     }
     find_deciding();
   }
@@ -75,20 +75,20 @@ class Widening {
     }
   }
 
+  /// Reductions are as continuous as what joins their elements: all are.
   [[nodiscard]] bool is_jump(const Node& node) const {
     const auto* primitive = node.as<Primitive>();
     if (primitive == nullptr) return false;
     return is_cast(node) ? !is_float(dtype(node.results[0])) : !is_continuous(primitive->op);
   }
 
-  /// A computed f32 rounded to a half, which every user takes back to f32.
+  /// A computed f32, or a sum or an extreme of some, rounded to a half that every user takes back to f32.
   [[nodiscard]] bool may_stay_wide(ValueId value) const {
     const Node& node = body_.producer(value);
     if (!is_half(dtype(value)) || !is_cast(node) || node.args[0].value() == nullptr) return false;
     const ValueId wide = *node.args[0].value();
-    const bool computed = dtype(wide) == DType::f32 && body_.producer(wide).as<Primitive>() != nullptr;
-    const bool one_kernel = body_.type(value).numel() * broadcast_factor > points_;
-    if (!computed || !one_kernel || stored_[value.index] || decides_[value.index]) return false;
+    const bool computed = dtype(wide) == DType::f32 && is_computed(body_.producer(wide));
+    if (!computed || shared_[value.index] || stored_[value.index] || decides_[value.index]) return false;
     return std::ranges::all_of(users_[value.index], [&](NodeId user) {
       const Node& back = body_.node(user);
       return is_cast(back) && dtype(back.results[0]) == DType::f32 && !stored_[back.results[0].index];
@@ -96,10 +96,10 @@ class Widening {
   }
 
   Graph& body_;
-  std::vector<bool> stored_;   ///< by value
-  std::vector<bool> decides_;  ///< by value
+  const std::vector<bool>& shared_;  ///< by value: other kernels compute it too
+  std::vector<bool> stored_;         ///< by value
+  std::vector<bool> decides_;        ///< by value
   std::vector<std::vector<NodeId>> users_;
-  int64_t points_ = 0;  ///< elements of the largest value
   std::unordered_map<ValueId, ValueId> replacements_;
 };
 
@@ -107,7 +107,9 @@ class Widening {
 
 PassResult widen(Graph& graph, const PassContext& context) {
   if (context.numerics != Numerics::fast) return {};
-  return {rewrite_bodies(graph, [](Graph& body) { return Widening(body).run(); })};
+  const auto shared = shared_values(graph);
+  size_t next = 0;
+  return {rewrite_bodies(graph, [&](Graph& body) { return Widening(body, shared[next++]).run(); })};
 }
 
 }  // namespace sinter::passes

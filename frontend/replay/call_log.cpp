@@ -62,7 +62,7 @@ void CallLog::note_segment(std::shared_ptr<CompiledPath> path, const TensorTable
   for (const PathInput& input : path_->inputs()) {
     if (!input.value.valid()) return refuse("a number of an operator differs from call to call");
     const TraceValue& value = table.value(input.value);
-    inputs_.push_back({held(value.memory), value.elements.dtype, value.elements.offset, value.alignment});
+    inputs_.push_back({held(value.memory), value.elements.dtype, table.offset_of(input.value), value.alignment});
   }
   for (const TraceValueId state : path_->states()) frozen_.push_back(held(table.value(state).memory));
   for (const TensorTable::Memory& memory : table.memories()) {

@@ -113,9 +113,11 @@ bool CompiledPath::takes(std::span<const LiveNumber> numbers) const {
 std::vector<TraceValueId> CompiledPath::moved_states(const TensorTable& table) const {
   std::vector<TraceValueId> moved;
   for (size_t i = 0; i < states_.size(); ++i) {
-    const TraceMemoryId memory = table.value(state_ids_[i]).memory;
-    const c10::Storage& storage = table.memories()[memory.index].held;
-    if (storage.unsafeGetStorageImpl() != states_[i].storage().unsafeGetStorageImpl()) moved.push_back(state_ids_[i]);
+    const TraceValueId state = state_ids_[i];
+    const c10::Storage& storage = table.memories()[table.value(state).memory.index].held;
+    const bool same = storage.unsafeGetStorageImpl() == states_[i].storage().unsafeGetStorageImpl() &&
+                      table.offset_of(state) == states_[i].storage_offset();
+    if (!same) moved.push_back(state);
   }
   return moved;
 }
@@ -130,7 +132,7 @@ void CompiledPath::run(const TensorTable& table, std::span<const LiveNumber> num
     if (wanted.value.valid()) {
       const TraceValue& value = table.value(wanted.value);
       const c10::Storage& storage = table.memories()[value.memory.index].held;
-      memories.push_back({&storage, value.elements.dtype, value.elements.offset});
+      memories.push_back({&storage, value.elements.dtype, table.offset_of(wanted.value)});
     } else {
       const at::Tensor& number =
           number_tensors.emplace_back(tensor_of(numbers[number_tensors.size()].value, wanted.dtype));

@@ -174,7 +174,7 @@ void Session::keep_what_was_matched() {
   for (const TensorTable::Memory& memory : table_.memories()) {
     if (!memory.written || !memory.held) continue;
     const TraceMemory& known = table_.known(table_.id_of(memory));
-    undo_->keep(tensor_over(memory.held, table_.value(known.root).elements, known.device));
+    undo_->keep(table_.over(memory.held, known.root));
   }
 }
 
@@ -212,6 +212,18 @@ bool Session::answer_known(const c10::OperatorHandle& op, Part part, torch::jit:
   return true;
 }
 
+/// Appends the arguments of a call to its key; `words` are where the bits of each that is a number stand. False where
+/// one cannot be compared.
+bool Session::append_all(c10::ArrayRef<c10::IValue> arguments, const OpFacts& facts, CallKey& key,
+                         c10::SmallVector<uint32_t, 8>& words) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    words.push_back(static_cast<uint32_t>(key.size()) + 1);
+    const bool relative = facts.storage_offset == i && arguments[i].isInt();
+    if (!append(relative ? offset_in_values(arguments, i, table_) : arguments[i], table_, key)) return false;
+  }
+  return true;
+}
+
 void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                    torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
@@ -224,9 +236,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   table_.begin_call();
   CallKey key;
   c10::SmallVector<uint32_t, 8> words;
-  for (const c10::IValue& argument : arguments) {
-    words.push_back(static_cast<uint32_t>(key.size()) + 1);
-    if (append(argument, table_, key)) continue;
+  if (!append_all(arguments, traits.facts, key, words)) {
     table_.forget_added();
     if (tells_breaks_of(traits)) note_break(traits, arguments, unknown_argument(traits.facts));
     return run_now(op, traits, below, stack);
@@ -236,7 +246,8 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     if (answer_known(op, Part::kernels, stack)) return;
     table_.begin_call();
     key.clear();
-    for (const c10::IValue& argument : arguments) (void)append(argument, table_, key);
+    words.clear();
+    (void)append_all(arguments, traits.facts, key, words);
   }
   if (!library_->may_record()) {
     table_.forget_added();
@@ -276,6 +287,7 @@ void Session::answer(PathNode& node, const CallNumbers& numbers, Part part, torc
   if (part == Part::kernels_and_autograds) do_autograds_part(step, arguments, results);
   note_writes(step);
   settings_matter_ = settings_matter_ || step.settings_matter;
+  if (step.data_rule != nullptr) refuse_in_log(step.facts->name + " may refuse its data");
   draws_.note(step);
   at_ = &node;
   torch::jit::drop(*stack, count);
@@ -304,12 +316,15 @@ at::Tensor Session::tensor_of(const Returned& item, c10::ArrayRef<c10::IValue> a
   const TraceValue& value = table_.value(item.value);
   c10::Storage storage(table_.memory(value.memory).storage.lock());
   if (!storage) throw InternalError("replay", "a step sees memory that is gone");
-  if (!item.base) return tensor_over(std::move(storage), value.elements, table_.known(value.memory).device);
+  if (!item.base) return table_.over(std::move(storage), item.value);
   const c10::DispatchKeySet keys = arguments[*item.base].toTensor().key_set();
   at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, std::move(storage), keys,
                                                              c10::scalarTypeToTypeMeta(value.elements.dtype));
   view.unsafeGetTensorImpl()->set_sizes_and_strides(value.elements.sizes, value.elements.strides,
-                                                    value.elements.offset);
+                                                    table_.offset_of(item.value));
+  const ir::Reading& reading = value.elements.reading;
+  if (view.is_conj() != reading.conjugated) view._set_conj(reading.conjugated);
+  if (view.is_neg() != reading.negated) view._set_neg(reading.negated);
   return view;
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -152,6 +153,8 @@ class Session : public c10::DebugInfoBase {
   [[nodiscard]] bool may_match(const Step& candidate);
   [[nodiscard]] bool answer_known(const c10::OperatorHandle& op, Part part, torch::jit::Stack* stack);
   [[nodiscard]] bool match(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+  [[nodiscard]] bool append_all(c10::ArrayRef<c10::IValue> arguments, const OpFacts& facts, CallKey& key,
+                                c10::SmallVector<uint32_t, 8>& words);
   void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
   void answer(PathNode& node, const CallNumbers& numbers, Part part, torch::jit::Stack* stack);
   [[nodiscard]] bool match_above_autograd(const c10::OperatorHandle& op, bool tracked, torch::jit::Stack* stack);
@@ -180,6 +183,7 @@ class Session : public c10::DebugInfoBase {
     if (log_) log_->refuse(std::string(what));
   }
   void interpret();
+  [[nodiscard]] bool is_look(const Step& step, std::span<const c10::Storage> storages) const;
   void interpret(const PathNode& node, std::vector<c10::Storage>& storages);
   [[nodiscard]] std::vector<std::vector<TraceMemoryId>> last_uses_of(std::span<const PathNode* const> steps);
   void give(std::vector<c10::Storage>& storages);

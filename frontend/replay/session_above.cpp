@@ -13,11 +13,13 @@
 namespace sinter::frontend {
 namespace {
 
-/// Nothing where one of them draws, or takes numbers that differ from call to call.
+/// Nothing where one of them draws, may refuse its data, counts from the beginning of a storage, or takes numbers that
+/// differ from call to call.
 std::optional<std::vector<const PathNode*>> steps_between(const PathNode& begin, const PathNode& end) {
   std::vector<const PathNode*> steps;
   for (const PathNode* node = &end; node != &begin; node = node->parent) {
     if (node == nullptr || node->step.draw || node->live.load(std::memory_order_relaxed) != 0) return std::nullopt;
+    if (node->step.data_rule != nullptr || node->step.facts->storage_offset) return std::nullopt;
     steps.push_back(node);
   }
   std::ranges::reverse(steps);

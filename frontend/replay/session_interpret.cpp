@@ -1,6 +1,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
+
 #include "compiler/support/errors.h"
 #include "frontend/replay/session.h"
 #include "frontend/torch/convert.h"
@@ -49,14 +51,22 @@ std::vector<std::vector<TraceMemoryId>> Session::last_uses_of(std::span<const Pa
   return last_uses;
 }
 
+/// True for a step that gives views of memory that is there: values tell where they lie.
+bool Session::is_look(const Step& step, std::span<const c10::Storage> storages) const {
+  return only_looks(*step.facts) && std::ranges::all_of(step.results, [&](TraceValueId result) {
+           return static_cast<bool>(storages[table_.value(result).memory.index]);
+         });
+}
+
 void Session::interpret(const PathNode& node, std::vector<c10::Storage>& storages) {
   const Step& step = node.step;
+  if (is_look(step, storages)) return;
   const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const c10::AutoGradMode no_grad(false);
   const auto tensor = [&](ir::ValueId id) {
-    const TraceValue& value = table_.value({id.index});
-    return tensor_over(storages[value.memory.index], value.elements, table_.known(value.memory).device);
+    const TraceValueId value{id.index};
+    return table_.over(storages[table_.value(value).memory.index], value);
   };
   const auto& declared = step.op->schema().arguments();
   std::vector<ir::Arg> args = step.args;
@@ -87,8 +97,7 @@ void Session::give(std::vector<c10::Storage>& storages) {
   for (const TraceMemoryId memory : escaped()) {
     const auto storage = table_.memory(memory).storage.lock();
     if (!storage || !storages[memory.index]) continue;
-    const Elements& root = table_.value(table_.known(memory).root).elements;
-    at::Tensor data = tensor_over(std::move(storages[memory.index]), root, table_.known(memory).device);
+    at::Tensor data = table_.over(std::move(storages[memory.index]), table_.known(memory).root);
     give_memory(*storage, std::move(data));
   }
 }

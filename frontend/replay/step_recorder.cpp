@@ -61,7 +61,8 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
             .facts = &traits.facts,
             .key = std::move(key),
             .above = traits.above,
-            .settings_matter = traits.settings_matter} {
+            .settings_matter = traits.settings_matter,
+            .data_rule = may_refuse(traits, arguments) ? traits.data_rule : nullptr} {
   const TensorToArg encoder = [&](const at::Tensor& tensor) -> ir::Arg {
     if (const auto number = wrapped_number(tensor)) {
       return std::visit([](auto value) { return ir::Arg{value}; }, *number);
@@ -75,7 +76,9 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
   if (step_.module.empty()) step_.module = std::move(module);
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < declared.size(); ++i) {
-    step_.args.push_back(arg_of(arguments_[i], *declared[i].real_type(), encoder, step_.opaques));
+    const bool relative = traits.facts.storage_offset == i && arguments_[i].isInt();
+    const c10::IValue argument = relative ? offset_in_values(arguments_, i, table_) : arguments_[i];
+    step_.args.push_back(arg_of(argument, *declared[i].real_type(), encoder, step_.opaques));
   }
   step_.numbers = numbers_of(traits.facts, arguments_, words);
   const auto added = table_.added();
@@ -106,7 +109,7 @@ bool StepRecorder::are_as_they_were() const {
 
 /// False for a result that no segment can give.
 bool StepRecorder::add_result(const at::Tensor& tensor) {
-  if (!is_ordinary(tensor)) return false;
+  if (!is_dense(tensor) || !table_.can_be_value(tensor)) return false;
   if (const TraceValueId known = table_.find(tensor); known.valid()) {
     step_.results.push_back(known);
     return true;
@@ -115,7 +118,7 @@ bool StepRecorder::add_result(const at::Tensor& tensor) {
   step_.results.push_back(id);
   const TraceValue& value = table_.value(id);
   const TraceMemory& memory = table_.known(value.memory);
-  if (memory.root == id) return !memory.fresh || value.elements.offset == 0;
+  if (memory.root == id) return value.elements.reading.plain() && (!memory.fresh || value.elements.offset == 0);
   const Elements& root = table_.value(memory.root).elements;
   if (lies_inside(value.elements, root)) return true;
   return root.dtype != value.elements.dtype && !table_.memory(value.memory).written;

@@ -70,19 +70,35 @@ bool is_for_the_host(const OpTraits& traits, Arguments arguments) {
   return arguments[device].isDevice() && arguments[dtype].isInt() && arguments[dtype].toScalarType() == at::kDouble;
 }
 
-/// Operators that may refuse their data throw where they stand, if the CPU runs them.
-bool may_refuse(const OpTraits& traits, Arguments arguments) {
-  if (traits.refuses) return true;
-  if (!traits.refuses_on_cpu && !traits.refuses_divisors) return false;
-  if (any_tensor(arguments, [](const at::Tensor& tensor) { return tensor.is_cuda(); })) return false;
-  if (traits.refuses_on_cpu) return true;
-  return !any_tensor(arguments,
-                     [](const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); });
+bool divides_by_a_number(Arguments arguments) {
+  const c10::IValue& divisor = arguments[1];
+  std::optional<ir::Scalar> number;
+  if (divisor.isInt()) number = divisor.toInt();
+  if (divisor.isTensor() && divisor.toTensor().defined()) number = wrapped_number(divisor.toTensor());
+  const auto* integer = number ? std::get_if<int64_t>(&*number) : nullptr;
+  return integer != nullptr && divides_any(*integer);
 }
 
-bool is_deferred(const TensorTable& table, const at::Tensor& tensor) {
+/// True where nothing has data: tensors on the meta device are sizes, strides and dtypes.
+bool is_about_metadata(const OpFacts& facts, Arguments arguments) {
+  if (facts.random || facts.impure) return false;
+  bool meta = false, other = false;
+  for (const c10::IValue& argument : arguments) {
+    other = other || (argument.isDevice() && !argument.toDevice().is_meta());
+    for_each_tensor(argument, [&](const at::Tensor& tensor) { (tensor.is_meta() ? meta : other) = true; });
+  }
+  return meta && !other;
+}
+
+/// True for a view that counts from the beginning of a storage, and is not known to lie in the storage's first tensor:
+/// it may lie elsewhere where that tensor begins elsewhere.
+bool counts_from_elsewhere(const OpFacts& facts, Arguments arguments, const TensorTable& table) {
+  if (!facts.storage_offset || !arguments[*facts.storage_offset].isInt()) return false;
+  if (facts.name != "aten::as_strided") return true;
+  const at::Tensor& tensor = arguments[0].toTensor();
   const auto* memory = table.memory_of(tensor);
-  return memory != nullptr && (table.known(table.id_of(*memory)).fresh || memory->written);
+  if (memory == nullptr) return false;
+  return !lies_inside(table.elements_of(tensor), table.value(table.known(table.id_of(*memory)).root).elements);
 }
 
 /// Lengths, indices and shapes that no step gives.
@@ -91,14 +107,14 @@ bool few_numbers(const TensorTable& table, Arguments arguments) {
   const bool other = any_tensor(arguments, [&](const at::Tensor& tensor) {
     found = true;
     const bool integral = c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
-    return !tensor.is_cpu() || !integral || tensor.numel() > kFewNumbers || is_deferred(table, tensor);
+    return !tensor.is_cpu() || !integral || tensor.numel() > kFewNumbers || table.is_deferred(tensor);
   });
   return found && !other;
 }
 
 /// A write that the compiler can place: to the elements of one dtype, in one memory that it sees whole.
 bool can_write(const TensorTable& table, const at::Tensor& tensor, Arguments arguments) {
-  const Elements elements = Elements::of(tensor);
+  const Elements elements = table.elements_of(tensor);
   if (ir::overlaps_itself(elements.type(tensor.device()))) return false;
   if (any_tensor(arguments, [&](const at::Tensor& read) { return overlaps_in_part(tensor, read); })) return false;
   const auto* memory = table.memory_of(tensor);
@@ -108,15 +124,28 @@ bool can_write(const TensorTable& table, const at::Tensor& tensor, Arguments arg
     return false;
   }
   return std::ranges::all_of(memory->values, [&](TraceValueId value) {
-    return table.value(value).elements.dtype == root.dtype && lies_inside(table.value(value).elements, root);
+    const Elements& seen = table.value(value).elements;
+    return seen.dtype == root.dtype && seen.reading.plain() && lies_inside(seen, root);
   });
+}
+
+/// What is read conjugated or negated is known where a step has made the view.
+bool is_known_kind(const TensorTable& table, const at::Tensor& tensor) {
+  return is_ordinary(tensor) || (is_dense(tensor) && table.find(tensor).valid());
+}
+
+/// Tensors over written memory that come to be read conjugated or negated.
+bool reads_writes_otherwise(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
+  if (!traits.changes_reading || !arguments[0].isTensor()) return false;
+  const auto* memory = table.memory_of(arguments[0].toTensor());
+  return memory != nullptr && memory->written;
 }
 
 /// A tensor that comes to see written memory in a way that the compiler does not follow.
 bool sees_writes_otherwise(const TensorTable& table, const at::Tensor& tensor) {
   const auto* memory = table.memory_of(tensor);
   if (memory == nullptr || !memory->written) return false;
-  return !lies_inside(Elements::of(tensor), table.value(table.known(table.id_of(*memory)).root).elements);
+  return !lies_inside(table.elements_of(tensor), table.value(table.known(table.id_of(*memory)).root).elements);
 }
 
 /// Views that LibTorch makes alike: of the first argument, in its elements, as autograd sees them.
@@ -144,11 +173,15 @@ OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
   copies = frontend::copies(facts);
   resizes = frontend::resizes(facts);
   makes_alike = base.ends_with("_like");
+  changes_reading = base == "aten::_conj" || base == "aten::_neg_view";
   fills = base == "aten::fill_" || base == "aten::zero_";
   refuses = passes::refuses_by_name(facts.name, ir::Device::Kind::cuda);
   refuses_on_cpu = passes::refuses_by_name(facts.name, ir::Device::Kind::cpu);
   const auto pointwise = ir::find_aten(facts.functional.empty() ? facts.name : facts.functional);
-  refuses_divisors = pointwise && ir::row(*pointwise).domain == ir::Domain::nonzero_second;
+  refuses_divisors = pointwise && ir::row(*pointwise).domain == ir::Domain::nonzero_second &&
+                     ir::row(*pointwise).rule != ir::TypeRule::float_like;
+  if (!refuses && refuses_on_cpu) data_rule = index_rule_of(base);
+  if (!refuses && !refuses_on_cpu && refuses_divisors) data_rule = &divisor_rule();
   settings_matter = !pointwise && !only_looks(facts);
   above = sinter::frontend::above(facts);
   opens = facts.composite && facts.name.starts_with("aten::") && !facts.gives_numbers && !facts.impure &&
@@ -157,17 +190,23 @@ OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
 
 Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
   const OpFacts& facts = traits.facts;
-  if (facts.metadata_only || facts.view_in_place) return Way::transparent;
-  if (any_tensor(arguments, [](const at::Tensor& tensor) { return !is_ordinary(tensor); })) return Way::now;
+  if (facts.metadata_only || (facts.view_in_place && !traits.resizes)) return Way::transparent;
+  if (is_about_metadata(facts, arguments)) return Way::transparent;
+  if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !is_known_kind(table, tensor); })) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.lasts(tensor); })) return Way::now;
+  if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.can_be_value(tensor); })) return Way::now;
   if (facts.reads_host || facts.impure || traits.resizes || traits.excluded.load(std::memory_order_relaxed) ||
       sizes_from_data(facts, arguments) || crosses_devices(traits, arguments) || is_for_the_host(traits, arguments)) {
     return Way::now;
   }
   if (draws(facts, arguments) && !draws_in_step(facts, arguments)) return Way::now;
   if (makes_memory_for_the_host(traits, arguments)) return Way::transparent;
-  if (may_refuse(traits, arguments) || few_numbers(table, arguments)) return Way::now;
-  if (any_tensor(arguments, [&](const at::Tensor& tensor) { return sees_writes_otherwise(table, tensor); })) {
+  if (may_refuse(traits, arguments)) {
+    if (traits.data_rule == nullptr || !accepts_data(*traits.data_rule, arguments, table)) return Way::now;
+  }
+  if (few_numbers(table, arguments) || counts_from_elsewhere(facts, arguments, table)) return Way::now;
+  if (any_tensor(arguments, [&](const at::Tensor& tensor) { return sees_writes_otherwise(table, tensor); }) ||
+      reads_writes_otherwise(traits, arguments, table)) {
     return Way::now;
   }
   for (const uint32_t position : written_positions(facts, arguments)) {
@@ -177,6 +216,17 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
     if (!can) return Way::now;
   }
   return Way::later;
+}
+
+/// Operators that may refuse their data throw where they stand, if the CPU runs them.
+bool may_refuse(const OpTraits& traits, Arguments arguments) {
+  if (traits.refuses) return true;
+  if (!traits.refuses_on_cpu && !traits.refuses_divisors) return false;
+  if (any_tensor(arguments, [](const at::Tensor& tensor) { return tensor.is_cuda(); })) return false;
+  if (traits.refuses_on_cpu) return true;
+  return !divides_by_a_number(arguments) && !any_tensor(arguments, [](const at::Tensor& tensor) {
+    return tensor.is_floating_point() || tensor.is_complex();
+  });
 }
 
 std::optional<GraphBreak> break_of(const OpTraits& traits, Arguments arguments) {
@@ -203,7 +253,7 @@ bool fills_what_nobody_reads(const OpTraits& traits, Arguments arguments, const 
   if (!traits.fills || !arguments[0].isTensor()) return false;
   const at::Tensor& tensor = arguments[0].toTensor();
   if (!tensor.defined() || !is_ordinary(tensor) || !tensor.is_cpu() || tensor.numel() > kFewNumbers) return false;
-  if (any_tensor(arguments, [&](const at::Tensor& any) { return any.has_storage() && is_deferred(table, any); })) {
+  if (any_tensor(arguments, [&](const at::Tensor& any) { return any.has_storage() && table.is_deferred(any); })) {
     return false;
   }
   const auto* memory = table.memory_of(tensor);
@@ -222,7 +272,7 @@ bool fills_what_nobody_reads(const OpTraits& traits, Arguments arguments, const 
 bool waits_for(const TensorTable& table, const OpFacts& facts, Arguments arguments) {
   if (table.empty()) return false;
   if (any_tensor(arguments,
-                 [&](const at::Tensor& tensor) { return tensor.has_storage() && is_deferred(table, tensor); })) {
+                 [&](const at::Tensor& tensor) { return tensor.has_storage() && table.is_deferred(tensor); })) {
     return true;
   }
   if (planted(Bug::writes_not_awaited)) return false;

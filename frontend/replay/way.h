@@ -10,6 +10,7 @@
 #include "compiler/support/errors.h"
 #include "frontend/torch/op_facts.h"
 #include "frontend/trace/path_tree.h"
+#include "frontend/trace/refused_data.h"
 #include "frontend/trace/tensor_table.h"
 
 namespace sinter::frontend {
@@ -27,9 +28,11 @@ struct OpTraits {
   bool copies = false;                           ///< brings a tensor to another device or dtype
   bool resizes = false;                          ///< or puts other memory under a tensor
   bool makes_alike = false;                      ///< a tensor like its argument, whose data it does not read
+  bool changes_reading = false;                  ///< gives what is read conjugated or negated
   bool fills = false;                            ///< writes one number everywhere
   bool refuses_on_cpu = false, refuses = false;  ///< some data, by its name
   bool refuses_divisors = false;                 ///< integers, on the CPU
+  const DataRule* data_rule = nullptr;           ///< of all that it refuses, and that only on the CPU
   std::atomic<bool> excluded{false};             ///< gave what no segment can give
   mutable std::atomic<bool> break_known{false};  ///< break_of was asked, and its answer noted
 };
@@ -44,6 +47,9 @@ enum class Way : uint8_t {
 /// What becomes of a call. The same for two runs of a program that do the same: it depends on the operator, and on what
 /// the table and the tensors' metadata say of the arguments.
 [[nodiscard]] Way way_of(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);
+
+/// True for a call that throws where it refuses some of its data.
+[[nodiscard]] bool may_refuse(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments);
 
 /// Why a call that is made at once can be part of no segment, whatever its data are; nothing where only its data
 /// decide, or the host reads them.

@@ -126,6 +126,7 @@ OpFacts look_up(const c10::OperatorHandle& op) {
     const std::string& name = schema.arguments()[i].name();
     if (name == "dropout_p" || name == "dropout") facts.dropout = i;
     if (name == "train" || name == "training") facts.train = i;
+    if (name == "storage_offset") facts.storage_offset = i;
   }
   if (!facts.mutates.empty()) facts.functional = functional_form(schema);
   const bool takes_tensor = std::any_of(schema.arguments().begin(), schema.arguments().end(),

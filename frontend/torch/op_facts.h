@@ -19,15 +19,17 @@ struct OpFacts {
   bool random = false;              ///< draws from a generator
   std::optional<uint32_t> dropout;  ///< position of the probability at zero of which a random one draws nothing
   std::optional<uint32_t> train;    ///< position of the flag without which a random one draws nothing
-  bool impure = false;              ///< has effects the schema does not tell
-  bool view_in_place = false;       ///< changes sizes and strides of its argument, not its data (t_, squeeze_)
-  bool reads_host = false;          ///< brings data of a tensor to the host
-  bool gives_numbers = false;       ///< has results, and none of them holds a tensor
-  bool sizes_from_data = false;     ///< the sizes of its results depend on the data of its arguments
-  bool metadata_only = false;       ///< answers from sizes, dtypes and devices: nothing to record
-  bool makes_cpu_memory = false;    ///< a factory; together with a CPU result: memory the program may fill itself
-  bool uninitialised = false;       ///< its result has no defined content (empty)
-  bool declares_aliases = false;    ///< its schema says of some result that it may be a view of an argument
+  /// Position of an offset that counts from the beginning of the first argument's storage.
+  std::optional<uint32_t> storage_offset;
+  bool impure = false;            ///< has effects the schema does not tell
+  bool view_in_place = false;     ///< changes sizes and strides of its argument, not its data (t_, squeeze_)
+  bool reads_host = false;        ///< brings data of a tensor to the host
+  bool gives_numbers = false;     ///< has results, and none of them holds a tensor
+  bool sizes_from_data = false;   ///< the sizes of its results depend on the data of its arguments
+  bool metadata_only = false;     ///< answers from sizes, dtypes and devices: nothing to record
+  bool makes_cpu_memory = false;  ///< a factory; together with a CPU result: memory the program may fill itself
+  bool uninitialised = false;     ///< its result has no defined content (empty)
+  bool declares_aliases = false;  ///< its schema says of some result that it may be a view of an argument
 };
 
 /// Looks facts up once per operator. Not thread-safe.

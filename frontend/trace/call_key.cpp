@@ -21,15 +21,21 @@ class KeyWriter {
 
 }  // namespace
 
-bool is_ordinary(const at::Tensor& tensor) {
+bool is_dense(const at::Tensor& tensor) {
   using c10::DispatchKey;
   constexpr c10::DispatchKeySet known({DispatchKey::Dense, DispatchKey::AutogradFunctionality,
                                        DispatchKey::ADInplaceOrView, DispatchKey::AutocastCPU,
-                                       DispatchKey::AutocastCUDA});
+                                       DispatchKey::AutocastCUDA, DispatchKey::Conjugate, DispatchKey::Negative});
   const c10::DispatchKeySet keys = tensor.key_set();
   const c10::DispatchKeySet functions(c10::DispatchKeySet::RAW, keys.raw_repr() & ~c10::full_backend_mask);
   if (!(functions - known).empty()) return false;
   return (tensor.is_cpu() || tensor.is_cuda()) && tensor.has_storage();
+}
+
+bool is_ordinary(const at::Tensor& tensor) { return is_dense(tensor) && !tensor.is_conj() && !tensor.is_neg(); }
+
+c10::IValue offset_in_values(c10::ArrayRef<c10::IValue> arguments, size_t position, const TensorTable& table) {
+  return arguments[position].toInt() - table.shift_of(arguments[0].toTensor());
 }
 
 bool append(const c10::IValue& argument, TensorTable& table, CallKey& key) {

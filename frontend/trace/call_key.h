@@ -11,8 +11,15 @@ namespace sinter::frontend {
 /// the call is no step of a segment.
 [[nodiscard]] bool append(const c10::IValue& argument, TensorTable& table, CallKey& key);
 
-/// True for a tensor that segments know: strided and dense, with memory of its own on the CPU or a CUDA device, read as
-/// it lies there.
+/// The argument that says where in the storage of the first one a view begins, counted as values count: from where the
+/// storage's first tensor does.
+[[nodiscard]] c10::IValue offset_in_values(c10::ArrayRef<c10::IValue> arguments, size_t position,
+                                           const TensorTable& table);
+
+/// True for a tensor that segments know: strided and dense, with memory of its own on the CPU or a CUDA device.
+[[nodiscard]] bool is_dense(const at::Tensor& tensor);
+
+/// True where it also reads what lies there as it is, not conjugated or negated.
 [[nodiscard]] bool is_ordinary(const at::Tensor& tensor);
 
 }  // namespace sinter::frontend

@@ -1,8 +1,11 @@
 #include "frontend/trace/call_match.h"
 
+#include <algorithm>
+
 #include "compiler/support/planted.h"
 #include "frontend/trace/call_key.h"
 #include "frontend/trace/call_words.h"
+#include "frontend/trace/refused_data.h"
 
 namespace sinter::frontend {
 namespace {
@@ -27,7 +30,7 @@ class KeyReader {
   }
 
   bool tensor(const at::Tensor& tensor) {
-    if (next_ == step_.key.size() || !is_ordinary(tensor)) return false;
+    if (next_ == step_.key.size() || !is_dense(tensor)) return false;
     const uint64_t expected = step_.key[next_++];
     const TraceValueId value{static_cast<uint32_t>(expected >> 8)};
     if (expected != tensor_word(value)) return false;
@@ -51,10 +54,14 @@ class KeyReader {
 
 bool is_call_of(const Step& step, c10::ArrayRef<c10::IValue> arguments, TensorTable& table, CallNumbers& numbers) {
   KeyReader reader(step, table, numbers);
-  for (const c10::IValue& argument : arguments) {
-    if (!visit_words(argument, reader)) return false;
+  const auto& counts_from_storage = step.facts->storage_offset;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool relative = counts_from_storage == i && arguments[i].isInt();
+    if (!visit_words(relative ? offset_in_values(arguments, i, table) : arguments[i], reader)) return false;
   }
-  return reader.at_end();
+  const auto can_be_value = [&](const TraceValue& made) { return table.can_be_value(made); };
+  if (!reader.at_end() || !std::ranges::all_of(step.made, can_be_value)) return false;
+  return step.data_rule == nullptr || accepts_data(*step.data_rule, arguments, table);
 }
 
 }  // namespace sinter::frontend

@@ -14,8 +14,9 @@ struct CallNumbers {
   uint64_t differing = 0;                ///< a bit for each that is not the recorded one
 };
 
-/// True where a call with these arguments is the step: everything is the same, but for the step's numbers. What the
-/// step takes is added to the table then; else the table may hold a part of it, to be taken back by forget_added().
+/// True where a call with these arguments is the step: everything is the same, but for the step's numbers, and it
+/// refuses none of its data. What the step takes is added to the table then; else the table may hold a part of it, to
+/// be taken back by forget_added().
 [[nodiscard]] bool is_call_of(const Step& step, c10::ArrayRef<c10::IValue> arguments, TensorTable& table,
                               CallNumbers& numbers);
 

@@ -14,8 +14,9 @@ Elements Elements::of(const at::Tensor& tensor) {
   return elements;
 }
 
-bool Elements::are_those_of(const at::Tensor& tensor) const {
-  return dtype == tensor.scalar_type() && offset == tensor.storage_offset() &&
+bool Elements::are_those_of(const at::Tensor& tensor, int64_t shift) const {
+  return dtype == tensor.scalar_type() &&
+         (tensor.storage_offset() - offset) * static_cast<int64_t>(c10::elementSize(dtype)) == shift &&
          c10::IntArrayRef(sizes) == tensor.sizes() &&
          (c10::IntArrayRef(strides) == tensor.strides() || planted(Bug::strides_not_compared)) &&
          reading == ir::Reading{tensor.is_conj(), tensor.is_neg()};
@@ -31,13 +32,13 @@ int64_t Elements::end_byte() const {
   return end_of_elements(offset, sizes, strides) * static_cast<int64_t>(c10::elementSize(dtype));
 }
 
-at::Tensor tensor_over(c10::Storage storage, const Elements& elements, c10::Device device) {
+at::Tensor tensor_over(c10::Storage storage, const Elements& elements, c10::Device device, int64_t shift) {
   c10::DispatchKeySet keys(device.is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU);
   if (elements.reading.conjugated) keys = keys.add(c10::DispatchKey::Conjugate);
   if (elements.reading.negated) keys = keys.add(c10::DispatchKey::Negative);
   auto tensor =
       at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys, c10::scalarTypeToTypeMeta(elements.dtype));
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(elements.sizes, elements.strides, elements.offset);
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(elements.sizes, elements.strides, elements.offset_behind(shift));
   return tensor;
 }
 

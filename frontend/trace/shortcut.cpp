@@ -18,7 +18,7 @@ class KnownKeyWriter {
   bool word(uint64_t word) { return key_.push_back(word), true; }
   bool number(uint64_t bits) { return word(bits); }
   bool tensor(const at::Tensor& tensor) {
-    if (!is_ordinary(tensor)) return false;
+    if (!is_dense(tensor)) return false;
     const TraceValueId value = table_.find(tensor);
     return value.valid() && word(tensor_word(value));
   }
@@ -38,7 +38,7 @@ class ShortcutReader {
   bool word(uint64_t word) { return next_ < key_.size() && key_[next_++] == word; }
   bool number(uint64_t bits) { return word(bits) || planted(Bug::shortcut_not_compared); }
   bool tensor(const at::Tensor& tensor) {
-    if (next_ == key_.size() || !is_ordinary(tensor)) return false;
+    if (next_ == key_.size() || !is_dense(tensor)) return false;
     const uint64_t expected = key_[next_++];
     const TraceValueId value{static_cast<uint32_t>(expected >> 8)};
     if (expected != tensor_word(value)) return false;
@@ -75,6 +75,7 @@ bool take_step(const PathNode& node, const ShortcutReader& arguments, TensorTabl
   }
   for (const TraceValue& value : step.made) {
     if (const TraceMemory* memory = next_memory(value)) table.add(*memory, c10::Storage());
+    if (!table.can_be_value(value)) return false;
     table.add(value);
   }
   return true;

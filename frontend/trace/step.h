@@ -16,6 +16,7 @@
 /// A recorded program as data: steps, values and memories of one segment. Nothing here holds a tensor of the program.
 namespace sinter::frontend {
 
+struct DataRule;
 struct TraceValueTag;
 struct TraceMemoryTag;
 using TraceValueId = StrongId<TraceValueTag>;
@@ -104,8 +105,10 @@ struct Step {
   std::optional<Draw> draw{};
   AboveKernel above = AboveKernel::unknown;
   bool settings_matter = true;  ///< LibTorch's settings may decide what the call computes
-  std::string module{};         ///< path of the module it belongs to; or empty
-  std::string source{};         ///< "resnet.py:58", where the program states it; or empty
+  /// Of data that it may refuse: a call is the step only where none is refused. Null where it refuses nothing.
+  const DataRule* data_rule = nullptr;
+  std::string module{};  ///< path of the module it belongs to; or empty
+  std::string source{};  ///< "resnet.py:58", where the program states it; or empty
 };
 
 }  // namespace sinter::frontend

@@ -1,5 +1,7 @@
 #include "frontend/trace/tensor_table.h"
 
+#include <c10/util/complex.h>
+
 #include <algorithm>
 
 #include "compiler/support/planted.h"
@@ -15,6 +17,19 @@ uintptr_t address_of_closed(const c10::TensorImpl& tensor) {
       static_cast<const char*>(tensor.unsafe_storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get());
   const int64_t distance = tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
   return base == nullptr ? 0 : reinterpret_cast<uintptr_t>(base + distance);
+}
+
+/// Bytes that a tensor lies behind where its elements say.
+int64_t distance(const Elements& elements, const at::Tensor& tensor) {
+  return (tensor.storage_offset() - elements.offset) * static_cast<int64_t>(tensor.itemsize());
+}
+
+/// Bytes that a storage's first tensor begins in it, as far as they are whole elements of every dtype: values count
+/// from there, so that equal parts of different storages, or of one, are recorded alike.
+int64_t whole_shift_of(const at::Tensor& tensor) {
+  constexpr int64_t largest_element = sizeof(c10::complex<double>);
+  const int64_t bytes = tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
+  return bytes - bytes % largest_element;
 }
 
 }  // namespace
@@ -50,20 +65,51 @@ TraceValueId TensorTable::find(const at::Tensor& tensor) const {
   const Memory* memory = memory_of(tensor);
   if (memory == nullptr) return {};
   for (const TraceValueId id : memory->values) {
-    if (value(id).elements.are_those_of(tensor)) return id;
+    if (value(id).elements.are_those_of(tensor, memory->shift)) return id;
   }
   return {};
 }
 
-at::Tensor TensorTable::given(TraceValueId id) const {
+at::Tensor TensorTable::given(TraceValueId id) const { return over(room_.memories[value(id).memory.index].held, id); }
+
+at::Tensor TensorTable::over(c10::Storage storage, TraceValueId id) const {
   const TraceValue& known = value(id);
-  return tensor_over(room_.memories[known.memory.index].held, known.elements, this->known(known.memory).device);
+  const TraceMemoryId memory = known.memory;
+  return tensor_over(std::move(storage), known.elements, this->known(memory).device,
+                     room_.memories[memory.index].shift);
+}
+
+Elements TensorTable::elements_of(const at::Tensor& tensor) const {
+  Elements elements = Elements::of(tensor);
+  elements.offset -= shift_of(tensor);
+  return elements;
+}
+
+bool TensorTable::can_be_value(const at::Tensor& tensor) const {
+  const Memory* memory = memory_of(tensor);
+  return memory == nullptr || memory->shift % static_cast<int64_t>(tensor.itemsize()) == 0;
+}
+
+bool TensorTable::can_be_value(const TraceValue& made) const {
+  if (made.memory.index >= room_.memories.size()) return true;
+  const int64_t shift = room_.memories[made.memory.index].shift;
+  return shift % static_cast<int64_t>(c10::elementSize(made.elements.dtype)) == 0;
+}
+
+int64_t TensorTable::shift_of(const at::Tensor& tensor) const {
+  const Memory* memory = memory_of(tensor);
+  return memory == nullptr ? 0 : memory->shift / static_cast<int64_t>(tensor.itemsize());
+}
+
+bool TensorTable::is_deferred(const at::Tensor& tensor) const {
+  const Memory* memory = memory_of(tensor);
+  return memory != nullptr && (known(id_of(*memory)).fresh || memory->written);
 }
 
 bool TensorTable::is(TraceValueId id, const at::Tensor& tensor) const {
   const TraceValue& known = value(id);
   return room_.memories[known.memory.index].storage._unsafe_get_target() == storage_of(*tensor.unsafeGetTensorImpl()) &&
-         known.elements.are_those_of(tensor);
+         known.elements.are_those_of(tensor, room_.memories[known.memory.index].shift);
 }
 
 TraceMemoryId TensorTable::add_memory(const at::Tensor& tensor, bool fresh) {
@@ -73,6 +119,7 @@ TraceMemoryId TensorTable::add_memory(const at::Tensor& tensor, bool fresh) {
                                                     .bytes = fresh ? tensor.storage().nbytes() : 0,
                                                     .root = {static_cast<uint32_t>(room_.values.size())}}),
              tensor.storage());
+  if (!fresh) room_.memories.back().shift = whole_shift_of(tensor);
   return id;
 }
 
@@ -82,7 +129,7 @@ TraceValueId TensorTable::add_value(const at::Tensor& tensor, TraceMemoryId memo
   add(own_values_.emplace_back(TraceValue{
       .from = from,
       .memory = memory,
-      .elements = Elements::of(tensor),
+      .elements = elements_of(tensor),
       .alignment = known_address ? alignment_up_to(ir::full_alignment, address_of_closed(impl)) : ir::full_alignment}));
   return {static_cast<uint32_t>(room_.values.size() - 1)};
 }
@@ -108,7 +155,7 @@ TraceValueId TensorTable::take(const at::Tensor& tensor) {
   if (!number) return add_value(tensor, add_memory(tensor, false), TraceValue::From::input);
   if (const TraceValueId known = find(tensor); known.valid()) return known;
   const TraceMemoryId id{*number};
-  const bool inside = lies_inside(Elements::of(tensor), value(known(id).root).elements);
+  const bool inside = lies_inside(elements_of(tensor), value(known(id).root).elements);
   if (inside) return add_value(tensor, id, TraceValue::From::look);
   note_several_inputs(id);
   return add_value(tensor, id, TraceValue::From::input);
@@ -118,7 +165,9 @@ TraceValueId TensorTable::take(const at::Tensor& tensor) {
 /// root: they are as recorded.
 bool TensorTable::take_as(const TraceValue& expected, const TraceMemory* memory, const at::Tensor& tensor) {
   const auto& impl = *tensor.unsafeGetTensorImpl();
-  if (!expected.elements.are_those_of(tensor)) return false;
+  const int64_t shift =
+      memory == nullptr ? room_.memories[expected.memory.index].shift : distance(expected.elements, tensor);
+  if (!expected.elements.are_those_of(tensor, shift)) return false;
   const c10::StorageImpl* storage = storage_of(impl);
   if (memory == nullptr) {
     if (room_.memories[expected.memory.index].storage._unsafe_get_target() != storage) return false;
@@ -130,6 +179,7 @@ bool TensorTable::take_as(const TraceValue& expected, const TraceMemory* memory,
   if (at_fixed_address && !aligned && !planted(Bug::alignment_not_guarded)) return false;
   if (memory != nullptr) {
     add_memory(*memory, tensor.storage());
+    room_.memories.back().shift = shift;
   } else if (expected.from == TraceValue::From::input) {
     note_several_inputs(expected.memory);
   }

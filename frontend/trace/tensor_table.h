@@ -13,7 +13,8 @@
 namespace sinter::frontend {
 
 /// The tensors of one run of a segment: which value each of them is. Values and memories are numbered in the order in
-/// which they are met, so that two runs of the same steps number them alike. Not thread-safe.
+/// which they are met, so that two runs of the same steps number them alike. Where a storage's first tensor begins in
+/// it does not matter, only how others lie to that one. Not thread-safe.
 class TensorTable {
  public:
   /// A storage that the run has met.
@@ -22,6 +23,7 @@ class TensorTable {
     c10::Storage held{};   ///< of one that was there before: what steps read must outlive the tensor they were given
     bool written = false;  ///< by a step
     bool several_inputs = false;  ///< holds inputs that do not lie in the first one
+    int64_t shift = 0;            ///< bytes that tensors lie further behind in it than their values say
     c10::SmallVector<TraceValueId, 3> values{};
   };
   /// What a call has added so far.
@@ -63,6 +65,24 @@ class TensorTable {
   [[nodiscard]] bool empty() const { return room_.values.empty(); }
   /// A tensor over a value that was there before.
   [[nodiscard]] at::Tensor given(TraceValueId id) const;
+  /// A tensor that is this value over a storage that holds its memory.
+  [[nodiscard]] at::Tensor over(c10::Storage storage, TraceValueId id) const;
+  /// Where this value begins in its storage, in elements.
+  [[nodiscard]] int64_t offset_of(TraceValueId id) const {
+    const TraceValue& known = value(id);
+    return known.elements.offset_behind(room_.memories[known.memory.index].shift);
+  }
+  /// What a tensor is as a value. Only where it can be one.
+  [[nodiscard]] Elements elements_of(const at::Tensor& tensor) const;
+  /// False for a tensor of a larger dtype than its memory's first one, where the one lies no whole number of its
+  /// elements further behind than the value of the other says.
+  [[nodiscard]] bool can_be_value(const at::Tensor& tensor) const;
+  /// The same of what a step makes.
+  [[nodiscard]] bool can_be_value(const TraceValue& made) const;
+  /// How many elements the memory of a tensor that can be a value lies further behind than values say.
+  [[nodiscard]] int64_t shift_of(const at::Tensor& tensor) const;
+  /// True for a tensor whose data a step gives or writes.
+  [[nodiscard]] bool is_deferred(const at::Tensor& tensor) const;
   /// True where a tensor is this value.
   [[nodiscard]] bool is(TraceValueId id, const at::Tensor& tensor) const;
 

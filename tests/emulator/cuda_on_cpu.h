@@ -69,6 +69,9 @@ inline long long __double_as_longlong(double value) {
   return bits;
 }
 
+inline float rsqrt(float value) { return 1 / sqrtf(value); }
+inline double rsqrt(double value) { return 1 / sqrt(value); }
+
 /// Runs the kernel as the thread that the indices name.
 template <class... Params>
 struct BoundKernel {

@@ -61,6 +61,25 @@ const std::vector<RowBody>& bodies() {
         %q = div %e, %s : {C}[{N},{R}]
         %y = cast %q : {T}[{N},{R}]
       }})"},
+      {"norm_across_rows_and_sums_side_by_side", R"(graph @norm on cuda:0 (%x: {T}[{N},{R}], %g: {T}[{N},{R}]) -> (%y, %a, %b) {{
+        %c = cast %x : {C}[{N},{R}]
+        %t = reduce sum %c over 0 : {C}[1,{R}]
+        %m = ratio %t, {N}.0 : {C}[1,{R}]
+        %d = sub %m, %c : {C}[{N},{R}]
+        %d2 = mul %d, %d : {C}[{N},{R}]
+        %q = reduce sum %d2 over 0 : {C}[1,{R}]
+        %v = ratio %q, {N}.0 : {C}[1,{R}]
+        %v1 = add %v, 1.0 : {C}[1,{R}]
+        %i = rsqrt %v1 : {C}[1,{R}]
+        %e = sub %c, %m : {C}[{N},{R}]
+        %n = mul %e, %i : {C}[{N},{R}]
+        %y = cast %n : {T}[{N},{R}]
+        %n2 = mul %n, %n : {C}[{N},{R}]
+        %a = reduce sum %n2 over 0 : {C}[1,{R}]
+        %h = cast %g : {C}[{N},{R}]
+        %h2 = mul %h, %h : {C}[{N},{R}]
+        %b = reduce sum %h2 over 0 : {C}[1,{R}]
+      }})"},
   };
   return all;
 }

@@ -19,8 +19,11 @@ namespace sinter::test::hostile {
 [[nodiscard]] std::span<const Program> control_programs();
 [[nodiscard]] std::span<const Program> argument_programs();
 [[nodiscard]] std::span<const Program> number_programs();
+[[nodiscard]] std::span<const Program> index_programs();
+[[nodiscard]] std::span<const Program> offset_programs();
 [[nodiscard]] std::span<const Program> training_programs();
 [[nodiscard]] std::span<const Program> kind_programs();
+[[nodiscard]] std::span<const Program> conjugate_programs();
 [[nodiscard]] std::span<const Program> module_programs();
 [[nodiscard]] std::span<const Program> live_module_programs();
 [[nodiscard]] std::span<const Program> step_programs();

@@ -34,6 +34,16 @@ void check_no_internal_error(const Outcome& outcome) {
 
 }  // namespace
 
+Answers Answers::of(const Stats& stats, const Report& report) {
+  Answers answers{.replayed = stats.replayed, .threw = stats.threw};
+  for (const EntryReport& entry : report.entries) answers.segments += entry.replays;
+  return answers;
+}
+
+bool Answers::show_a_replay_since(const Answers& before) const {
+  return replayed > before.replayed || (threw > before.threw && segments > before.segments);
+}
+
 Session::Session(const Place& place, bool compiled)
     : place_(place), compiled_(compiled), generator_(at::detail::createCPUGenerator(kSeed)) {
   at::manual_seed(kSeed);

@@ -26,6 +26,17 @@ struct Outcome {
   std::string report;  ///< for the reader of a failure
 };
 
+/// Counts that tell whether a call was answered by compiled code.
+struct Answers {
+  int64_t replayed = 0;  ///< calls
+  int64_t threw = 0;     ///< calls
+  int64_t segments = 0;  ///< that ran compiled
+
+  [[nodiscard]] static Answers of(const Stats& stats, const Report& report);
+  /// True where the call between was, or where it threw and compiled segments did work until then.
+  [[nodiscard]] bool show_a_replay_since(const Answers& before) const;
+};
+
 /// Where a program runs, and the mode its callables are compiled in unless they ask for another.
 struct Place {
   at::Device device = at::kCPU;
@@ -129,9 +140,9 @@ class Session::Subject {
     }
     Observation seen;
     std::optional<std::conditional_t<std::is_void_v<Result>, std::monostate, Result>> result;
-    const Stats stats = compiled_ ? compiled_->stats() : Stats{};
+    const Answers before = answers();
     Session::run(seen, [&] { call(result, std::forward<Args>(args)...); });
-    if (compiled_) session_.note_answer(compiled_->stats().replayed > stats.replayed);
+    if (compiled_) session_.note_answer(answers().show_a_replay_since(before));
     if constexpr (!std::is_void_v<Result>) {
       if (result) add_results(*result, seen, tensors);
     }
@@ -148,6 +159,10 @@ class Session::Subject {
   }
 
  private:
+  [[nodiscard]] Answers answers() const {
+    return compiled_ ? Answers::of(compiled_->stats(), compiled_->report()) : Answers{};
+  }
+
   template <class Result, class... Args>
   void call(std::optional<Result>& result, Args&&... args) {
     if constexpr (std::is_same_v<Result, std::monostate>) {

@@ -107,6 +107,11 @@ TEST(References, functions_of_two_operands_equal_those_of_the_library) {
   }
 }
 
+TEST(References, the_inverse_root_is_one_divided_by_the_root) {
+  for (const double value : {4.0, 0.25, 2.0, 0.0, -0.0, -1.0, inf, nan})
+    expect_same(number(evaluate("rsqrt", {f64(value)})), 1 / std::sqrt(value), "rsqrt");
+}
+
 TEST(References, arithmetic_and_comparisons_of_floats) {
   for (const double left : {1.5, -2.0, 0.0, inf, nan}) {
     for (const double right : {1.5, 3.0, -0.0, -inf, nan}) {

@@ -182,6 +182,34 @@ TEST(DecomposeLayerNorm, has_the_gradient_of_the_function) {
   }
 }
 
+TEST(DecomposeLayerNorm, gradients_of_weight_and_bias_are_sums_over_the_rows) {
+  const auto g = drawn("f16[6,16]", 1);
+  const auto x = drawn("f16[6,16]", 2);
+  const auto statistic = [&](const Reduced& of) {
+    const Row numbers = reduce_rows(numbers_of(x), rows, of);
+    return tensor_of(drawn("f32[6,1]", 1).type, std::vector<ir::RefValue>(numbers.begin(), numbers.end()));
+  };
+  const Reduced inverse = [](const Row& row) { return 1 / std::sqrt(variance_of(row) + 1e-5); };
+  const Reduced root = [](const Row& row) { return 1 / std::sqrt(mean_square(row) + 1e-5); };
+  const auto found = decomposed(
+      "graph @g on cuda:0 (%g: f16[6,16], %x: f16[6,16], %w: f16[16], %m: f32[6,1], %i: f32[6,1], %r: f32[6,1]) -> "
+      "(%gw, %gb, %rw) {"
+      " %gw, %gb = call aten.native_layer_norm_backward(%g, %x, [16], %m, %i, %w, %w, [false, true, true]) : f16[16], "
+      "f16[16]"
+      " %rw = call aten._fused_rms_norm_backward(%g, %x, [16], %r, %w, [false, true]) : f16[16] }",
+      {g, x, drawn("f16[16]", 3), statistic(mean_of), statistic(inverse), statistic(root)});
+  ASSERT_EQ(found.size(), 3);
+  const auto columns = rows_of({6, 16}, {0});
+  const auto sums = [&](const Mapped& normalize) {
+    Row products = map_rows(numbers_of(x), rows, normalize);
+    for (size_t i = 0; i < products.size(); ++i) products[i] *= numbers_of(g)[i];
+    return reduce_rows(products, columns, sum_of);
+  };
+  expect_close(found[0], sums(layer_norm_of), 2 * tolerance_of("f16"));
+  expect_close(found[1], reduce_rows(numbers_of(g), columns, sum_of), 2 * tolerance_of("f16"));
+  expect_close(found[2], sums(rms_norm_of), 2 * tolerance_of("f16"));
+}
+
 TEST(DecomposeGroupNorm, normalizes_groups_of_channels) {
   for (const std::string_view dtype : {"f16", "f32", "f64"}) {
     const std::string graph = fmt::format(

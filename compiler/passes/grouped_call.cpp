@@ -1,0 +1,39 @@
+#include "compiler/passes/grouped_call.h"
+
+#include <array>
+
+namespace sinter::passes {
+
+using namespace ir;
+
+namespace {
+
+bool is_row_major(const Graph& graph, const Arg& arg, int64_t elements) {
+  if (!reads_tensor(graph, arg)) return false;
+  const Type& type = graph.type(*arg.value());
+  return is_float(type.dtype) && type.is_contiguous() && type.numel() == elements;
+}
+
+}  // namespace
+
+std::optional<Grouped> grouped_sizes(const CallSite& site, size_t first) {
+  std::array<int64_t, 4> numbers{};
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto* number = std::get_if<int64_t>(&site.args[first + i].data);
+    if (number == nullptr || *number < 1) return std::nullopt;
+    numbers[i] = *number;
+  }
+  const auto [samples, channels, elements, groups] = numbers;
+  if (channels % groups != 0) return std::nullopt;
+  return Grouped{samples, groups, channels / groups, elements};
+}
+
+bool is_grouped(const Graph& graph, const Arg& arg, const Grouped& grouped) {
+  return is_row_major(graph, arg, grouped.samples * grouped.groups * grouped.channels * grouped.elements);
+}
+
+bool is_parameter(const Graph& graph, const Arg& arg, const Grouped& grouped) {
+  return arg.is_none() || is_row_major(graph, arg, grouped.groups * grouped.channels);
+}
+
+}  // namespace sinter::passes
