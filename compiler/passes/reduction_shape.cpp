@@ -12,7 +12,7 @@ constexpr int64_t rows_of_a_block = 32;              ///< that run across memory
 constexpr int64_t blocks_to_fill = 4;                ///< of each multiprocessor
 constexpr int64_t fewest_points = 64;                ///< of a part
 
-bool contains(const std::vector<uint32_t>& dims, size_t dim) {
+bool holds(const std::vector<uint32_t>& dims, size_t dim) {
   return std::ranges::binary_search(dims, static_cast<uint32_t>(dim));
 }
 
@@ -23,7 +23,7 @@ int64_t run_length(const Type& type, const std::vector<uint32_t>& dims, bool red
     grew = false;
     for (size_t d = 0; d < type.rank(); ++d) {
       const int64_t size = type.sizes[d].constant();
-      if (size == 1 || contains(dims, d) != reduced || type.strides[d].constant() != run) continue;
+      if (size == 1 || holds(dims, d) != reduced || type.strides[d].constant() != run) continue;
       run *= size;
       grew = true;
     }
@@ -56,7 +56,7 @@ int64_t divisor(int64_t size, int64_t wanted, int64_t most) {
 std::optional<ReductionShape> reduction_shape(const Type& operand, const std::vector<uint32_t>& dims) {
   ReductionShape shape;
   for (size_t d = 0; d < operand.rank(); ++d) {
-    (contains(dims, d) ? shape.points : shape.rows) *= operand.sizes[d].constant();
+    (holds(dims, d) ? shape.points : shape.rows) *= operand.sizes[d].constant();
   }
   const int64_t along = run_length(operand, dims, true);
   const int64_t across = run_length(operand, dims, false);
