@@ -10,7 +10,7 @@ CudaText::CudaText(const kernel::Kernel& kernel, bool wide)
       sizes_(kernel.generic_sizes),
       index_(wide, sizes_),
       expressions_(cuda_expressions(kernel)),
-      live_(live_slots(kernel, expressions_)) {}
+      live_(live_slots(kernel, operands_of(expressions_))) {}
 
 void CudaText::close() {
   indent_ -= 2;
