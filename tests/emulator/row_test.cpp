@@ -1,174 +1,31 @@
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <random>
 #include <string>
 #include <vector>
 
 #include "compiler/codegen/cuda.h"
-#include "compiler/ir/interpret.h"
-#include "compiler/ir/parse.h"
-#include "compiler/kernel/lower.h"
 #include "tests/emulator/compare.h"
+#include "tests/llvm/rows.h"
 
 /// Kernels whose threads share rows, emulated and compared with the interpreter.
 namespace sinter::test {
 namespace {
 
-using ir::Graph;
-using ir::HostTensor;
-
-/// A body with {R} rows of {N} elements of dtype {T}, computed in {C}.
-struct RowBody {
-  std::string name;
-  std::string text;
-};
-
-const std::vector<RowBody>& bodies() {
-  static const std::vector<RowBody> all = {
-      {"softmax", R"(graph @softmax on cuda:0 (%x: {T}[{R},{N}]) -> (%y) {{
-        %c = cast %x : {C}[{R},{N}]
-        %m = reduce max %c over 1 : {C}[{R},1]
-        %d = sub %c, %m : {C}[{R},{N}]
-        %e = exp %d : {C}[{R},{N}]
-        %s = reduce sum %e over 1 : {C}[{R},1]
-        %q = div %e, %s : {C}[{R},{N}]
-        %y = cast %q : {T}[{R},{N}]
-      }})"},
-      {"norm_of_a_sum_that_is_stored", R"(graph @norm on cuda:0 (%x: {T}[{R},{N}], %r: {T}[{R},{N}], %w: {T}[{N}]) -> (%s, %y, %v) {{
-        %xc = cast %x : {C}[{R},{N}]
-        %rc = cast %r : {C}[{R},{N}]
-        %sc = add %xc, %rc : {C}[{R},{N}]
-        %s = cast %sc : {T}[{R},{N}]
-        %c = cast %s : {C}[{R},{N}]
-        %t = reduce sum %c over 1 : {C}[{R},1]
-        %m = mul %t, 0.125 : {C}[{R},1]
-        %d = sub %c, %m : {C}[{R},{N}]
-        %d2 = mul %d, %d : {C}[{R},{N}]
-        %v = reduce sum %d2 over 1 : {C}[{R},1]
-        %v1 = add %v, 1.0 : {C}[{R},1]
-        %q = sqrt %v1 : {C}[{R},1]
-        %n = div %d, %q : {C}[{R},{N}]
-        %wc = cast %w : {C}[{N}]
-        %o = mul %n, %wc : {C}[{R},{N}]
-        %y = cast %o : {T}[{R},{N}]
-      }})"},
-      {"least_of_every_second_element", R"(graph @least on cuda:0 (%x: {T}[{R},{N}]{{{N2},2}}) -> (%y) {{
-        %c = cast %x : {C}[{R},{N}]
-        %y = reduce min %c over 1 : {C}[{R},1]
-      }})"},
-      {"softmax_across_rows", R"(graph @softmax on cuda:0 (%x: {T}[{N},{R}]) -> (%y, %m) {{
-        %c = cast %x : {C}[{N},{R}]
-        %m = reduce max %c over 0 : {C}[1,{R}]
-        %d = sub %c, %m : {C}[{N},{R}]
-        %e = exp %d : {C}[{N},{R}]
-        %s = reduce sum %e over 0 : {C}[1,{R}]
-        %q = div %e, %s : {C}[{N},{R}]
-        %y = cast %q : {T}[{N},{R}]
-      }})"},
-  };
-  return all;
-}
-
-Graph body_of(const RowBody& body, int64_t rows, int64_t length, std::string_view dtype, std::string_view computed) {
-  return ir::parse(fmt::format(fmt::runtime(body.text), fmt::arg("R", rows), fmt::arg("N", length),
-                               fmt::arg("N2", 2 * length), fmt::arg("T", dtype), fmt::arg("C", computed)));
-}
-
-HostTensor random_tensor(const ir::Type& type, std::mt19937_64& random) {
-  HostTensor tensor = ir::zeros(type);
-  std::uniform_real_distribution<double> reals(-4, 4);
-  for (ir::RefValue& element : *tensor.storage) element = ir::stored(reals(random), type.dtype);
-  return tensor;
-}
-
-struct RowTrial {
-  std::string name;
-  Graph graph;
-  kernel::Kernel kernel;
-  KernelSource source;
-  std::vector<HostTensor> inputs;
-  std::vector<Buffer> params;
-};
-
-RowTrial trial_of(std::string name, Graph graph, bool generic, uint64_t seed) {
-  RowTrial trial{.name = std::move(name), .graph = std::move(graph), .kernel = {}, .source = {}, .inputs = {}, .params = {}};
-  trial.kernel = kernel::lower(trial.graph, "fused_row");
-  trial.kernel.generic_sizes = generic;
-  trial.source = codegen::generate_cuda(trial.kernel, test_device());
-  std::mt19937_64 random(seed);
-  for (const ir::NodeId id : trial.graph.order()) {
-    if (trial.graph.node(id).as<ir::Input>() == nullptr) continue;
-    const ir::Type& type = trial.graph.type(trial.graph.node(id).results[0]);
-    trial.inputs.push_back(random_tensor(type, random));
-    Buffer buffer(type.dtype, static_cast<int64_t>(trial.inputs.back().storage->size()));
-    for (int64_t e = 0; e < buffer.size(); ++e) buffer.set(e, (*trial.inputs.back().storage)[static_cast<size_t>(e)]);
-    trial.params.push_back(std::move(buffer));
-  }
-  for (const ir::ValueId output : trial.graph.outputs) {
-    trial.params.emplace_back(trial.graph.type(output).dtype, trial.graph.type(output).span());
-  }
-  return trial;
-}
-
-double real(const ir::RefValue& value) { return std::get<double>(value); }
-
-/// Relative to 1 or to the number, whichever is larger: sums come in another order.
-double allowed(ir::DType dtype) {
-  if (dtype == ir::DType::f64) return 1e-13;
-  return dtype == ir::DType::f32 ? 2e-6 : dtype == ir::DType::f16 ? 1.5e-3 : 1.2e-2;
-}
-
-std::string difference(const RowTrial& trial) {
-  const auto outputs = ir::interpret(trial.graph, {.inputs = trial.inputs, .states = {}, .call = {}});
-  std::string text;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const ir::Type& type = trial.graph.type(trial.graph.outputs[i]);
-    const Buffer& got = trial.params[trial.inputs.size() + i];
-    ir::for_each_point(type.static_sizes(), [&](std::span<const int64_t> point) {
-      const double value = real(got.get(ir::evaluate(ir::storage_index(type), point)));
-      const double want = real(outputs[i].at(point));
-      if (std::abs(value - want) <= allowed(type.dtype) * std::max(1.0, std::abs(want)) || !text.empty()) return;
-      text = fmt::format("{}: output {} at [{}] is {}, want {}\n{}", trial.name, i, fmt::join(point, ","), value, want,
-                         trial.source.text);
-    });
-  }
-  return text;
-}
-
-struct RowSizes {
-  int64_t rows;
-  int64_t length;
-};
-
-/// Parts of a warp, whole warps, blocks with full and partial warps, rows that are read again, tails of every kind.
-constexpr RowSizes sizes[] = {{3, 2},   {5, 7},    {64, 8},   {257, 16}, {9, 49},   {40, 64},
-                              {3, 100}, {130, 96}, {4, 1000}, {2, 768},  {2, 4104}, {1, 70000}};
-
 TEST(RowKernels, give_what_the_interpreter_gives) {
   std::vector<RowTrial> trials;
-  uint64_t seed = 0;
-  const auto add = [&](const RowBody& body, RowSizes size, std::string_view dtype, std::string_view computed) {
-    const bool generic = ++seed % 3 == 0;
-    trials.push_back(trial_of(fmt::format("{} {}[{},{}]{}", body.name, dtype, size.rows, size.length,
-                                          generic ? " generic" : ""),
-                              body_of(body, size.rows, size.length, dtype, computed), generic, seed));
-  };
-  for (const RowBody& body : bodies()) {
-    for (const RowSizes size : sizes) {
-      add(body, size, "f16", "f32");
-      add(body, size, "f32", "f32");
-    }
-    add(body, {6, 40}, "bf16", "f32");
-    add(body, {6, 40}, "f64", "f64");
-    add(body, {6, 40}, "f32", "f32");
-  }
   std::vector<KernelSource> sources;
-  for (const RowTrial& trial : trials) sources.push_back(trial.source);
+  for_each_row_trial("cuda:0", [&](std::string name, const std::string& text) {
+    const bool generic = trials.size() % 3 == 2;
+    RowTrial trial = row_trial(std::move(name) + (generic ? " generic" : ""), text, trials.size() + 1);
+    trial.kernel.generic_sizes = generic;
+    sources.push_back(codegen::generate_cuda(trial.kernel, test_device()));
+    trials.push_back(std::move(trial));
+  });
   const Emulator emulator(sources);
   for (size_t i = 0; i < trials.size(); ++i) {
     run_emulated(emulator, i, trials[i].kernel, sources[i], trials[i].params);
-    EXPECT_EQ(difference(trials[i]), "");
+    const std::string differs = difference(trials[i]);
+    EXPECT_EQ(differs, "") << (differs.empty() ? "" : sources[i].text);
   }
 }
 
