@@ -1,5 +1,6 @@
 #include "compiler/codegen/llvm_row_text.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -12,7 +13,7 @@ using kernel::Kernel;
 using kernel::Slot;
 
 LlvmRowText::LlvmRowText(const Kernel& kernel, int vector_bits, const LlvmRowSchedule& schedule, Nest nest)
-    : LlvmText(kernel, vector_bits, schedule.lanes),
+    : LlvmText(kernel, vector_bits, schedule.lanes, VectorMath::inlined),
       nest_(std::move(nest)),
       passes_(row_passes(kernel, operands_of(kernel), schedule.keep)),
       once_(kernel.body.size()),
@@ -141,8 +142,9 @@ std::string LlvmRowText::identity(Slot reduction) const {
   return fmt::format("splat ({} {})", register_type(dtype), constant(ir::identity(reduce.op, dtype), dtype));
 }
 
-Carried LlvmRowText::accumulator(Slot reduction) const {
-  return {.type = vector_of(lanes_, register_type(kernel_.body[reduction].dtype)), .value = identity(reduction)};
+LlvmRowText::Accumulator LlvmRowText::accumulator(Slot reduction) const {
+  return {{.type = vector_of(lanes_, register_type(kernel_.body[reduction].dtype)), .value = identity(reduction)},
+          reduction};
 }
 
 std::string LlvmRowText::joined(Slot reduction, const std::string& a, const std::string& b, int64_t lanes) {
@@ -151,13 +153,47 @@ std::string LlvmRowText::joined(Slot reduction, const std::string& a, const std:
   return emit_op(out_, combine, {a, b}, kernel_.body[reduction].dtype, lanes, vector_bits_);
 }
 
-void LlvmRowText::accumulate(Slot reduction, const Values& values, const std::string& mask, Carried& accumulator) {
+void LlvmRowText::accumulate(const Values& values, const std::string& mask, Accumulator& accumulator) {
+  const Slot reduction = accumulator.reduction;
   std::string value = values[operands_[reduction].front()];
   if (!mask.empty()) {
     value = out_.value("select {} {}, {} {}, {} {}", vector_of(lanes_, "i1"), mask, accumulator.type, value,
                        accumulator.type, identity(reduction));
   }
   accumulator.value = joined(reduction, accumulator.value, value, lanes_);
+}
+
+bool LlvmRowText::rounds(Slot reduction) const {
+  const auto& reduce = std::get<kernel::Reduce>(kernel_.body[reduction].operation);
+  const ir::Identity identity = ir::row(reduce.op).identity;
+  const bool joins_numbers = identity == ir::Identity::zero || identity == ir::Identity::one;
+  return joins_numbers && ir::is_float(kernel_.body[reduction].dtype);
+}
+
+void LlvmRowText::accumulating_loop(const LlvmBlocks::Loop& loop, int64_t step, int64_t turns,
+                                    const std::vector<Accumulator*>& accumulators,
+                                    const std::function<void(const std::string& index)>& body) {
+  constexpr int64_t most_turns = 64;  ///< without beginning anew
+  const std::vector<Carried*> carried(accumulators.begin(), accumulators.end());
+  const bool any_rounds = std::ranges::any_of(accumulators, [&](const auto* one) { return rounds(one->reduction); });
+  if (turns <= most_turns || !any_rounds) {
+    blocks_.counted(loop, step, carried, body);
+    return;
+  }
+  const int64_t chunk = most_turns * step;
+  LlvmBlocks::Loop chunks = loop;
+  chunks.name += ".chunk";
+  blocks_.counted(chunks, chunk, carried, [&](const std::string& first) {
+    const std::string next = out_.value("add i64 {}, {}", first, chunk);
+    const std::string is_last = out_.value("icmp sgt i64 {}, {}", next, loop.end);
+    const std::string end = out_.value("select i1 {}, i64 {}, i64 {}", is_last, loop.end, next);
+    std::vector<std::string> before;
+    for (Accumulator* one : accumulators) before.push_back(std::exchange(one->value, identity(one->reduction)));
+    blocks_.counted({.name = loop.name, .first = first, .end = end}, step, carried, body);
+    for (size_t i = 0; i < before.size(); ++i) {
+      accumulators[i]->value = joined(accumulators[i]->reduction, before[i], accumulators[i]->value, lanes_);
+    }
+  });
 }
 
 bool LlvmRowText::reads_row(const RowPass& pass) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,10 +50,19 @@ class LlvmRowText : public LlvmText {
   /// Loads and computes values of rows.
   void row_values(const std::vector<kernel::Slot>& slots, const Place& place, const Step& step, Values& values);
 
-  /// An accumulator that holds nothing yet.
-  [[nodiscard]] Carried accumulator(kernel::Slot reduction) const;
+  /// What joins the elements of one reduction in every lane.
+  struct Accumulator : Carried {
+    kernel::Slot reduction = 0;
+  };
+  /// One that holds nothing yet.
+  [[nodiscard]] Accumulator accumulator(kernel::Slot reduction) const;
   /// Joins an element into its accumulator; lanes that the mask leaves out add nothing.
-  void accumulate(kernel::Slot reduction, const Values& values, const std::string& mask, Carried& accumulator);
+  void accumulate(const Values& values, const std::string& mask, Accumulator& accumulator);
+  /// Runs `body` for index = first, first + step, ... In long loops sums begin anew from time to time and are joined
+  /// then, so that a lane does not add every element to a far larger number. `turns` is how often the body runs.
+  void accumulating_loop(const LlvmBlocks::Loop& loop, int64_t step, int64_t turns,
+                         const std::vector<Accumulator*>& accumulators,
+                         const std::function<void(const std::string& index)>& body);
   [[nodiscard]] std::string joined(kernel::Slot reduction, const std::string& a, const std::string& b, int64_t lanes);
 
   [[nodiscard]] AccessSite site(const Access& access, const std::string& pointer, const Place& place) const;
@@ -71,6 +81,8 @@ class LlvmRowText : public LlvmText {
   void load_kept(kernel::Slot slot, const Place& place, const Turn& turn, Values& values);
   [[nodiscard]] AccessSite kept_site(kernel::Slot slot, const Place& place) const;
   [[nodiscard]] std::string identity(kernel::Slot reduction) const;
+  /// True for sums and products of floats.
+  [[nodiscard]] bool rounds(kernel::Slot reduction) const;
   [[nodiscard]] std::string load(kernel::Slot slot, const Place& place, const Step& step);
   [[nodiscard]] std::string pointer(const Access& access, const std::vector<std::string>& dims);
 

@@ -95,25 +95,24 @@ class AcrossRows : public LlvmRowText {
 
   void go_through_rows(const RowPass& pass, const std::string& name, const std::vector<Turn>& turns,
                        std::vector<Values>& values) {
-    std::vector<std::vector<Carried>> accumulators;
-    for (const Slot reduction : pass.reductions) accumulators.emplace_back(turns.size(), accumulator(reduction));
-    std::vector<Carried*> all;
-    for (auto& reduction : accumulators) {
-      for (Carried& vector : reduction) all.push_back(&vector);
+    std::vector<std::vector<Accumulator>> accumulators(turns.size());
+    std::vector<Accumulator*> all;
+    for (auto& vector : accumulators) {
+      for (const Slot reduction : pass.reductions) vector.push_back(accumulator(reduction));
+      for (Accumulator& one : vector) all.push_back(&one);
     }
-    blocks_.counted({.name = name, .first = "0", .end = out_.count(kernel_.row_points())}, 1, all,
-                    [&](const std::string& point) {
-                      const Place place = place_of_point(pass, point);
-                      for (size_t v = 0; v < turns.size(); ++v) {
-                        const Values here = elements(pass, place, turns[v], values[v]);
-                        for (size_t r = 0; r < pass.reductions.size(); ++r) {
-                          accumulate(pass.reductions[r], here, "", accumulators[r][v]);
+    const int64_t points = kernel_.row_points();
+    accumulating_loop({.name = name, .first = "0", .end = out_.count(points)}, 1, points, all,
+                      [&](const std::string& point) {
+                        const Place place = place_of_point(pass, point);
+                        for (size_t v = 0; v < turns.size(); ++v) {
+                          const Values here = elements(pass, place, turns[v], values[v]);
+                          for (Accumulator& one : accumulators[v]) accumulate(here, "", one);
+                          store_elements(pass, place, turns[v], here);
                         }
-                        store_elements(pass, place, turns[v], here);
-                      }
-                    });
-    for (size_t r = 0; r < pass.reductions.size(); ++r) {
-      for (size_t v = 0; v < turns.size(); ++v) values[v][pass.reductions[r]] = accumulators[r][v].value;
+                      });
+    for (size_t v = 0; v < turns.size(); ++v) {
+      for (const Accumulator& one : accumulators[v]) values[v][one.reduction] = one.value;
     }
   }
 

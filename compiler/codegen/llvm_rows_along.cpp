@@ -60,17 +60,18 @@ class AlongRows : public LlvmRowText {
 
   /// Vectors side by side. Short bodies gain from independent accumulators; calls gain nothing.
   [[nodiscard]] int64_t unroll_of(const RowPass& pass) const {
-    const bool any_call = std::ranges::any_of(pass.elements, [&](Slot slot) { return is_call(kernel_, slot); });
-    if (any_call) return 1;
-    return pass.elements.size() <= 12 ? unroll_ : std::min<int64_t>(unroll_, 2);
+    const auto any = [&](auto is) { return std::ranges::any_of(pass.elements, is); };
+    if (any([&](Slot slot) { return stays_call(slot); })) return 1;
+    const bool is_long = pass.elements.size() > 12 || any([&](Slot slot) { return is_call(kernel_, slot); });
+    return is_long ? std::min<int64_t>(unroll_, 2) : unroll_;
   }
 
   /// The accumulators of a pass: for each reduction one a vector.
   struct Accumulators {
-    std::vector<std::vector<Carried>> of;
+    std::vector<std::vector<Accumulator>> of;
 
-    [[nodiscard]] std::vector<Carried*> first(size_t vectors) {
-      std::vector<Carried*> all;
+    [[nodiscard]] std::vector<Accumulator*> first(size_t vectors) {
+      std::vector<Accumulator*> all;
       for (auto& reduction : of) {
         for (size_t v = 0; v < vectors; ++v) all.push_back(&reduction[v]);
       }
@@ -87,11 +88,10 @@ class AlongRows : public LlvmRowText {
     if (line_extents().empty()) {
       go_through_line(pass, name, place_of(pass, outer_, "0"), accumulators, unroll);
     } else {
-      const auto all = accumulators.first(static_cast<size_t>(unroll));
-      blocks_.counted({.name = name + ".line", .first = "0", .end = out_.count(lines())}, 1, all,
-                      [&](const std::string& line) {
-                        go_through_line(pass, name, place_of_line(pass, line), accumulators, unroll);
-                      });
+      accumulating_loop({.name = name + ".line", .first = "0", .end = out_.count(lines())}, 1, lines(),
+                        accumulators.first(static_cast<size_t>(unroll)), [&](const std::string& line) {
+                          go_through_line(pass, name, place_of_line(pass, line), accumulators, unroll);
+                        });
     }
     for (size_t r = 0; r < pass.reductions.size(); ++r) {
       values_[pass.reductions[r]] = joined_lanes(pass.reductions[r], accumulators.of[r]);
@@ -117,38 +117,39 @@ class AlongRows : public LlvmRowText {
       run_turn(pass, place, {.step = {.index = index, .mask = mask}, .kept_index = index}, accumulators, vector);
     };
     if (generic || inner >= points) {
-      blocks_.counted({.name = name, .first = "0", .end = main_end, .may_be_empty = generic}, points,
-                      accumulators.first(static_cast<size_t>(unroll)), [&](const std::string& index) {
-                        for (int64_t v = 0; v < unroll; ++v) {
-                          turn(v == 0 ? index : out_.value("add i64 {}, {}", index, v * lanes_), "",
-                               static_cast<size_t>(v));
-                        }
-                      });
+      accumulating_loop({.name = name, .first = "0", .end = main_end, .may_be_empty = generic}, points, inner / points,
+                        accumulators.first(static_cast<size_t>(unroll)), [&](const std::string& index) {
+                          for (int64_t v = 0; v < unroll; ++v) {
+                            turn(v == 0 ? index : out_.value("add i64 {}, {}", index, v * lanes_), "",
+                                 static_cast<size_t>(v));
+                          }
+                        });
     }
     if (unroll > 1 && (generic || inner % points >= lanes_)) {
-      blocks_.counted({.name = name + ".vectors", .first = main_end, .end = whole_end, .may_be_empty = generic}, lanes_,
-                      accumulators.first(1), [&](const std::string& index) { turn(index, "", 0); });
+      accumulating_loop({.name = name + ".vectors", .first = main_end, .end = whole_end, .may_be_empty = generic},
+                        lanes_, unroll, accumulators.first(1), [&](const std::string& index) { turn(index, "", 0); });
     }
     if (!generic && inner % lanes_ != 0) turn(whole_end, first_lanes(inner % lanes_, lanes_), 0);
     if (!generic) return;
     const std::string rest = out_.count(inner % lanes_);
     const std::string has_rest = out_.value("icmp sgt i64 {}, 0", rest);
+    const std::vector<Accumulator*> first = accumulators.first(1);
     blocks_.branch(
-        name + ".tail", has_rest, accumulators.first(1), [&] { turn(whole_end, mask_below(rest), 0); }, nullptr);
+        name + ".tail", has_rest, {first.begin(), first.end()}, [&] { turn(whole_end, mask_below(rest), 0); }, nullptr);
   }
 
   void run_turn(const RowPass& pass, const Place& place, const Turn& turn, Accumulators& accumulators, size_t vector) {
     const Values values = elements(pass, place, turn, values_);
     for (size_t r = 0; r < pass.reductions.size(); ++r) {
-      accumulate(pass.reductions[r], values, turn.step.mask, accumulators.of[r][vector]);
+      accumulate(values, turn.step.mask, accumulators.of[r][vector]);
     }
     store_elements(pass, place, turn, values);
   }
 
   /// Joins vectors, then lanes, in pairs, and gives the result to all lanes.
-  std::string joined_lanes(Slot reduction, const std::vector<Carried>& accumulators) {
+  std::string joined_lanes(Slot reduction, const std::vector<Accumulator>& accumulators) {
     std::vector<std::string> values;
-    for (const Carried& accumulator : accumulators) values.push_back(accumulator.value);
+    for (const Accumulator& accumulator : accumulators) values.push_back(accumulator.value);
     for (size_t count = values.size(); count > 1; count /= 2) {
       for (size_t v = 0; v < count / 2; ++v) values[v] = joined(reduction, values[2 * v], values[2 * v + 1], lanes_);
     }

@@ -63,8 +63,8 @@ std::string first_lanes(int64_t count, int64_t lanes) {
   return mask + ">";
 }
 
-LlvmText::LlvmText(const Kernel& kernel, int vector_bits, int64_t lanes)
-    : kernel_(kernel), vector_bits_(vector_bits), lanes_(lanes), out_(Sizes(kernel.generic_sizes)) {}
+LlvmText::LlvmText(const Kernel& kernel, int vector_bits, int64_t lanes, VectorMath math)
+    : kernel_(kernel), vector_bits_(vector_bits), lanes_(lanes), math_(math), out_(Sizes(kernel.generic_sizes)) {}
 
 void LlvmText::load_params() {
   for (size_t p = 0; p < kernel_.params.size(); ++p) {
@@ -117,7 +117,13 @@ std::string LlvmText::compute(Slot slot, const std::vector<std::string>& values)
   std::vector<std::string> operands;
   operands.reserve(compute.operands.size());
   for (const Slot operand : compute.operands) operands.push_back(values[operand]);
-  return emit_op(out_, ir::row(compute.op), operands, compute_dtype(kernel_, compute), lanes_, vector_bits_);
+  return emit_op(out_, ir::row(compute.op), operands, compute_dtype(kernel_, compute), lanes_, vector_bits_, math_);
+}
+
+bool LlvmText::stays_call(Slot slot) const {
+  if (!is_call(kernel_, slot)) return false;
+  const auto& compute = std::get<Compute>(kernel_.body[slot].operation);
+  return codegen::stays_call(ir::row(compute.op), compute_dtype(kernel_, compute), vector_bits_, math_);
 }
 
 std::string LlvmText::mask_below(const std::string& count) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/llvm_math.h"
 #include "compiler/codegen/llvm_writer.h"
 #include "compiler/kernel/kernel.h"
 
@@ -30,7 +31,7 @@ class LlvmText {
   [[nodiscard]] const std::vector<int64_t>& sizes() const { return out_.sizes().values(); }
 
  protected:
-  LlvmText(const kernel::Kernel& kernel, int vector_bits, int64_t lanes);
+  LlvmText(const kernel::Kernel& kernel, int vector_bits, int64_t lanes, VectorMath math = VectorMath::as_eager);
 
   /// Pointers of the params.
   void load_params();
@@ -45,6 +46,9 @@ class LlvmText {
   /// The slot of an op on register vectors, given each slot's value.
   [[nodiscard]] std::string compute(kernel::Slot slot, const std::vector<std::string>& values);
 
+  /// True for an op that is a call in this kernel.
+  [[nodiscard]] bool stays_call(kernel::Slot slot) const;
+
   /// The lanes below an i64 count, which is at most `lanes`.
   [[nodiscard]] std::string mask_below(const std::string& count);
   /// The same for a count that may be more than `lanes`.
@@ -56,6 +60,7 @@ class LlvmText {
   const kernel::Kernel& kernel_;
   const int vector_bits_;
   const int64_t lanes_;
+  const VectorMath math_;
   LlvmWriter out_;
   std::vector<std::string> pointers_;  ///< by param
 
