@@ -278,10 +278,13 @@ class Generator : public LlvmText {
 /// Ranges of about this many points keep threads busy and start on cache lines.
 constexpr int64_t granule_points = 4096;
 
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t number, int64_t multiple) { return ceil_div(number, multiple) * multiple; }
+
 int64_t choose_granule(const Kernel& kernel) {
   const int64_t row = kernel.extents.empty() ? 1 : kernel.extents.back();
   if (row <= 0 || row >= granule_points) return granule_points;
-  return row * ((granule_points + row - 1) / row);
+  return round_up(granule_points, row);
 }
 
 /// Vectors are loaded and stored as unaligned ones: an element's own alignment is enough.
@@ -309,7 +312,7 @@ KernelSource generate_llvm(const Kernel& kernel, const DeviceInfo& device) {
     source.sizes = std::move(function.sizes);
     source.numel = kernel.rows();
     source.row_points = kernel.row_points();
-    source.granule = (granule_points + source.row_points - 1) / source.row_points;
+    source.granule = round_up(ceil_div(granule_points, source.row_points), function.block);
   } else {
     Generator generator(kernel, device.vector_bits);
     source.text = generator.run();

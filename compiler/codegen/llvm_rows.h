@@ -19,11 +19,11 @@ struct LlvmRowSchedule {
 
 [[nodiscard]] LlvmRowSchedule llvm_row_schedule(const kernel::Kernel& kernel, int vector_bits);
 
-/// The module of a kernel with reduced loops and at least one point, whose range is one of rows. What its parameters
-/// after the tensors are to hold comes second.
+/// The module of a kernel with reduced loops and at least one point, whose range is one of rows.
 struct LlvmRowFunction {
   std::string text;
-  std::vector<int64_t> sizes;
+  std::vector<int64_t> sizes;  ///< what the parameters after the tensors are to hold
+  int64_t block = 1;           ///< rows that are done together: ranges are best whole blocks
 };
 [[nodiscard]] LlvmRowFunction llvm_row_function(const kernel::Kernel& kernel, int vector_bits);
 

@@ -134,7 +134,7 @@ class AcrossRows : public LlvmRowText {
 LlvmRowFunction llvm_function_across_rows(const Kernel& kernel, int vector_bits, const LlvmRowSchedule& schedule) {
   AcrossRows writer(kernel, vector_bits, schedule);
   std::string text = writer.run();
-  return {.text = std::move(text), .sizes = writer.sizes()};
+  return {.text = std::move(text), .sizes = writer.sizes(), .block = schedule.lanes * schedule.unroll};
 }
 
 }  // namespace sinter::codegen

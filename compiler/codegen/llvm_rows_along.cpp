@@ -187,7 +187,7 @@ class AlongRows : public LlvmRowText {
 LlvmRowFunction llvm_function_along_rows(const Kernel& kernel, int vector_bits, const LlvmRowSchedule& schedule) {
   AlongRows writer(kernel, vector_bits, schedule);
   std::string text = writer.run();
-  return {.text = std::move(text), .sizes = writer.sizes()};
+  return {.text = std::move(text), .sizes = writer.sizes(), .block = 1};
 }
 
 }  // namespace sinter::codegen

@@ -99,6 +99,8 @@ TEST(KernelSource, of_rows_counts_rows) {
   EXPECT_EQ(source.row_points, 100);
   EXPECT_EQ(source.granule, 41) << "the fewest rows with 4096 points";
   EXPECT_EQ(codegen::generate_llvm(softmax("f32[4,5000]"), {}).granule, 1);
+  EXPECT_EQ(codegen::generate_llvm(column_sum("f32[50,1000]"), {.vector_bits = 512}).granule, 128)
+      << "whole blocks of rows that lie side by side";
 }
 
 TEST(KernelSource, of_rows_with_sizes_as_parameters_has_one_text) {
