@@ -14,17 +14,18 @@ using kernel::Slot;
 
 LlvmRowText::LlvmRowText(const Kernel& kernel, int vector_bits, const LlvmRowSchedule& schedule, Nest nest)
     : LlvmText(kernel, vector_bits, schedule.lanes, VectorMath::inlined),
+      kept_points_(schedule.kept_points),
       nest_(std::move(nest)),
       passes_(row_passes(kernel, operands_of(kernel), schedule.keep)),
       once_(kernel.body.size()),
       blocks_(out_, "start"),
       operands_(operands_of(kernel)) {}
 
-void LlvmRowText::open(int64_t kept_points) {
+void LlvmRowText::open() {
   for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
     if (!passes_.kept[slot]) continue;
     out_.line("%kept{} = alloca {}, i64 {}, align 64", slot, memory_type(kernel_.body[slot].dtype),
-              out_.count(kept_points));
+              out_.count(kept_points_));
   }
   out_.line("%any = icmp slt i64 %begin, %end");
   out_.line("br i1 %any, label %start, label %exit");

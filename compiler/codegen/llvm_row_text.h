@@ -21,9 +21,8 @@ class LlvmRowText : public LlvmText {
 
   LlvmRowText(const kernel::Kernel& kernel, int vector_bits, const LlvmRowSchedule& schedule, Nest nest);
 
-  /// Opens the function up to block `start`: parameters, memory of kept elements (`kept_points` for each slot), and
-  /// what is the same for all rows.
-  void open(int64_t kept_points);
+  /// Opens the function up to block `start`: parameters, memory of kept elements, and what is the same for all rows.
+  void open();
   /// Ends the function.
   [[nodiscard]] std::string close();
 
@@ -72,6 +71,7 @@ class LlvmRowText : public LlvmText {
   /// True where a pass goes through the row at all.
   [[nodiscard]] static bool reads_row(const RowPass& pass);
 
+  const int64_t kept_points_;
   Nest nest_;
   RowPasses passes_;
   Values once_;  ///< values that are the same for all rows

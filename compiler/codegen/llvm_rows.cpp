@@ -50,6 +50,12 @@ int64_t vectors_across(const Kernel& kernel, int64_t lanes, int64_t kept_of_poin
   return vectors;
 }
 
+/// Points of a row whose lines are made of whole vectors.
+int64_t padded_row(const Kernel& kernel, int64_t lanes) {
+  const int64_t line = make_nest_along_rows(kernel, lanes).inner();
+  return kernel.row_points() / line * ((line + lanes - 1) / lanes * lanes);
+}
+
 }  // namespace
 
 LlvmRowSchedule llvm_row_schedule(const Kernel& kernel, int vector_bits) {
@@ -58,8 +64,9 @@ LlvmRowSchedule llvm_row_schedule(const Kernel& kernel, int vector_bits) {
   schedule.lanes = choose_lanes(kernel, vector_bits, schedule.across || reads_neighbours(kernel));
   const int64_t kept = kept_bytes_of_point(kernel);
   schedule.unroll = schedule.across ? vectors_across(kernel, schedule.lanes, kept) : most_vectors;
-  const int64_t points = schedule.across ? schedule.lanes * schedule.unroll : 1;
-  if (kernel.row_points() * points * kept <= kept_bytes) schedule.keep = Keep::only_dear;
+  schedule.kept_points =
+      schedule.across ? kernel.row_points() * schedule.lanes * schedule.unroll : padded_row(kernel, schedule.lanes);
+  if (schedule.kept_points * kept <= kept_bytes) schedule.keep = Keep::only_dear;
   return schedule;
 }
 

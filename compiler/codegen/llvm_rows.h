@@ -15,6 +15,7 @@ struct LlvmRowSchedule {
   int64_t lanes = 1;
   int64_t unroll = 1;  ///< vectors side by side; along rows the most of any pass
   Keep keep = Keep::nothing;
+  int64_t kept_points = 0;  ///< of a row, or of a block of rows, that memory of kept elements has room for
 };
 
 [[nodiscard]] LlvmRowSchedule llvm_row_schedule(const kernel::Kernel& kernel, int vector_bits);

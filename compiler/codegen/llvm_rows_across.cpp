@@ -20,7 +20,7 @@ class AcrossRows : public LlvmRowText {
       : LlvmRowText(kernel, vector_bits, schedule, make_nest_across_rows(kernel)), unroll_(schedule.unroll) {}
 
   std::string run() {
-    open(kernel_.row_points() * block_rows());
+    open();
     blocks_.loop({.name = "rows", .first = "%begin", .end = "%end"}, {}, [&](const std::string& row) {
       const std::string taken = write_rows(row);
       return out_.value("add i64 {}, {}", row, taken);

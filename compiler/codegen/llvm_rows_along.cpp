@@ -21,7 +21,7 @@ class AlongRows : public LlvmRowText {
         unroll_(schedule.unroll) {}
 
   std::string run() {
-    open(lines() * padded_line());
+    open();
     blocks_.counted({.name = "row", .first = "%begin", .end = "%end"}, 1, {},
                     [&](const std::string& row) { write_row(row); });
     return close();
@@ -37,7 +37,6 @@ class AlongRows : public LlvmRowText {
     return std::span(nest_.extents).subspan(outer, nest_.rank() - 1 - outer);
   }
   [[nodiscard]] int64_t lines() const { return kernel_.row_points() / nest_.inner(); }
-  [[nodiscard]] int64_t padded_line() const { return (nest_.inner() + lanes_ - 1) / lanes_ * lanes_; }
 
   void write_row(const std::string& row) {
     values_ = once_;
@@ -102,7 +101,7 @@ class AlongRows : public LlvmRowText {
     std::vector<std::string> dims = outer_;
     std::ranges::copy(split_index(line, line_extents()), std::back_inserter(dims));
     const bool keeps = std::ranges::find(passes_.kept, true) != passes_.kept.end();
-    const std::string kept = keeps ? out_.value("mul i64 {}, {}", line, out_.count(padded_line())) : "0";
+    const std::string kept = keeps ? out_.value("mul i64 {}, {}", line, out_.count(kept_points_ / lines())) : "0";
     return place_of(pass, std::move(dims), kept);
   }
 
