@@ -141,9 +141,9 @@ class Generator {
 
   /// What makes two launches the same kernel: the text, and the geometry it is launched with.
   static std::string identity(const KernelSource& source) {
-    return fmt::format("{} {} {} {} {} {} {} {} {}\n{}", source.numel, source.granule, source.grid[0], source.grid[1],
-                       source.grid[2], source.block[0], source.block[1], source.block[2], fmt::join(source.sizes, ","),
-                       source.text);
+    return fmt::format("{} {} {} {} {} {} {} {} {} {}\n{}", source.numel, source.row_points, source.granule,
+                       source.grid[0], source.grid[1], source.grid[2], source.block[0], source.block[1],
+                       source.block[2], fmt::join(source.sizes, ","), source.text);
   }
 
   KernelSource generate(const Fused& fused, const Launch& launch, const std::vector<bool>& in_place) {

@@ -62,10 +62,11 @@ struct KernelSource {
   std::string name;                       ///< symbol and readable name, "fused_add_relu"
   std::string comment;                    ///< opens the source file; no part of the key
   std::string text;                       ///< CUDA C++ or LLVM IR, without the comment
-  int64_t numel = 0;                      ///< points of the loop nest
+  int64_t numel = 0;                      ///< points of the loop nest; rows, where a CPU kernel reduces
+  int64_t row_points = 1;                 ///< CPU: points of one of `numel`: of a row where the kernel reduces
   std::array<uint32_t, 3> grid{1, 1, 1};  ///< CUDA
   std::array<uint32_t, 3> block{1, 1, 1};
-  int64_t granule = 1;              ///< CPU: ranges handed to the kernel start at multiples of this many points
+  int64_t granule = 1;              ///< CPU: ranges handed to the kernel start at multiples of this many of `numel`
   int64_t bytes = 0;                ///< bytes one launch must move
   std::vector<KernelParam> params;  ///< by argument of a launch; nothing is relied on in those that are missing
   std::vector<int64_t> sizes;       ///< 8 bytes each, passed after a launch's args: by value, to CPU kernels by address

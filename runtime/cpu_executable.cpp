@@ -39,7 +39,7 @@ struct Loop {
   int64_t granule;
   int64_t numel;
 
-  /// Runs units [begin, end) of `granule` points each.
+  /// Runs units [begin, end) of `granule` points or rows each.
   void operator()(int64_t begin, int64_t end) const { entry(params, begin * granule, std::min(end * granule, numel)); }
 };
 
@@ -59,8 +59,8 @@ class CpuExecutor {
     const int64_t granule = std::max<int64_t>(1, source.granule);
     const Loop loop{kernels_[launch.kernel]->entry(), pointers, granule, source.numel};
     const int64_t units = (source.numel + granule - 1) / granule;
-    if (source.numel <= points_per_range) return loop(0, units);
-    host_.parallel_for(units, std::max<int64_t>(1, points_per_range / granule),
+    if (source.numel * source.row_points <= points_per_range) return loop(0, units);
+    host_.parallel_for(units, std::max<int64_t>(1, points_per_range / (granule * source.row_points)),
                        [&loop](int64_t begin, int64_t end) { loop(begin, end); });
   }
   void call(Frame& frame, uint32_t call) { frame.call(call); }

@@ -8,7 +8,7 @@
 
 namespace sinter::runtime {
 
-/// A CPU kernel's machine code; see generate_llvm for its arguments. `begin` and `end` are points of the loop nest.
+/// A CPU kernel's machine code; see generate_llvm for its arguments. `begin` and `end` count KernelSource::numel.
 using CpuKernel = void (*)(const void* const* params, int64_t begin, int64_t end);
 
 /// Machine code that lives as long as this object.

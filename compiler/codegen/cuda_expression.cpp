@@ -192,14 +192,10 @@ std::vector<Expression> cuda_expressions(const Kernel& kernel) {
   return all;
 }
 
-std::vector<bool> live_slots(const Kernel& kernel, const std::vector<Expression>& expressions) {
-  std::vector<bool> live(kernel.body.size(), false);
-  for (const auto& store : kernel.stores) live[store.value] = true;
-  for (size_t slot = live.size(); slot-- > 0;) {
-    if (!live[slot]) continue;
-    for (const Slot operand : expressions[slot].operands) live[operand] = true;
-  }
-  return live;
+Operands operands_of(const std::vector<Expression>& expressions) {
+  Operands operands;
+  for (const Expression& expression : expressions) operands.push_back(expression.operands);
+  return operands;
 }
 
 std::string render(std::string_view text, std::string_view type, const std::vector<std::string>& operands) {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/codegen/row_passes.h"
 #include "compiler/kernel/kernel.h"
 
 namespace sinter::codegen {
@@ -31,8 +32,8 @@ struct Expression {
 /// Where only half-precision stores depend on a value, cheaper helpers of half accuracy are chosen.
 [[nodiscard]] std::vector<Expression> cuda_expressions(const kernel::Kernel& kernel);
 
-/// Slots that some store depends on through the expressions.
-[[nodiscard]] std::vector<bool> live_slots(const kernel::Kernel& kernel, const std::vector<Expression>& expressions);
+/// The operands of every expression.
+[[nodiscard]] Operands operands_of(const std::vector<Expression>& expressions);
 
 /// Fills operands and type into a text.
 [[nodiscard]] std::string render(std::string_view text, std::string_view type,

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
+
+#include "compiler/codegen/cuda_expression.h"
 
 #include "compiler/codegen/cuda_guards.h"
 
@@ -31,7 +32,7 @@ int64_t choose_width(const Kernel& kernel) {
 
 /// Bytes that one step of a thread keeps for later passes.
 int64_t step_bytes(const Kernel& kernel, Keep keep, int64_t width) {
-  const RowPasses passes = row_passes(kernel, cuda_expressions(kernel), keep);
+  const RowPasses passes = row_passes(kernel, operands_of(cuda_expressions(kernel)), keep);
   int64_t bytes = 0;
   for (kernel::Slot slot = 0; slot < kernel.body.size(); ++slot) {
     if (passes.kept[slot]) bytes += ir::bytes_of(kernel.body[slot].dtype) * width;
@@ -74,26 +75,6 @@ int64_t choose_threads(const Kernel& kernel, const DeviceInfo& device, int64_t w
     threads = std::min({threads * 2, most_threads, useful});
   }
   return threads;
-}
-
-/// Elements between what neighbours along a loop read; 0 where they read the same.
-int64_t step(const ir::Index& index, size_t loop) {
-  return index.is_affine() ? std::abs(index.affine.strides[loop]) : 0;
-}
-
-/// True where most bytes lie side by side along the innermost loop that is not reduced, and not along the reduced one.
-bool runs_across(const Kernel& kernel) {
-  if (kernel.extents.size() == kernel.reduced) return false;
-  const size_t row_loop = kernel.extents.size() - kernel.reduced - 1;
-  int64_t across = 0;
-  int64_t along = 0;
-  for (const Reference& reference : references(kernel)) {
-    if (!varies_in_row(kernel, *reference.index)) continue;
-    const int64_t bytes = ir::bytes_of(reference.param->dtype);
-    if (step(*reference.index, kernel.extents.size() - 1) == 1) along += bytes;
-    if (step(*reference.index, row_loop) == 1) across += bytes;
-  }
-  return across > along;
 }
 
 /// Warps that share 32 rows: enough of them to fill the device, and no more than have work.
@@ -156,7 +137,7 @@ Keep choose_keep(const Kernel& kernel, const RowSchedule& plan) {
 }  // namespace
 
 RowSchedule row_schedule(const Kernel& kernel, const DeviceInfo& device) {
-  RowSchedule plan = runs_across(kernel) ? across_rows(kernel, device) : along_rows(kernel, device);
+  RowSchedule plan = runs_across_rows(kernel) ? across_rows(kernel, device) : along_rows(kernel, device);
   plan.steps = ceil_div(kernel.row_points() / plan.width, plan.threads);
   plan.keep = choose_keep(kernel, plan);
   plan.block = static_cast<uint32_t>(plan.threads * plan.rows_per_block);

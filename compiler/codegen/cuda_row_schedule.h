@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "compiler/codegen/cuda_access.h"
-#include "compiler/codegen/cuda_row_passes.h"
+#include "compiler/codegen/row_passes.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/support/device_info.h"
 

@@ -8,7 +8,7 @@
 
 #include "compiler/codegen/cuda_guards.h"
 #include "compiler/codegen/cuda_lanes.h"
-#include "compiler/codegen/cuda_row_passes.h"
+#include "compiler/codegen/row_passes.h"
 
 namespace sinter::codegen {
 namespace {
@@ -23,7 +23,7 @@ class RowWriter : private CudaText {
   RowWriter(const Kernel& kernel, const RowSchedule& schedule)
       : CudaText(kernel, schedule.wide),
         plan_(schedule),
-        passes_(row_passes(kernel, expressions_, schedule.keep)),
+        passes_(row_passes(kernel, operands_of(expressions_), schedule.keep)),
         names_(kernel.body.size()) {}
 
   CudaFunction function() {

@@ -12,7 +12,7 @@ CudaText::CudaText(const kernel::Kernel& kernel, bool wide)
       sizes_(kernel.generic_sizes),
       index_(wide, sizes_),
       expressions_(cuda_expressions(kernel)),
-      live_(live_slots(kernel, expressions_)),
+      live_(live_slots(kernel, operands_of(expressions_))),
       guards_(shared_guards(kernel, 1, false)) {}
 
 void CudaText::close() {

@@ -10,7 +10,8 @@ namespace sinter::codegen {
 ///
 ///   define void @NAME(ptr %params, i64 %begin, i64 %end)
 ///
-/// runs the points [begin, end) of the loop nest, in row-major order of the extents. `%params` is an array of
+/// runs the points [begin, end) of the loop nest, in row-major order of the extents; the rows [begin, end) of a kernel
+/// that reduces. `%params` is an array of
 /// pointers: the first element of a tensor, or the double (float dtypes) or int64 (others) of a host scalar.
 /// Begin is a multiple of `granule`, for speed alone: any range is correct, and disjoint ranges may run at once.
 /// The text names no target; whoever compiles it chooses the CPU. It calls SLEEF's vector functions (the ones

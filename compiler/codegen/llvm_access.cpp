@@ -277,4 +277,11 @@ void emit_store(LlvmWriter& out, const AccessSite& site, const Step& step, std::
            ir::bytes_of(site.dtype));
 }
 
+void emit_first_lane_store(LlvmWriter& out, std::string_view pointer, DType dtype, std::string value, int64_t lanes) {
+  value = to_memory(out, std::move(value), dtype, lanes);
+  const std::string_view memory = memory_type(dtype);
+  const std::string first = out.value("extractelement {} {}, i64 0", vector_of(lanes, memory), value);
+  out.line("store {} {}, ptr {}, align {}", memory, first, pointer, ir::bytes_of(dtype));
+}
+
 }  // namespace sinter::codegen

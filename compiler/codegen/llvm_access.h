@@ -39,4 +39,8 @@ struct AccessSite {
 /// Stores a register vector of the site's dtype to the step's elements.
 void emit_store(LlvmWriter& out, const AccessSite& site, const Step& step, std::string value);
 
+/// Stores the first lane of a register vector of the dtype.
+void emit_first_lane_store(LlvmWriter& out, std::string_view pointer, ir::DType dtype, std::string value,
+                           int64_t lanes);
+
 }  // namespace sinter::codegen

@@ -90,18 +90,54 @@ class F32Vectors {
   LlvmWriter& out_;
 };
 
-/// exp(x) for x in [-80, 0]: 2^n * exp(f), n the nearest integer to x / ln 2.
-std::string emit_exp_of_negative(LlvmWriter& out, F32Vectors& v, std::string_view x) {
+/// exp(x) as 2^n * p, n the nearest integer to x / ln 2.
+struct ScaledExp {
+  std::string n, p;
+};
+
+ScaledExp emit_scaled_exp(F32Vectors& v, std::string_view x) {
   const std::string n = v.call("rint", {v.mul(x, F32Vectors::number(1.44269504f))});
   const std::string upper = v.fma(n, F32Vectors::number(-0.693145752f), x);
   const std::string f = v.fma(n, F32Vectors::number(-1.42860677e-6f), upper);
-  const std::string p =
-      v.polynomial(f, {1.37805939e-3f, 8.37312452e-3f, 4.16695364e-2f, 1.66664720e-1f, 4.99999851e-1f, 1.0f, 1.0f});
+  return {
+      n, v.polynomial(f, {1.37805939e-3f, 8.37312452e-3f, 4.16695364e-2f, 1.66664720e-1f, 4.99999851e-1f, 1.0f, 1.0f})};
+}
+
+/// exp(x) for x in [-80, 0].
+std::string emit_exp_of_negative(LlvmWriter& out, F32Vectors& v, std::string_view x) {
+  const auto [n, p] = emit_scaled_exp(v, x);
   const std::string exponent = out.value("fptosi {} {} to {}", v.f32, n, v.i32);
   const std::string shifted = out.value("shl {} {}, splat (i32 23)", v.i32, exponent);
   const std::string bits = out.value("bitcast {} {} to {}", v.f32, p, v.i32);
   const std::string scaled = out.value("add {} {}, {}", v.i32, bits, shifted);
   return out.value("bitcast {} {} to {}", v.i32, scaled, v.f32);
+}
+
+/// 2^n for a whole n in [-126, 127].
+std::string emit_power_of_two(LlvmWriter& out, F32Vectors& v, std::string_view n) {
+  const std::string biased = out.value("add {} {}, splat (i32 127)", v.i32, n);
+  const std::string bits = out.value("shl {} {}, splat (i32 23)", v.i32, biased);
+  return out.value("bitcast {} {} to {}", v.i32, bits, v.f32);
+}
+
+/// exp(x) for every f32: inf and 0 where it leaves the range, denormals where it nears its end, NaN for NaN.
+std::string emit_exp(LlvmWriter& out, F32Vectors& v, std::string_view x, bool scalef) {
+  const std::string above = out.value("fcmp ogt {} {}, {}", v.f32, x, F32Vectors::number(89.0f));
+  const std::string least = v.select(above, F32Vectors::number(89.0f), x);
+  const std::string below = out.value("fcmp olt {} {}, {}", v.f32, least, F32Vectors::number(-104.0f));
+  const auto [n, p] = emit_scaled_exp(v, v.select(below, F32Vectors::number(-104.0f), least));
+  if (scalef) {
+    const std::string function = "@llvm.x86.avx512.mask.scalef.ps.512";
+    out.declare(fmt::format("{0} {1}({0}, {0}, {0}, i16, i32)", v.f32, function));
+    return out.value("call {0} {1}({0} {2}, {0} {3}, {0} zeroinitializer, i16 -1, i32 4)", v.f32, function, p, n);
+  }
+  // In two steps, because 2^n alone may be no f32. NaN stays in p, whatever n becomes.
+  const std::string number = out.value("fcmp ord {} {}, zeroinitializer", v.f32, n);
+  const std::string whole =
+      out.value("fptosi {} {} to {}", v.f32, v.select(number, n, F32Vectors::number(0.0f)), v.i32);
+  const std::string half = out.value("ashr {} {}, splat (i32 1)", v.i32, whole);
+  const std::string rest = out.value("sub {} {}, {}", v.i32, whole, half);
+  return v.mul(v.mul(p, emit_power_of_two(out, v, half)), emit_power_of_two(out, v, rest));
 }
 
 /// x + x * P(x^2) near zero, sign(x) * (1 - exp(-Q(|x|))) beyond; from |x| = 4 on it is 1. Within 0.99 ulp of erf for
@@ -136,12 +172,18 @@ std::string sleef_name(std::string_view c_name, DType dtype, int vector_bits) {
                      single ? found->f32 : found->f64, vector_bits == 512 ? "avx512f" : "avx2");
 }
 
-std::string define_inline(LlvmWriter& out, std::string_view c_name, DType dtype, int64_t lanes, int vector_bits) {
-  if (c_name != "erf" || dtype != DType::f32 || vector_bits < 256) return "";
+bool is_inlined(std::string_view c_name, DType dtype, int vector_bits, VectorMath math) {
+  if (dtype != DType::f32 || vector_bits < 256) return false;
+  return c_name == "erf" || (c_name == "exp" && math == VectorMath::inlined);
+}
+
+std::string define_inline(LlvmWriter& out, std::string_view c_name, int64_t lanes, int vector_bits) {
   LlvmWriter body;
   F32Vectors vectors(body, lanes);
-  body.line("ret {} {}", vectors.f32, emit_erf(body, vectors, "%x"));
-  const std::string name = fmt::format("sinter.erf.{}", vectors.suffix);
+  const bool scalef = vector_bits == 512 && lanes == 16;
+  const std::string result = c_name == "erf" ? emit_erf(body, vectors, "%x") : emit_exp(body, vectors, "%x", scalef);
+  body.line("ret {} {}", vectors.f32, result);
+  const std::string name = fmt::format("sinter.{}.{}", c_name, vectors.suffix);
   for (const std::string& declaration : body.declarations()) out.declare(declaration);
   out.define(fmt::format("define internal {} @{}({} %x) alwaysinline nounwind {{\n{}}}\n", vectors.f32, name,
                          vectors.f32, body.body()));

@@ -1,6 +1,9 @@
 #include "compiler/codegen/llvm_nest.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
 #include <variant>
 
 namespace sinter::codegen {
@@ -47,8 +50,9 @@ ir::Index join_index(const ir::Index& index, const Join& join) {
   return joined;
 }
 
-/// First dim of the group to join: the innermost dims until `enough` elements, or none (the last dim alone).
-Join choose_join(const kernel::Kernel& kernel, int64_t enough) {
+/// The group of dims to join: the innermost dims, from `outermost` on, until `enough` elements, or none (the last dim
+/// alone).
+Join choose_join(const kernel::Kernel& kernel, size_t outermost, int64_t enough) {
   Join join{.first = kernel.extents.size() - 1, .extents = kernel.extents};
   const auto affine = [](const ir::Index& index) { return index.is_affine(); };
   const bool all_affine = std::ranges::all_of(kernel.stores, affine, &kernel::Store::index) &&
@@ -58,7 +62,7 @@ Join choose_join(const kernel::Kernel& kernel, int64_t enough) {
                           });
   if (!all_affine) return join;
   int64_t elements = kernel.extents.back();
-  while (join.first > 0 && elements < enough) elements *= kernel.extents[--join.first];
+  while (join.first > outermost && elements < enough) elements *= kernel.extents[--join.first];
   return join;
 }
 
@@ -85,6 +89,32 @@ Access classify(uint32_t param, ir::Index index, const std::vector<int64_t>& ext
 /// Neither contiguous along the row nor the same all along it, but contiguous from row to row.
 bool runs_across_rows(const Access& access, size_t rank) {
   return access.walk == Walk::strided && stride_of(access.index.affine, rank - 2) == 1;
+}
+
+/// The nest over new extents; `change` gives each access's index over them.
+template <class Change>
+Nest nest_over(const kernel::Kernel& kernel, std::vector<int64_t> extents, Change change) {
+  Nest nest{.extents = std::move(extents), .loads = {}, .stores = {}};
+  for (const kernel::Instruction& instruction : kernel.body) {
+    const auto* load = std::get_if<kernel::Load>(&instruction.operation);
+    const bool reads_memory = load && kernel.params[load->param].role != kernel::Param::Role::host_scalar;
+    nest.loads.push_back(reads_memory ? classify(load->param, change(load->index), nest.extents) : Access{});
+  }
+  for (const kernel::Store& store : kernel.stores) {
+    nest.stores.push_back(classify(store.param, change(store.index), nest.extents));
+  }
+  return nest;
+}
+
+/// The kernel's loops with the innermost ones, from `outermost` on, joined until they fill vectors.
+Nest joined_nest(const kernel::Kernel& kernel, size_t outermost, int64_t lanes) {
+  const Join join = choose_join(kernel, outermost, 2 * lanes);
+  const auto first_joined = kernel.extents.begin() + static_cast<std::ptrdiff_t>(join.first);
+  std::vector<int64_t> extents(kernel.extents.begin(), first_joined);
+  extents.push_back(std::accumulate(first_joined, kernel.extents.end(), int64_t{1}, std::multiplies<>()));
+  const bool joins = join.first + 1 < kernel.extents.size();
+  return nest_over(kernel, std::move(extents),
+                   [&](const ir::Index& index) { return joins ? join_index(index, join) : index; });
 }
 
 }  // namespace
@@ -115,32 +145,28 @@ int64_t Nest::numel() const {
 }
 
 Nest make_nest(const kernel::Kernel& source, int64_t lanes) {
-  kernel::Kernel scalar;  // a 0-dim kernel is a loop of one point
-  const bool is_scalar = source.extents.empty();
-  if (is_scalar) {
-    scalar = source;
-    scalar.extents = {1};
-  }
-  const kernel::Kernel& kernel = is_scalar ? scalar : source;
+  if (!source.extents.empty()) return joined_nest(source, 0, lanes);
+  kernel::Kernel point = source;  // a 0-dim kernel is a loop of one point
+  point.extents = {1};
+  return joined_nest(point, 0, lanes);
+}
 
-  const Join join = choose_join(kernel, 2 * lanes);
-  const bool joins = join.first + 1 < kernel.extents.size();
-  Nest nest;
-  nest.extents.assign(kernel.extents.begin(), kernel.extents.begin() + static_cast<std::ptrdiff_t>(join.first));
-  int64_t inner = 1;
-  for (size_t d = join.first; d < kernel.extents.size(); ++d) inner *= kernel.extents[d];
-  nest.extents.push_back(inner);
+Nest make_nest_along_rows(const kernel::Kernel& kernel, int64_t lanes) {
+  return joined_nest(kernel, kernel.extents.size() - kernel.reduced, lanes);
+}
 
-  const auto access = [&](uint32_t param, const ir::Index& index) {
-    return classify(param, joins ? join_index(index, join) : index, nest.extents);
+Nest make_nest_across_rows(const kernel::Kernel& kernel) {
+  const auto from = static_cast<std::ptrdiff_t>(kernel.extents.size() - kernel.reduced - 1);
+  const auto move_last = [from](std::vector<int64_t> numbers) {
+    std::rotate(numbers.begin() + from, numbers.begin() + from + 1, numbers.end());
+    return numbers;
   };
-  for (const kernel::Instruction& instruction : kernel.body) {
-    const auto* load = std::get_if<kernel::Load>(&instruction.operation);
-    const bool reads_memory = load && kernel.params[load->param].role != kernel::Param::Role::host_scalar;
-    nest.loads.push_back(reads_memory ? access(load->param, load->index) : Access{});
-  }
-  for (const kernel::Store& store : kernel.stores) nest.stores.push_back(access(store.param, store.index));
-  return nest;
+  const auto moved = [&](ir::Index index) {
+    index.affine.strides = move_last(index.affine.strides);
+    for (ir::QuasiTerm& term : index.terms) term.inner.strides = move_last(term.inner.strides);
+    return index;
+  };
+  return nest_over(kernel, move_last(kernel.extents), moved);
 }
 
 }  // namespace sinter::codegen

@@ -43,6 +43,12 @@ struct Nest {
 /// `lanes` is the number of elements of one vector.
 [[nodiscard]] Nest make_nest(const kernel::Kernel& kernel, int64_t lanes);
 
+/// The loops of a kernel that reduces, whose vectors hold neighbouring points of one row: outer loops, then the reduced
+/// ones, of which short inner ones are joined.
+[[nodiscard]] Nest make_nest_along_rows(const kernel::Kernel& kernel, int64_t lanes);
+/// The same, where vectors hold neighbouring rows: the innermost loop that is not reduced comes last.
+[[nodiscard]] Nest make_nest_across_rows(const kernel::Kernel& kernel);
+
 /// Stride of a dim; 0 where the list is shorter.
 [[nodiscard]] int64_t stride_of(const ir::Affine& affine, size_t dim);
 

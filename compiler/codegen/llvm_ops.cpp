@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler/codegen/llvm_math.h"
 #include "compiler/support/errors.h"
 
 namespace sinter::codegen {
@@ -156,8 +155,14 @@ bool is_call(const ir::OpRow& row, DType dtype) {
   return text.starts_with("call:") || text.starts_with("scalar:");
 }
 
+bool stays_call(const ir::OpRow& row, DType dtype, int vector_bits, VectorMath math) {
+  std::string_view text = row.native().llvm_text(dtype);
+  if (!take_prefix(text, "call:")) return is_call(row, dtype);
+  return !is_inlined(text, dtype, vector_bits, math);
+}
+
 std::string emit_op(LlvmWriter& out, const ir::OpRow& row, const std::vector<std::string>& operands, DType dtype,
-                    int64_t lanes, int vector_bits) {
+                    int64_t lanes, int vector_bits, VectorMath math) {
   std::string_view text = ir::is_half(dtype) ? std::string_view() : row.native().llvm_text(dtype);
   if (text.empty()) {
     throw InternalError("llvm", fmt::format("op {} has no LLVM form for {}", row.name, ir::name(dtype)));
@@ -168,7 +173,8 @@ std::string emit_op(LlvmWriter& out, const ir::OpRow& row, const std::vector<std
     return emit_inverse(out, emit_intrinsic(out, text, operands, element, lanes), element, lanes);
   if (take_prefix(text, "scalar:")) return emit_lane_calls(out, libm_name(text, dtype), operands, element, lanes);
   if (!take_prefix(text, "call:")) return emit_template(out, text, operands, element, lanes);
-  if (const std::string own = define_inline(out, text, dtype, lanes, vector_bits); !own.empty()) {
+  if (is_inlined(text, dtype, vector_bits, math)) {
+    const std::string own = define_inline(out, text, lanes, vector_bits);
     const std::string type = vector_of(lanes, element);
     return out.value("call {} @{}({})", type, own, typed(type, operands));
   }

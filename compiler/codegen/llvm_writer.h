@@ -42,6 +42,10 @@ class LlvmWriter {
   }
   /// Opens a basic block.
   void label(std::string_view name) { fmt::format_to(std::back_inserter(body_), "{}:\n", name); }
+  /// Where the next line goes, for `insert`.
+  [[nodiscard]] size_t position() const { return body_.size(); }
+  /// Puts lines at an earlier position; later positions move.
+  void insert(size_t position, std::string_view lines) { body_.insert(position, lines); }
   /// An unused value name.
   std::string fresh() { return fmt::format("%t{}", next_++); }
   /// Adds `declare SIGNATURE` to the module, once.

@@ -1,6 +1,7 @@
 #include "compiler/kernel/kernel.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace sinter::kernel {
 namespace {
@@ -18,6 +19,22 @@ int64_t footprint(const ir::Index& index, const std::vector<int64_t>& extents) {
     if (depends_on(index, d)) count *= extents[d];
   }
   return count;
+}
+
+/// Calls `visit(param, index)` for every load from memory and every store.
+template <class Visit>
+void for_each_access(const Kernel& kernel, Visit&& visit) {
+  for (const Instruction& instruction : kernel.body) {
+    const auto* load = std::get_if<Load>(&instruction.operation);
+    if (load == nullptr || kernel.params[load->param].role == Param::Role::host_scalar) continue;
+    visit(kernel.params[load->param], load->index);
+  }
+  for (const Store& store : kernel.stores) visit(kernel.params[store.param], store.index);
+}
+
+/// True when neighbours along a loop are neighbours in memory.
+bool is_contiguous_along(const ir::Index& index, size_t loop) {
+  return index.is_affine() && std::abs(index.affine.strides[loop]) == 1;
 }
 
 }  // namespace
@@ -45,6 +62,20 @@ bool varies_in_row(const Kernel& kernel, const ir::Index& index) {
     if (depends_on(index, d)) return true;
   }
   return false;
+}
+
+bool runs_across_rows(const Kernel& kernel) {
+  if (kernel.extents.size() == kernel.reduced) return false;
+  const size_t row_loop = kernel.extents.size() - kernel.reduced - 1;
+  int64_t across = 0;
+  int64_t along = 0;
+  for_each_access(kernel, [&](const Param& param, const ir::Index& index) {
+    if (!varies_in_row(kernel, index)) return;
+    const int64_t bytes = ir::bytes_of(param.dtype);
+    if (is_contiguous_along(index, kernel.extents.size() - 1)) along += bytes;
+    if (is_contiguous_along(index, row_loop)) across += bytes;
+  });
+  return across > along;
 }
 
 std::vector<Level> levels(const Kernel& kernel) {

@@ -101,5 +101,8 @@ enum class Level : uint8_t {
 [[nodiscard]] std::vector<Level> levels(const Kernel& kernel);
 /// True when the index changes along a reduced loop.
 [[nodiscard]] bool varies_in_row(const Kernel& kernel, const ir::Index& index);
+/// True where most bytes lie side by side along the innermost loop that is not reduced, and not along the innermost
+/// reduced one: rows are neighbours in memory, not the points of a row.
+[[nodiscard]] bool runs_across_rows(const Kernel& kernel);
 
 }  // namespace sinter::kernel

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -6,8 +7,10 @@
 #include <iterator>
 
 #include "compiler/codegen/llvm.h"
+#include "compiler/ir/parse.h"
 #include "compiler/support/errors.h"
 #include "tests/llvm/kernels.h"
+#include "tests/llvm/rows.h"
 
 namespace sinter::test {
 namespace {
@@ -17,6 +20,28 @@ using ir::DType;
 std::string read(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+kernel::Kernel kernel_of(const std::string& text) { return kernel::lower(ir::parse(text), "fused_row"); }
+
+/// Of the rows of a matrix.
+kernel::Kernel softmax(std::string_view type) {
+  const std::string text = fmt::format("graph @softmax on cpu (%x: {}) -> (%y) {{\n", type);
+  const std::string rows(type.substr(0, type.find(',')));
+  return kernel_of(fmt::format(R"({0}
+    %m = reduce max %x over 1 : {1},1]
+    %d = sub %x, %m : {2}
+    %e = exp %d : {2}
+    %s = reduce sum %e over 1 : {1},1]
+    %y = div %e, %s : {2}
+  }})",
+                               text, rows, type));
+}
+
+kernel::Kernel column_sum(std::string_view type) {
+  const std::string columns(type.substr(type.find(',')));
+  return kernel_of(
+      fmt::format("graph @sum on cpu (%x: {0}) -> (%y) {{\n %y = reduce sum %x over 0 : f32[1{1}\n}}", type, columns));
 }
 
 /// Compares with goldens/STEM.ll; SINTER_UPDATE_GOLDENS=1 writes it instead.
@@ -41,6 +66,19 @@ TEST(LlvmText, joins_short_rows_into_one_loop) {
   expect_golden("short_rows_512", add_bias_relu(64, 3, DType::f32), 512);
 }
 
+TEST(LlvmText, of_rows_goes_through_each_in_passes_and_keeps_what_is_dear) {
+  expect_golden("softmax_512", softmax("f32[64,100]"), 512);
+}
+
+TEST(LlvmText, of_rows_side_by_side_has_one_in_every_lane) {
+  expect_golden("column_sum_256", column_sum("f32[50,1000]"), 256);
+}
+
+TEST(LlvmText, of_rows_of_several_lines_loops_over_these) {
+  const RowBody& group_norm = row_bodies()[4];
+  expect_golden("group_norm_256", kernel_of(text_of(group_norm, {8, 21}, "bf16", "f32", "cpu")), 256);
+}
+
 TEST(LlvmText, of_an_empty_kernel_returns_at_once) { expect_golden("empty", gelu(0), 512); }
 
 TEST(LlvmText, of_a_kernel_that_reads_under_guards_is_refused) {
@@ -59,6 +97,25 @@ TEST(KernelSource, says_what_a_launch_does) {
   EXPECT_EQ(source.bytes, 4 * (2 * 64 * 256 + 256));
   EXPECT_EQ(source.granule % 256, 0) << "ranges start at rows";
   EXPECT_EQ(source.ops, (std::vector<std::string>{"add", "maximum"}));
+}
+
+TEST(KernelSource, of_rows_counts_rows) {
+  const KernelSource source = codegen::generate_llvm(softmax("f32[64,100]"), {.vector_bits = 512});
+  EXPECT_EQ(source.numel, 64);
+  EXPECT_EQ(source.row_points, 100);
+  EXPECT_EQ(source.granule, 41) << "the fewest rows with 4096 points";
+  EXPECT_EQ(codegen::generate_llvm(softmax("f32[4,5000]"), {}).granule, 1);
+  EXPECT_EQ(codegen::generate_llvm(column_sum("f32[50,1000]"), {.vector_bits = 512}).granule, 128)
+      << "whole blocks of rows that lie side by side";
+}
+
+TEST(KernelSource, of_rows_with_sizes_as_parameters_has_one_text) {
+  const auto text = [](std::string_view type) {
+    kernel::Kernel kernel = softmax(type);
+    kernel.generic_sizes = true;
+    return codegen::generate_llvm(kernel, {.vector_bits = 512}).text;
+  };
+  EXPECT_EQ(text("f32[64,100]"), text("f32[7,333]"));
 }
 
 TEST(KernelSource, of_equal_kernels_has_equal_text_whatever_the_comment) {

@@ -74,9 +74,9 @@ void run_compiled(const kernel::Kernel& kernel, std::vector<Buffer>& params, int
     pointers.push_back(host ? passed : params[p].data());
   }
   for (const int64_t& size : source.sizes) pointers.push_back(&size);
-  const int64_t middle = kernel.numel() / 3;
+  const int64_t middle = source.numel / 3;
   (*compiled)(pointers.data(), 0, middle);
-  (*compiled)(pointers.data(), middle, kernel.numel());
+  (*compiled)(pointers.data(), middle, source.numel);
 }
 
 std::string compare_with_reference(const kernel::Kernel& kernel, const std::vector<Buffer>& params, int vector_bits,

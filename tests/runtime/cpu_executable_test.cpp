@@ -167,6 +167,25 @@ TEST_F(CpuExecutable, cuts_large_loops_at_multiples_of_the_granule) {
   }
 }
 
+TEST_F(CpuExecutable, weighs_rows_by_their_points) {
+  constexpr int64_t rows = 64;
+  const BufferId x = b.add(BufferKind::input, rows);
+  const BufferId y = b.add(BufferKind::output, rows);
+  KernelSource source = affine("rows", rows, 2, 1);
+  source.row_points = 2000;
+  source.granule = 3;
+  b.step(Allocate{y});
+  b.launch(b.add_kernel(source), {at(x), at(y)});
+  b.plan.outputs = {y};
+  const auto executable = build();
+  const auto f = frame();
+  fill(*f, x);
+  executable->run(*f);
+  EXPECT_EQ(host.parallel_loops, 1);
+  EXPECT_GT(host.ranges.size(), 1U) << "64 rows are few, their points are not";
+  for (int64_t i = 0; i < rows; ++i) EXPECT_EQ(f->as<float>(y)[i], 2.0F * static_cast<float>(i) + 1);
+}
+
 TEST_F(CpuExecutable, runs_small_loops_on_the_calling_thread) {
   const BufferId x = b.add(BufferKind::input, 16);
   const BufferId y = b.add(BufferKind::output, 16);

@@ -1,4 +1,4 @@
-#include "compiler/codegen/cuda_row_passes.h"
+#include "compiler/codegen/row_passes.h"
 
 #include <algorithm>
 
@@ -13,17 +13,17 @@ using kernel::Slot;
 
 class Ordering {
  public:
-  Ordering(const Kernel& kernel, const std::vector<Expression>& expressions, Keep keep)
+  Ordering(const Kernel& kernel, const Operands& operands, Keep keep)
       : kernel_(kernel),
-        expressions_(expressions),
+        operands_(operands),
         keep_(keep),
-        live_(live_slots(kernel, expressions)),
+        live_(live_slots(kernel, operands)),
         levels_(kernel::levels(kernel)),
         known_after_(kernel.body.size(), 0) {}
 
   RowPasses run() {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      for (const Slot operand : expressions_[slot].operands) {
+      for (const Slot operand : operands_[slot]) {
         known_after_[slot] = std::max(known_after_[slot], known_after_[operand]);
       }
       if (is_reduction(slot)) ++known_after_[slot];
@@ -71,7 +71,7 @@ class Ordering {
   }
 
   void want_roots(const RowPass& pass, std::vector<bool>& wanted) const {
-    for (const Slot reduction : pass.reductions) wanted[expressions_[reduction].operands.front()] = true;
+    for (const Slot reduction : pass.reductions) wanted[operands_[reduction].front()] = true;
     for (const size_t store : pass.stores) wanted[kernel_.stores[store].value] = true;
   }
 
@@ -82,7 +82,7 @@ class Ordering {
     std::vector<Slot> elements;
     for (Slot slot = static_cast<Slot>(wanted.size()); slot-- > 0;) {
       if (!wanted[slot] || levels_[slot] == Level::row || result_.kept[slot]) continue;
-      for (const Slot operand : expressions_[slot].operands) wanted[operand] = true;
+      for (const Slot operand : operands_[slot]) wanted[operand] = true;
       elements.push_back(slot);
     }
     std::ranges::reverse(elements);
@@ -99,19 +99,19 @@ class Ordering {
       if (!wanted[slot] || levels_[slot] == Level::row || result_.kept[slot]) continue;
       result_.kept[slot] = here[slot] && is_keepable(slot);
       if (result_.kept[slot]) continue;
-      for (const Slot operand : expressions_[slot].operands) wanted[operand] = true;
+      for (const Slot operand : operands_[slot]) wanted[operand] = true;
     }
   }
 
   [[nodiscard]] bool is_keepable(Slot slot) const {
-    if (std::holds_alternative<kernel::Load>(kernel_.body[slot].operation)) return true;
-    if (ir::is_half(kernel_.body[slot].dtype)) return true;
+    const bool loaded = std::holds_alternative<kernel::Load>(kernel_.body[slot].operation);
+    if (keep_ != Keep::only_dear && (loaded || ir::is_half(kernel_.body[slot].dtype))) return true;
     const auto* compute = std::get_if<kernel::Compute>(&kernel_.body[slot].operation);
-    return keep_ == Keep::dear && compute != nullptr && ir::is_dear(compute->op);
+    return keep_ != Keep::small && compute != nullptr && ir::is_dear(compute->op);
   }
 
   const Kernel& kernel_;
-  const std::vector<Expression>& expressions_;
+  const Operands& operands_;
   Keep keep_;
   std::vector<bool> live_;
   std::vector<Level> levels_;
@@ -122,8 +122,30 @@ class Ordering {
 
 }  // namespace
 
-RowPasses row_passes(const Kernel& kernel, const std::vector<Expression>& expressions, Keep keep) {
-  return Ordering(kernel, expressions, keep).run();
+Operands operands_of(const Kernel& kernel) {
+  Operands operands;
+  for (const kernel::Instruction& instruction : kernel.body) {
+    const auto* compute = std::get_if<kernel::Compute>(&instruction.operation);
+    const auto* reduce = std::get_if<kernel::Reduce>(&instruction.operation);
+    operands.push_back(compute != nullptr  ? compute->operands
+                       : reduce != nullptr ? std::vector{reduce->operand}
+                                           : std::vector<Slot>());
+  }
+  return operands;
+}
+
+std::vector<bool> live_slots(const Kernel& kernel, const Operands& operands) {
+  std::vector<bool> live(kernel.body.size(), false);
+  for (const auto& store : kernel.stores) live[store.value] = true;
+  for (size_t slot = live.size(); slot-- > 0;) {
+    if (!live[slot]) continue;
+    for (const Slot operand : operands[slot]) live[operand] = true;
+  }
+  return live;
+}
+
+RowPasses row_passes(const Kernel& kernel, const Operands& operands, Keep keep) {
+  return Ordering(kernel, operands, keep).run();
 }
 
 }  // namespace sinter::codegen

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "compiler/kernel/kernel.h"
+
+namespace sinter::codegen {
+
+/// What each slot is computed from, by slot: a back end may compute it from others than the kernel says.
+using Operands = std::vector<std::vector<kernel::Slot>>;
+
+/// The operands of computations and reductions as they stand in the kernel.
+[[nodiscard]] Operands operands_of(const kernel::Kernel& kernel);
+
+/// Slots that some store depends on.
+[[nodiscard]] std::vector<bool> live_slots(const kernel::Kernel& kernel, const Operands& operands);
+
+/// What is kept of a row's elements from one pass to the next; the rest is computed again.
+enum class Keep : uint8_t {
+  nothing,    ///< rows are read again
+  small,      ///< what was loaded, and halves that were computed
+  dear,       ///< results of expensive ops too
+  only_dear,  ///< these alone
+};
+
+/// One time through a row.
+struct RowPass {
+  std::vector<kernel::Slot> elements;    ///< loaded or computed at every point, in order
+  std::vector<kernel::Slot> reductions;  ///< known when the pass ends
+  std::vector<kernel::Slot> row_values;  ///< computed after it, once for the row
+  std::vector<size_t> stores;            ///< of elements
+};
+
+/// What a kernel with reduced loops does for one row.
+struct RowPasses {
+  std::vector<kernel::Slot> row_values;  ///< computed before the first pass
+  std::vector<RowPass> passes;
+  std::vector<size_t> row_stores;  ///< at the end, once for the row
+  std::vector<bool> kept;          ///< by slot: elements of one pass that later ones need
+};
+
+/// Orders the work: a reduction belongs to the first pass in which its operand can be computed, and so does the store
+/// of an element, unless it might overwrite what a later pass reads.
+[[nodiscard]] RowPasses row_passes(const kernel::Kernel& kernel, const Operands& operands, Keep keep);
+
+}  // namespace sinter::codegen
