@@ -10,6 +10,7 @@
 #include "compiler/codegen/llvm_rows.h"
 #include "compiler/codegen/llvm_text.h"
 #include "compiler/codegen/op_names.h"
+#include "compiler/support/errors.h"
 
 namespace sinter::codegen {
 
