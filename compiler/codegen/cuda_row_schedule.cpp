@@ -6,6 +6,7 @@
 #include "compiler/codegen/cuda_expression.h"
 
 #include "compiler/codegen/cuda_guards.h"
+#include "compiler/support/ceil_div.h"
 
 namespace sinter::codegen {
 namespace {
@@ -21,7 +22,6 @@ constexpr int64_t threads_to_fill = 1024;      ///< of each multiprocessor: enou
 constexpr int64_t fewest_warps_across = 4;     ///< of a block that works on 32 rows
 constexpr int64_t most_warps_across = 32;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t choose_width(const Kernel& kernel) {
   const int64_t wanted = preferred_width(kernel);

@@ -10,6 +10,7 @@
 #include "compiler/codegen/llvm_rows.h"
 #include "compiler/codegen/llvm_text.h"
 #include "compiler/codegen/op_names.h"
+#include "compiler/support/ceil_div.h"
 #include "compiler/support/errors.h"
 
 namespace sinter::codegen {
@@ -279,7 +280,6 @@ class Generator : public LlvmText {
 /// Ranges of about this many points keep threads busy and start on cache lines.
 constexpr int64_t granule_points = 4096;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t number, int64_t multiple) { return ceil_div(number, multiple) * multiple; }
 
 int64_t choose_granule(const Kernel& kernel) {
