@@ -1,8 +1,9 @@
 #include <array>
 
 #include "compiler/ir/op_types.h"
-#include "compiler/passes/batch_norm_call.h"
+#include "compiler/passes/decompose_rules.h"
 #include "compiler/passes/pointwise.h"
+#include "compiler/passes/primitive_builder.h"
 
 namespace sinter::passes {
 namespace {
@@ -42,7 +43,14 @@ class BatchNorm {
     return build_.op("fma", {build_.wide(site_.args[0]), scale, shift});
   }
 
-  Arg per_channel(const Arg& vector) { return passes::per_channel(build_, vector, site_.type().rank()); }
+  /// A vector over the channels, in the computation dtype, that broadcasts along dim 1 of the input.
+  Arg per_channel(const Arg& vector) {
+    std::vector<Dim> sizes = build_.type(vector).sizes;
+    std::vector<Dim> strides = build_.type(vector).strides;
+    sizes.resize(site_.type().rank() - 1, 1);
+    strides.resize(sizes.size(), 1);
+    return build_.wide(build_.view(vector, std::move(sizes), std::move(strides)));
+  }
 
   PrimitiveBuilder build_;
   const CallSite& site_;

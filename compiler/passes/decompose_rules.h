@@ -43,8 +43,6 @@ struct RuleRow {
 
 [[nodiscard]] std::span<const RuleRow> copy_rules();        ///< copies, conversions, constants
 [[nodiscard]] std::span<const RuleRow> batch_norm_rules();  ///< batch norm in inference
-[[nodiscard]] std::span<const RuleRow> batch_norm_training_rules();
-[[nodiscard]] std::span<const RuleRow> batch_norm_backward_rules();
 [[nodiscard]] std::span<const RuleRow> reduction_rules();  ///< sums, means, extremes, norms of vectors
 [[nodiscard]] std::span<const RuleRow> variance_rules();
 [[nodiscard]] std::span<const RuleRow> softmax_rules();        ///< softmax and its kin, with their gradients

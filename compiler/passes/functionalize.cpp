@@ -10,7 +10,6 @@
 #include "compiler/ir/reference.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/pointwise.h"
-#include "compiler/passes/pure_batch_norm.h"
 #include "compiler/passes/rewriter.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
@@ -398,12 +397,11 @@ void Functionalizer::write(ValueId target, ValueId value, ScopeId scope) {
 
 }  // namespace
 
-PassResult functionalize(Graph& graph, const PassContext& context) {
-  const PassResult norms = pure_batch_norm(graph, context);
+PassResult functionalize(Graph& graph, const PassContext&) {
   Functionalizer functionalizer(graph);
   Graph next = functionalizer.run();
   graph = std::move(next);
-  return {norms.changes + functionalizer.changes};
+  return {functionalizer.changes};
 }
 
 }  // namespace sinter::passes
