@@ -23,9 +23,7 @@ std::string comment_of(const Kernel& kernel, const std::string& schedule) {
   return text + fmt::format("// over [{}], {}\n", fmt::join(kernel.extents, ","), schedule);
 }
 
-std::string words_of(const Schedule& plan) {
-  return fmt::format("{} x {} elements a thread", plan.unroll, plan.width);
-}
+std::string words_of(const Schedule& plan) { return fmt::format("{} x {} elements a thread", plan.unroll, plan.width); }
 
 std::string words_of(const TransposeSchedule& plan) {
   return fmt::format("squares of {0} x {0} in shared memory", plan.side);

@@ -15,13 +15,12 @@ using kernel::Kernel;
 
 constexpr int64_t most_threads = 1024;
 constexpr int64_t threads_of_small_rows = 128;  ///< of a block whose warps work on rows of their own
-constexpr int64_t kept_bytes = 64;             ///< of one thread, in registers, from pass to pass: short texts
-constexpr int64_t most_kept_bytes = 128;       ///< where a block has no more threads to share a row
+constexpr int64_t kept_bytes = 64;              ///< of one thread, in registers, from pass to pass: short texts
+constexpr int64_t most_kept_bytes = 128;        ///< where a block has no more threads to share a row
 constexpr int64_t most_kept_steps = 8;
-constexpr int64_t threads_to_fill = 1024;      ///< of each multiprocessor: enough loads under way to hide their latency
-constexpr int64_t fewest_warps_across = 4;     ///< of a block that works on 32 rows
+constexpr int64_t threads_to_fill = 1024;   ///< of each multiprocessor: enough loads under way to hide their latency
+constexpr int64_t fewest_warps_across = 4;  ///< of a block that works on 32 rows
 constexpr int64_t most_warps_across = 32;
-
 
 int64_t choose_width(const Kernel& kernel) {
   const int64_t wanted = preferred_width(kernel);
@@ -64,7 +63,8 @@ int64_t part_of_warp(int64_t vectors, int64_t most_steps, int64_t bytes) {
 int64_t choose_threads(const Kernel& kernel, const DeviceInfo& device, int64_t width, int64_t most_steps) {
   const int64_t vectors = kernel.row_points() / width;
   if (kernel.generic_sizes) {
-    return std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors))), warp_threads, most_threads);
+    return std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(vectors))), warp_threads,
+                               most_threads);
   }
   int64_t threads = vectors <= warp_threads * most_steps
                         ? part_of_warp(vectors, most_steps, vector_bytes(kernel, width))

@@ -130,9 +130,7 @@ class RowWriter : private CudaText {
     close();
   }
 
-  [[nodiscard]] bool guarded() const {
-    return plan_.steps * plan_.threads * plan_.width != kernel_.row_points();
-  }
+  [[nodiscard]] bool guarded() const { return plan_.steps * plan_.threads * plan_.width != kernel_.row_points(); }
 
   // Values of a row.
 
@@ -350,8 +348,8 @@ class RowWriter : private CudaText {
       line("const {0} v{1} = join_warps<{2}u>(a{1}, partial{1}, {3});", type, slot, plan_.threads, join);
     } else if (plan_.threads > warp_threads) {
       line("__shared__ {} partial{}[{}];", type, slot, plan_.threads / warp_threads);
-      line("const {0} v{1} = join_block<{2}u>(a{1}, partial{1}, {3}, {4});", type, slot, plan_.threads,
-           identity(slot), join);
+      line("const {0} v{1} = join_block<{2}u>(a{1}, partial{1}, {3}, {4});", type, slot, plan_.threads, identity(slot),
+           join);
     } else {
       line("const {0} v{1} = join_lanes<{2}u>(a{1}, {3});", type, slot, plan_.threads, join);
     }

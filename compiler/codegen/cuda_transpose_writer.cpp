@@ -41,7 +41,8 @@ class TransposeWriter : private CudaText {
       std::string text = inside == 1 ? "square" : fmt::format("square / {}", index_.count(inside));
       if (d != 0) text += fmt::format(" % {}", index_.count(blocks[d]));
       const bool own = d == plan_.read_loop || d == written_loop_;
-      line("const {} {}{} = {}{};", index_.type(), own ? "begin" : "i", d, text, own ? fmt::format(" * {}u", side) : "");
+      line("const {} {}{} = {}{};", index_.type(), own ? "begin" : "i", d, text,
+           own ? fmt::format(" * {}u", side) : "");
       dims_[d] = fmt::format("i{}", d);
       inside *= blocks[d];
     }

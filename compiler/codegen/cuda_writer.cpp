@@ -21,8 +21,7 @@ class Writer : private CudaText {
   using Kind = LaneAccess::Kind;
 
  public:
-  Writer(const Kernel& kernel, const Schedule& schedule)
-      : CudaText(kernel, schedule.wide), plan_(schedule) {}
+  Writer(const Kernel& kernel, const Schedule& schedule) : CudaText(kernel, schedule.wide), plan_(schedule) {}
 
   CudaFunction function() {
     if (kernel_.numel() > 0) {

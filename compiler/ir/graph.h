@@ -42,8 +42,8 @@ struct Call {
 struct Primitive {
   OpId op;
 };
-/// All elements of args[0] along `dims`, joined into one. The dims stay, with size 1; dtype and other sizes are those of
-/// the operand. Halves are cast before.
+/// All elements of args[0] along `dims`, joined into one. The dims stay, with size 1; dtype and other sizes are those
+/// of the operand. Halves are cast before.
 struct Reduce {
   ReductionId op;
   std::vector<uint32_t> dims;  ///< ascending, none twice

@@ -240,7 +240,8 @@ Problem reduce_problem(const Graph& graph, const Node& node) {
   std::vector<Dim> sizes = operand.sizes;
   for (size_t i = 0; i < reduce.dims.size(); ++i) {
     const uint32_t dim = reduce.dims[i];
-    if (dim >= sizes.size() || (i > 0 && dim <= reduce.dims[i - 1])) return "its dims are not ascending dims of its operand";
+    if (dim >= sizes.size() || (i > 0 && dim <= reduce.dims[i - 1]))
+      return "its dims are not ascending dims of its operand";
     sizes[dim] = 1;
   }
   if (reduce.dims.empty()) return "a reduction over no dim";

@@ -2,10 +2,10 @@
 
 #include <unordered_map>
 
+#include "compiler/ir/view_source.h"
 #include "compiler/passes/bodies.h"
 #include "compiler/passes/exact.h"
 #include "compiler/passes/ownership.h"
-#include "compiler/ir/view_source.h"
 
 namespace sinter::passes {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "compiler/passes/effects.h"
 #include "compiler/ir/view_source.h"
+#include "compiler/passes/effects.h"
 
 namespace sinter::passes {
 

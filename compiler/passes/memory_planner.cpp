@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <ranges>
 
+#include "compiler/ir/view_source.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/element_access.h"
 #include "compiler/passes/frozen.h"
-#include "compiler/ir/view_source.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
 

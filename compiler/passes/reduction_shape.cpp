@@ -30,9 +30,8 @@ int64_t run_length(const Type& type, const std::vector<uint32_t>& dims, bool red
 /// The reduced dims longer than 1, those whose parts lie farthest apart first.
 std::vector<uint32_t> outermost_first(const Type& type, std::vector<uint32_t> dims) {
   std::erase_if(dims, [&](uint32_t dim) { return type.sizes[dim] == Dim(1); });
-  std::ranges::stable_sort(dims, [&](uint32_t a, uint32_t b) {
-    return type.strides[a].constant() > type.strides[b].constant();
-  });
+  std::ranges::stable_sort(
+      dims, [&](uint32_t a, uint32_t b) { return type.strides[a].constant() > type.strides[b].constant(); });
   return dims;
 }
 

@@ -14,8 +14,8 @@ namespace sinter::passes {
 
 /// How a reduction's operand lies in memory.
 struct ReductionShape {
-  int64_t rows = 1;    ///< elements of the result
-  int64_t points = 1;  ///< elements that are joined to one
+  int64_t rows = 1;     ///< elements of the result
+  int64_t points = 1;   ///< elements that are joined to one
   bool across = false;  ///< neighbours in memory belong to different rows
   int64_t run = 1;      ///< neighbours in memory that belong together: of one row, or across of rows next to each other
 };
@@ -29,8 +29,8 @@ struct ReductionSplit {
   int64_t parts = 1;
 };
 
-/// The split that gives a large reduction with few rows enough rows to keep the device busy. Nothing where it has enough
-/// as it is, where two kernels would take longer, and where no dim divides into parts.
+/// The split that gives a large reduction with few rows enough rows to keep the device busy. Nothing where it has
+/// enough as it is, where two kernels would take longer, and where no dim divides into parts.
 [[nodiscard]] std::optional<ReductionSplit> reduction_split(const ir::Type& operand, const std::vector<uint32_t>& dims,
                                                             const DeviceInfo& device);
 

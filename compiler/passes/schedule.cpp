@@ -4,8 +4,8 @@
 #include <queue>
 #include <set>
 
-#include "compiler/passes/effects.h"
 #include "compiler/ir/view_source.h"
+#include "compiler/passes/effects.h"
 #include "compiler/support/errors.h"
 
 namespace sinter::passes {

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/ir/view_source.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/element_access.h"
 #include "compiler/passes/memory_planner.h"
-#include "compiler/ir/view_source.h"
 
 /// Where the values of write-backs lie. A chain of versions (copies of an input or state that are written on, scattered
 /// into, or computed anew) is put into the memory it ends up in, as far as nothing reads an older version later; what

@@ -78,11 +78,13 @@ TEST(Rows, two_reductions_share_a_kernel_where_their_rows_are_the_same) {
   EXPECT_FALSE(tried(R"(graph @g on cuda:0 (%x: f32[6,8]) -> (%a, %b) {
     %a = reduce sum %x over 1 : f32[6,1]
     %b = reduce sum %x over 0 : f32[1,8]
-  })")) << "along other dims";
+  })"))
+      << "along other dims";
   EXPECT_FALSE(tried(R"(graph @g on cuda:0 (%x: f32[6,8], %y: f32[6,4]) -> (%a, %b) {
     %a = reduce sum %x over 1 : f32[6,1]
     %b = reduce sum %y over 1 : f32[6,1]
-  })")) << "of another length";
+  })"))
+      << "of another length";
 }
 
 TEST(Rows, a_result_that_changes_along_the_row_again_is_no_part_of_the_kernel) {
