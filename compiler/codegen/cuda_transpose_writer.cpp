@@ -97,7 +97,7 @@ class TransposeWriter : private CudaText {
   /// A text for what is loaded at the current point: its place in memory, or a variable set under its guard.
   std::string element(Slot slot, const std::vector<std::string>& names) {
     const kernel::Load& from = load(slot);
-    const std::string place = fmt::format("{}[{}]", param_name(from.param), index_.at(from.index, dims_));
+    std::string place = fmt::format("{}[{}]", param_name(from.param), index_.at(from.index, dims_));
     if (!from.guard) return place;
     line("{} x{} = {{}};", cuda_type(kernel_.body[slot].dtype), slot);
     line("if ({}) x{} = {};", condition(*from.guard, names, dims_), slot, place);

@@ -11,7 +11,8 @@ using namespace ir;
 namespace {
 
 bool has_sizes_of_row(const Type& type, const Type& input, size_t dims) {
-  return type.rank() == dims && std::equal(type.sizes.begin(), type.sizes.end(), input.sizes.end() - dims);
+  return type.rank() == dims &&
+         std::equal(type.sizes.begin(), type.sizes.end(), input.sizes.end() - static_cast<ptrdiff_t>(dims));
 }
 
 }  // namespace
