@@ -24,9 +24,9 @@ plant() { # FILE TEXT EXPECTED
 }
 
 check
-plant compiler/ir/type.h '#include "compiler/kernel/lower.h"\n' 'compiler/ir/type.h includes "compiler/kernel/kernel.h"'
+plant compiler/ir/type.h '#include "compiler/kernel/kernel.h"\n' 'compiler/ir/type.h includes "compiler/kernel/kernel.h"'
 plant compiler/support/errors.cpp '#include "compiler/ir/type.h"\n' 'compiler/support/errors.cpp includes "compiler/ir/type.h"'
-plant compiler/passes/cse.cpp '#include "compiler/kernel/lower.h"\n' 'compiler/passes may include'
+plant compiler/passes/cse.cpp '#include "compiler/codegen/cuda.h"\n' 'compiler/passes may include'
 plant compiler/passes/cse.cpp '#include "compiler/passes/dce.h"\n' 'a pass includes another'
 plant compiler/codegen/cuda.h '#include "compiler/passes/pass.h"\n' 'compiler/codegen may include'
 plant runtime/host.h '#include "compiler/ir/graph.h"\n' 'runtime/host.h includes "compiler/ir/graph.h"'
