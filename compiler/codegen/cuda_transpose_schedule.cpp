@@ -27,8 +27,6 @@ bool is_long_enough(const Kernel& kernel, size_t loop) {
          kernel.numel() >= fewest_squares * square;
 }
 
-int64_t sides_of(int64_t extent) { return (extent + TransposeSchedule::side - 1) / TransposeSchedule::side; }
-
 bool writes_along_innermost(const Kernel& kernel) {
   return std::ranges::all_of(kernel.stores, [](const kernel::Store& store) {
     return store.index.is_affine() && !store.index.affine.strides.empty() && store.index.affine.strides.back() == 1;
@@ -57,7 +55,7 @@ std::optional<TransposeSchedule> transpose_schedule(const Kernel& kernel) {
   plan.read_loop = *read_loop;
   const int64_t read = kernel.extents[*read_loop];
   const int64_t written = kernel.extents.back();
-  plan.grid = static_cast<uint32_t>(kernel.numel() / read / written * sides_of(read) * sides_of(written));
+  plan.grid = static_cast<uint32_t>(kernel.numel() / read / written * plan.squares(read) * plan.squares(written));
   plan.wide = needs_wide_index(kernel, kernel.numel());
   return plan;
 }

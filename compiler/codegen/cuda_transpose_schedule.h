@@ -6,6 +6,7 @@
 
 #include "compiler/codegen/cuda_access.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/support/ceil_div.h"
 
 namespace sinter::codegen {
 
@@ -14,6 +15,8 @@ namespace sinter::codegen {
 /// innermost loop, so that neighbouring threads touch neighbours in memory both times.
 struct TransposeSchedule {
   static constexpr int64_t side = 32;  ///< points of the square along each loop
+  /// Squares that cover a loop of either kind.
+  [[nodiscard]] static constexpr int64_t squares(int64_t extent) { return ceil_div(extent, side); }
   size_t read_loop = 0;
   std::vector<bool> staged;  ///< by slot: loads that go through shared memory
   bool wide = false;         ///< indices need 64 bits

@@ -27,13 +27,12 @@ class TransposeWriter : private CudaText {
  private:
   static constexpr int64_t side = TransposeSchedule::side;
 
-  [[nodiscard]] static int64_t sides_of(int64_t extent) { return (extent + side - 1) / side; }
   [[nodiscard]] int64_t turns() const { return side * side / plan_.block; }
 
   /// The block's position in the other loops, and where its square begins in both of its own.
   void find_square() {
     std::vector<int64_t> blocks = kernel_.extents;
-    for (const size_t loop : {plan_.read_loop, written_loop_}) blocks[loop] = sides_of(blocks[loop]);
+    for (const size_t loop : {plan_.read_loop, written_loop_}) blocks[loop] = plan_.squares(blocks[loop]);
     line("const {} square = blockIdx.x;", index_.type());
     dims_.resize(blocks.size());
     int64_t inside = 1;
