@@ -87,7 +87,7 @@ class Lowering {
       (void)refuse();
       return;
     }
-    const Slot slot = slot_of(output, *points);
+    const Slot slot = read(output, *points);
     kernel_.stores.push_back({.param = 0, .index = *place, .value = slot});
   }
 

@@ -31,7 +31,7 @@ const std::vector<FileCase>& file_cases() {
   static const std::vector<FileCase> cases{
       {"convnet.pt2", "layers.1.conv", "export.py:27", {2, 5}},
       {"decomposed.pt2", "layers.1.conv", "export.py:27", {2, 5}},
-      {"nested.pt2", "encode", "export.py:", {2, 3}},
+      {"nested.pt2", "encode", "export.py:", {2, 4}},
       {"sizes.pt2", "", "export.py:70", {2, 0}},
       {"regions.pt2", "", "", {3, 2}},
       {"branch.pt2", "", "ends at aten::_local_scalar_dense", {2, 1}},
