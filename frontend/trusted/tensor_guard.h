@@ -14,6 +14,7 @@ class TensorGuard {
   explicit TensorGuard(const at::Tensor& tensor);
   [[nodiscard]] bool holds(const at::Tensor& tensor) const;
   [[nodiscard]] const Elements& elements() const { return elements_; }
+  [[nodiscard]] bool requires_grad() const { return requires_grad_; }
   bool operator==(const TensorGuard&) const = default;
 
  private:

@@ -1,5 +1,6 @@
 #include "frontend/trusted/trusted_call.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
@@ -165,6 +166,7 @@ class TrustedCall::Maker {
     }
     const TensorGuard& base = result.place.from == From::argument ? call_->arguments_[result.place.index].guard
                                                                   : call_->states_[result.place.index].guard;
+    result.detached = base.requires_grad() && !(tensor.is_view() && tensor._base().requires_grad());
     const bool plain = base.elements().reading.plain() && base.elements().dtype == result.elements.dtype;
     if (!result.itself && !plain) throw Untrusted{fmt::format("result {} sees memory in another dtype", index)};
   }
@@ -341,6 +343,9 @@ at::Tensor TrustedCall::result_of(const Result& result, const Flat& arguments, s
   at::Tensor base = result.place.from == From::argument ? *arguments.tensors[result.place.index]
                                                         : lock(states_[result.place.index].tensor);
   if (result.itself || planted(Bug::alias_missed)) return base;
+  const at::AutoGradMode grad(at::GradMode::is_enabled() && !base.requires_grad());
+  if (result.detached) base = base.detach();
+  if (result.detached && Elements::of(base) == elements) return base;
   return read_as(at::as_strided(base, elements.sizes, elements.strides, elements.offset), elements.reading);
 }
 

@@ -181,6 +181,10 @@ class Session::Subject {
 
   template <class Result>
   static void add_results(const Result& result, Observation& seen, std::vector<Held>& tensors) {
+    if constexpr (std::is_floating_point_v<Result>) {
+      tensors.push_back({"result 0", as_read(result)});
+      return;
+    }
     detail::Flat flat;
     detail::flatten(flat, result);
     seen.facts += "result " + printable({flat.structure.data(), flat.structure.size()}) + "\n";

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace sinter::test::hostile {
 namespace {
@@ -144,6 +145,11 @@ void observe(Observation& into, const std::vector<Held>& tensors) {
     into.facts += fmt::format("{}: {}{}\n", label, metadata(tensor), sharing(all, i));
     into.values.push_back({label, copy_of(tensor)});
   }
+}
+
+at::Tensor as_read(double number) {
+  const bool is_float = std::isnan(number) || static_cast<double>(static_cast<float>(number)) == number;
+  return at::scalar_tensor(number, is_float ? at::kFloat : at::kDouble);
 }
 
 std::string printable(std::string_view bytes) {

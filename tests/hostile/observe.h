@@ -28,6 +28,9 @@ struct Observation {
 /// no reference to the tensors, and runs the same under every mode of LibTorch.
 void observe(Observation& into, const std::vector<Held>& tensors);
 
+/// A number that a program gave back, as a tensor of the dtype it was read from: f32 where that holds it, else f64.
+[[nodiscard]] at::Tensor as_read(double number);
+
 /// Bytes as text: what is not printable as \xHH.
 [[nodiscard]] std::string printable(std::string_view bytes);
 

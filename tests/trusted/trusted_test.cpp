@@ -160,6 +160,30 @@ TEST_P(Trusted, results_lie_where_eager_puts_them) {
   EXPECT_EQ(runs, kLearning) << fast.report();
 }
 
+TEST_P(Trusted, detached_views_of_arguments_take_no_part_in_gradients) {
+  const at::AutoGradMode grad(true);
+  int runs = 0;
+  const auto fast = compile(
+      [&](const Tensor& x) {
+        ++runs;
+        const Tensor apart = x.detach();
+        apart.mul_(2);
+        return std::vector<Tensor>{apart, apart.select(0, 1)};
+      },
+      options());
+  for (int call = 0; call < 8; ++call) {
+    const Tensor x = random({4, 4}).requires_grad_();
+    const auto results = fast(x);
+    for (const Tensor& result : results) {
+      EXPECT_FALSE(result.requires_grad()) << call;
+      EXPECT_TRUE(result.is_alias_of(x)) << call;
+    }
+    EXPECT_FALSE(results[0].is_view()) << call;
+    results[0].add_(random({4, 4}).requires_grad_());  // which a view of x would refuse, a leaf
+  }
+  EXPECT_EQ(runs, kLearning) << fast.report();
+}
+
 TEST_P(Trusted, results_of_two_calls_are_two_memories) {
   const c10::NoGradGuard no_grad;
   const auto fast = compile(
