@@ -12,11 +12,15 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t longest_row = 65536;    ///< elements that one block joins
-constexpr int64_t fewest_rows = 32;       ///< blocks below which most of the device idles
-constexpr int64_t small_operand = 16384;  ///< elements that few blocks get through at once
-constexpr int64_t rows_across = 32;       ///< of a block, where neighbours in memory belong to different rows
-constexpr int64_t run_bytes = 32;         ///< of neighbours that belong together: memory hands out as many at once
+constexpr int64_t longest_row = 65536;      ///< elements that one block joins
+constexpr int64_t fewest_rows = 32;         ///< blocks below which most of the device idles
+constexpr int64_t small_operand = 16384;    ///< elements that few blocks get through at once
+constexpr int64_t fewest_rows_on_cpu = 64;  ///< that keep the threads of a CPU busy
+constexpr int64_t rows_across = 32;         ///< of a block, where neighbours in memory belong to different rows
+constexpr int64_t run_bytes = 32;           ///< of neighbours that belong together: memory hands out as many at once
+
+/// True when each row is one piece of memory.
+bool is_whole_row(const ReductionShape& shape) { return !shape.across && shape.run == shape.points; }
 
 std::optional<uint32_t> named_dim(const Arg& arg, size_t rank) {
   const auto* number = std::get_if<int64_t>(&arg.data);
@@ -30,11 +34,13 @@ std::optional<uint32_t> named_dim(const Arg& arg, size_t rank) {
 }  // namespace
 
 bool worth_generating(const PassContext& context, const Type& operand, const std::vector<uint32_t>& dims) {
-  if (context.device.backend != Backend::cuda || operand.device.kind != Device::Kind::cuda) return false;
+  const bool cuda = context.device.backend == Backend::cuda;
+  if (operand.device.kind != (cuda ? Device::Kind::cuda : Device::Kind::cpu)) return false;
   if (!operand.is_static() || operand.numel() == 0) return false;
   const auto shape = reduction_shape(operand, dims);
   if (!shape || shape->points < 2) return false;
   const bool small = operand.numel() <= small_operand;
+  if (!cuda) return is_whole_row(*shape) && (small || shape->rows >= fewest_rows_on_cpu);
   if (!small && shape->run * bytes_of(operand.dtype) < run_bytes) return false;
   if (small || reduction_split(operand, dims, context.device)) return true;
   const int64_t blocks = shape->across ? shape->rows / rows_across : shape->rows;

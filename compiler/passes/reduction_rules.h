@@ -10,8 +10,8 @@ namespace sinter::passes {
 
 /// True when a generated kernel is the place for a reduction of a value of type `operand` along `dims`: on CUDA, where
 /// neighbours in memory belong together, and where its rows are many enough to fill the device or the pass
-/// split_reductions can make more of them. Others are better off in ATen's kernels. Never for an empty operand, nor
-/// where `dims` hold one element.
+/// split_reductions can make more of them; on the CPU, where each row is one piece of memory and rows are enough for
+/// its threads. Others are better off in ATen's kernels. Never for an empty operand, nor where `dims` hold one element.
 [[nodiscard]] bool worth_generating(const PassContext& context, const ir::Type& operand,
                                     const std::vector<uint32_t>& dims);
 

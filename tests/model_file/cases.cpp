@@ -29,17 +29,17 @@ Work work_of(const Report& report) {
 
 const std::vector<FileCase>& file_cases() {
   static const std::vector<FileCase> cases{
-      {"convnet.pt2", "layers.1.conv", "export.py:27", {2, 5}},
-      {"decomposed.pt2", "layers.1.conv", "export.py:27", {2, 5}},
-      {"nested.pt2", "encode", "export.py:", {2, 4}},
+      {"convnet.pt2", "layers.1.conv", "export.py:27", {2, 4}},
+      {"decomposed.pt2", "layers.1.conv", "export.py:27", {2, 4}},
+      {"nested.pt2", "encode", "export.py:", {2, 3}},
       {"sizes.pt2", "", "export.py:70", {2, 0}},
-      {"regions.pt2", "", "", {3, 2}},
-      {"branch.pt2", "", "ends at aten::_local_scalar_dense", {2, 1}},
+      {"regions.pt2", "", "", {2, 1}},
+      {"branch.pt2", "", "ends at aten::_local_scalar_dense", {2, 0}},
       {"counter.pt2", "", "export.py:", {2, 1}},
-      {"traced.pt", "layers.1.conv", "export.py:27", {2, 5}},
-      {"windows.pt", "project", "export.py:", {2, 3}},
-      {"frozen.pt", "", "export.py:27", {2, 5}},
-      {"scripted.pt", "inner.0", "export.py:", {3, 5}},
+      {"traced.pt", "layers.1.conv", "export.py:27", {2, 4}},
+      {"windows.pt", "project", "export.py:", {2, 2}},
+      {"frozen.pt", "", "export.py:27", {2, 4}},
+      {"scripted.pt", "inner.0", "export.py:", {3, 3}},
   };
   return cases;
 }
