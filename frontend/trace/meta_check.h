@@ -10,13 +10,13 @@
 namespace sinter::frontend {
 
 /// Asks LibTorch's kernels for the meta device, which know sizes and compute nothing, what the results of steps look
-/// like. Takes the steps of one path in order. Not thread-safe.
+/// like; and rules of our own (layout_rules.h) about operators that have none. Dtypes depend on no size. Takes the steps of one path in order. Not thread-safe.
 class MetaCheck {
  public:
   enum class Answer : uint8_t {
     agrees,   ///< sizes, strides and places of the results are those of the step
     differs,  ///< one of them is not
-    unknown,  ///< the operator has no such kernel
+    unknown,  ///< the operator has neither
   };
   [[nodiscard]] Answer add(const Step& step);
   /// Takes a step without asking about it.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "frontend/trace/meta_check.h"
@@ -164,6 +165,7 @@ class PathFamily::Solver {
         }
       }
     }
+    family_->asked_of_all_ = std::ranges::all_of(family_->asked_, std::identity{});
   }
 
   void note_roundings(ir::SizeSolver& solver) {
@@ -210,7 +212,7 @@ bool PathFamily::bind(Sizes& sizes, size_t step, std::span<const TraceValue* con
       const int64_t size = taken[dim.value]->elements.sizes[dim.dim];
       if (size < 2 || sizes[s].value_or(size) != size) return false;
       const bool vouched = std::ranges::find(wanted.vouched, size) != wanted.vouched.end();
-      if (!wanted.any && !vouched && !symbols_[s].coverage.contains(size)) return false;
+      if (!wanted.any && !vouched && !asked_of_all_ && !symbols_[s].coverage.contains(size)) return false;
       sizes[s] = size;
     }
   }
@@ -241,7 +243,7 @@ bool PathFamily::rounds_as_recorded(std::span<const int64_t> terms, const Sizes&
 
 std::optional<std::vector<int64_t>> PathFamily::terms_for(const Sizes& sizes, Wanted wanted) const {
   auto terms = table_.evaluate(known_or_zero(sizes));
-  if (!terms || (!wanted.any && !rounds_as_recorded(*terms, sizes))) return std::nullopt;
+  if (!terms || (!wanted.any && !asked_of_all_ && !rounds_as_recorded(*terms, sizes))) return std::nullopt;
   return terms;
 }
 

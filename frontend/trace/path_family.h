@@ -44,7 +44,7 @@ class PathFamily {
   /// The steps that come next in a call that has done `before`, and now calls an operator that takes these tensors,
   /// none of which earlier steps took: as many as follow from the sizes known so far. Empty where the call is not known
   /// to be one of the family, or has sizes that are neither like those recorded nor among those that the caller vouches
-  /// for.
+  /// for while LibTorch cannot be asked about all of its operators.
   [[nodiscard]] std::vector<Step> next(const PathSteps& before, const c10::OperatorHandle& op,
                                        std::span<const TraceValue* const> taken,
                                        std::span<const int64_t> vouched) const;
@@ -95,6 +95,8 @@ class PathFamily {
   std::vector<std::vector<Varying>> varying_;      ///< by step
   std::vector<uint64_t> live_;                     ///< by step
   std::vector<bool> asked_;  ///< by step: LibTorch is asked what its results look like for other sizes
+  /// Of every step: sizes unlike those recorded are taken as well, since LibTorch tells what follows from them.
+  bool asked_of_all_ = false;
   std::vector<ir::SizeSolver::Rounding> roundings_;
   std::vector<std::set<int64_t>> remainders_;  ///< by rounding: those recorded
 };
