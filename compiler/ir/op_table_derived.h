@@ -188,6 +188,43 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("softshrink", {"aten::softshrink"}, 1, floating,
             "where({0} > {1}, {0} - {1}, where({0} < -{1}, {0} + {1}, {0} * 0))", all_reals),
     derived("threshold", {"aten::threshold"}, 1, same, "boolean: refuse; where({0} <= {1}, {2}, {0})", all_reals),
+
+    // Gradients of activations: of the result ({0}) and of what the forward op was given, or gave.
+    derived("logistic", {}, 1, floating, "1 / (1 + exp(-{0}))", all_reals),
+    derived("threshold_backward", {"aten::threshold_backward"}, 2, same,
+            "boolean: refuse; where({1} <= {2}, 0, {0})", all_reals),
+    derived("sigmoid_backward", {"aten::sigmoid_backward"}, 2, floating, "{0} * (1 - {1}) * {1}", all_reals),
+    derived("tanh_backward", {"aten::tanh_backward"}, 2, floating, "{0} * fma(-{1}, {1}, 1)", all_reals),
+    derived("gelu_backward", {"aten::gelu_backward"}, 2, floating,
+            "{2}='tanh': {0} * gelu_tanh_slope({1}, {1} * {1},"
+            "  tanh(0.7978845608028654 * fma(0.044715, {1} * {1} * {1}, {1})));"
+            "{0} * (0.5 * (1 + erf({1} * 0.7071067811865476)) + {1} * exp(-0.5 * {1} * {1}) * 0.3989422804014327)",
+            all_reals),
+    derived("gelu_tanh_slope", {}, 3, floating,  // {1} is the square of {0}, {2} the tanh in its gelu
+            "0.5 * (1 + {2}) + 0.5 * {0} * (1 - {2} * {2}) * (0.7978845608028654 * (1 + 3 * 0.044715 * {1}))",
+            all_reals),
+    derived("silu_backward", {"aten::silu_backward"}, 2, floating, "silu_slope({0}, {1}, logistic({1}))", all_reals),
+    derived("silu_slope", {}, 3, floating, "{0} * {2} * (1 + {1} * (1 - {2}))", all_reals),
+    derived("mish_backward", {"aten::mish_backward"}, 2, floating,
+            "mish_slope({0}, {1}, tanh(log1p(exp({1}))))", all_reals),
+    derived("mish_slope", {}, 3, floating, "{0} * ({2} + {1} * logistic({1}) * (1 - {2} * {2}))", all_reals),
+    derived("softplus_backward", {"aten::softplus_backward"}, 2, floating,
+            "where({1} * {2} > {3}, {0}, {0} * exp({1} * {2}) / (exp({1} * {2}) + 1))", all_reals),
+    derived("log_sigmoid_backward", {"aten::log_sigmoid_backward"}, 2, floating,
+            "cpu: log_sigmoid_slope({0}, {1}, {2}); log_sigmoid_slope({0}, {1}, exp(-abs({1})))", all_reals),
+    derived("log_sigmoid_slope", {}, 3, floating,
+            "{0} * (where({1} < 0, 1, 0) - where({1} < 0, 1, -1) * ({2} / (1 + {2})))", all_reals),
+    derived("leaky_relu_backward", {"aten::leaky_relu_backward"}, 2, floating,
+            "where({1} > 0, {0}, {0} * {2})", all_reals),
+    derived("hardtanh_backward", {"aten::hardtanh_backward"}, 2, floating,
+            "where(({1} <= {2}) | ({1} >= {3}), 0, {0})", all_reals),
+    derived("hardsigmoid_backward", {"aten::hardsigmoid_backward"}, 2, floating,
+            "where(({1} > -3) & ({1} < 3), {0} * 0.16666666666666666, 0)", all_reals),
+    derived("hardswish_backward", {"aten::hardswish_backward"}, 2, floating,
+            "where({1} <= -3, 0, where({1} < 3, {0} * ({1} / 3 + 0.5), {0}))", all_reals),
+    derived("shrink_backward", {"aten::hardshrink_backward", "aten::softshrink_backward"}, 2, floating,
+            "where(({1} >= -{2}) & ({1} <= {2}), 0, {0})", all_reals),
+    derived("dropout_backward", {"aten::native_dropout_backward"}, 1, float_like, "{0} * where({1}, {2}, 0)", all_reals),
 });
 // clang-format on
 

@@ -65,8 +65,8 @@ at::Tensor MetaCheck::tensor(uint32_t value) const {
 
 bool MetaCheck::looks_like(const at::Tensor& result, uint32_t value) const {
   const Elements& wanted = values_[value].elements;
-  return result.sizes() == c10::IntArrayRef(wanted.sizes) &&
-         result.strides() == c10::IntArrayRef(wanted.strides) && result.storage_offset() == wanted.offset;
+  return result.sizes() == c10::IntArrayRef(wanted.sizes) && result.strides() == c10::IntArrayRef(wanted.strides) &&
+         result.storage_offset() == wanted.offset;
 }
 
 }  // namespace sinter::frontend

@@ -10,7 +10,8 @@
 namespace sinter::frontend {
 
 /// Asks LibTorch's kernels for the meta device, which know sizes and compute nothing, what the results of steps look
-/// like; and rules of our own (layout_rules.h) about operators that have none. Dtypes depend on no size. Takes the steps of one path in order. Not thread-safe.
+/// like; and rules of our own (layout_rules.h) about operators that have none. Dtypes depend on no size. Takes the
+/// steps of one path in order. Not thread-safe.
 class MetaCheck {
  public:
   enum class Answer : uint8_t {

@@ -50,9 +50,9 @@ class TrustedCall {
   };
   struct Result {
     Place place;
-    bool itself = false;   ///< the very tensor that the argument or the state is
+    bool itself = false;    ///< the very tensor that the argument or the state is
     bool detached = false;  ///< does not take part in the gradients of the tensor whose memory it sees
-    int64_t same_as = -1;  ///< an earlier result that is this very tensor
+    int64_t same_as = -1;   ///< an earlier result that is this very tensor
     Elements elements;
     bool operator==(const Result&) const = default;
   };

@@ -78,6 +78,10 @@ TEST_P(Rounding, of_one_operator_is_that_of_eager_to_the_bit) {
       {"lerp", [](const Tensor& x, const Tensor& y, const Tensor& z) { return at::lerp(x, y, z); }},
       {"lerp_near", [](const Tensor& x, const Tensor& y, const Tensor&) { return at::lerp(x, y, 0.3); }},
       {"lerp_far", [](const Tensor& x, const Tensor& y, const Tensor&) { return at::lerp(x, y, 0.8); }},
+      {"sigmoid_backward", [](const Tensor& x, const Tensor& y, const Tensor&) { return at::sigmoid_backward(x, y); }},
+      {"tanh_backward", [](const Tensor& x, const Tensor& y, const Tensor&) { return at::tanh_backward(x, y); }},
+      {"threshold_backward",
+       [](const Tensor& x, const Tensor& y, const Tensor&) { return at::threshold_backward(x, y, 0.1); }},
       {"operators_in_a_row", [](const Tensor& x, const Tensor& y, const Tensor& z) { return x * y + z * x - y * z; }},
   };
   for (const auto dtype : {at::kFloat, at::kDouble}) {

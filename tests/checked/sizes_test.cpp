@@ -96,7 +96,8 @@ TEST_F(Sizes, of_networks_of_convolutions_and_norms_are_told_by_rules) {
   batch_norm->eval();
   const auto network = [&](const at::Tensor& x) {
     const at::Tensor a = at::relu(batch_norm->forward(first->forward(x)));
-    const at::Tensor b = at::where(a > 0.5, a, group_norm->forward(second->forward(at::constant_pad_nd(a, {2, 2, 2, 2}))));
+    const at::Tensor b =
+        at::where(a > 0.5, a, group_norm->forward(second->forward(at::constant_pad_nd(a, {2, 2, 2, 2}))));
     return at::roll(at::adaptive_avg_pool2d(b, {2, 3}).flip({1}).var({2}), 1, 0);
   };
   for (const at::MemoryFormat format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {

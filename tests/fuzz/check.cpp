@@ -139,20 +139,22 @@ Tensor allowed_of(const WideRuns& wide, size_t at, size_t i, const Tensor& expec
   return allowed;
 }
 
-/// Whether a program computes in f64 with numbers whose squares overflow: no wider dtype tells what is right there, and
-/// variances of such numbers are infinite or no number as their algorithm has it.
+/// Whether a program has numbers whose squares overflow the dtype they are computed in: variances of such numbers are
+/// infinite or no number as their algorithm has it.
 bool squares_overflow(const Observations& run) {
-  static const double largest = std::sqrt(std::numeric_limits<double>::max());
+  static const double of_double = std::sqrt(std::numeric_limits<double>::max());
+  static const double of_float = std::sqrt(static_cast<double>(std::numeric_limits<float>::max()));
   return std::ranges::any_of(run, [](const Observation& seen) {
     return std::ranges::any_of(seen.values, [](const hostile::Held& value) {
-      return value.tensor.scalar_type() == at::kDouble && magnitude(value.tensor) > largest;
+      return is_continuous(value.tensor) &&
+             magnitude(value.tensor) > (value.tensor.scalar_type() == at::kDouble ? of_double : of_float);
     });
   });
 }
 
 /// Whether each number of a compiled run is that of eager or that of a wide run, but for a few roundings.
 bool lies_between(const Observation& eager, const Observation& compiled, const WideRuns& wide, size_t at,
-                  double rounding) {
+                  double rounding, bool overflows) {
   const Observation& first = wide[0][at];
   if (!same_facts(eager, compiled) || eager.values.size() != first.values.size()) return false;
   for (size_t i = 0; i < eager.values.size(); ++i) {
@@ -162,9 +164,7 @@ bool lies_between(const Observation& eager, const Observation& compiled, const W
     const Tensor stored = first.values[i].tensor.to(expected.scalar_type());
     const Tensor allowed = allowed_of(wide, at, i, expected, rounding);
     Tensor right = is_near(found, expected, allowed).logical_or(is_near(found, stored, allowed));
-    if (expected.scalar_type() == at::kDouble && squares_overflow(wide[0])) {
-      right = right.logical_or(expected.isfinite().logical_not());
-    }
+    if (overflows && is_continuous(expected)) right = right.logical_or(expected.isfinite().logical_not());
     if (!right.all().item<bool>()) return false;
   }
   return true;
@@ -173,8 +173,9 @@ bool lies_between(const Observation& eager, const Observation& compiled, const W
 bool lie_between(const Observations& eager, const Observations& compiled, const WideRuns& wide, double rounding) {
   const auto has_as_many = [&](const Observations& run) { return run.size() == eager.size(); };
   if (!has_as_many(compiled) || !std::ranges::all_of(wide, has_as_many)) return false;
+  const bool overflows = squares_overflow(eager);
   for (size_t i = 0; i < eager.size(); ++i) {
-    if (!lies_between(eager[i], compiled[i], wide, i, rounding)) return false;
+    if (!lies_between(eager[i], compiled[i], wide, i, rounding, overflows)) return false;
   }
   return true;
 }

@@ -30,6 +30,7 @@ Choice number(double value) {
 }
 Choice number(int64_t value) { return {IValue(at::Scalar(value)), std::to_string(value)}; }
 Choice integer(int64_t value) { return {IValue(value), std::to_string(value)}; }
+Choice flag(bool value) { return {IValue(value), value ? "true" : "false"}; }
 Choice text(const char* value) { return {IValue(value), value}; }
 Choice none() { return {IValue(), "none"}; }
 Choice tensor(Operand operand) {
@@ -52,6 +53,9 @@ const std::vector<Special>& specials() {
       {"aten::where", "condition", {tensor(Operand::mask)}},
       {"aten::masked_fill", "mask", {tensor(Operand::mask)}},
       {"aten::masked_fill.Tensor", "value", {tensor(Operand::single)}},
+      {"aten::native_dropout_backward", "mask", {tensor(Operand::mask)}},
+      {"aten::leaky_relu_backward", "self_is_result", {flag(false)}},
+      {"aten::gelu_backward", "approximate", {text("none"), text("tanh")}},
       {"aten::gelu", "approximate", {text("none"), text("tanh")}},
       {"aten::div", "rounding_mode", {none(), text("trunc"), text("floor")}},
       {"aten::round.decimals", "decimals", {integer(0), integer(2), integer(-1)}},

@@ -88,6 +88,9 @@ at::Tensor power_of_half(const Given& given, double base, double exponent, bool 
   return operands.logical_and(nan ? given.compiled.isnan() : given.compiled.eq(-infinity));
 }
 
+/// What lets a gradient pass is asked as a condition for it in vectors, and as one against it alone.
+at::Tensor passes_nan(const Given& given) { return given.arg(1).isnan().logical_and(gives(given, given.arg(0))); }
+
 /// Infinite where eager's f32 is in the upper half of its range.
 at::Tensor overflows_early(const Given& given) {
   if (given.compiled.scalar_type() == at::kDouble) return given.nowhere();
@@ -109,6 +112,13 @@ constexpr std::array exceptions{
               [](const Given& g) { return sum_beyond_half(g, g.arg(1), g.arg(2).mul(g.arg(0)).neg()); }},
     Exception{"aten::gelu", at::kCPU, "gelu(inf) is NaN in vectors and inf alone",
               [](const Given& g) { return g.arg(0).eq(infinity).logical_and(g.compiled.eq(infinity)); }},
+    Exception{
+        "aten::gelu_backward", at::kCPU, "the tail of gelu is 0 in vectors, also of an infinite gradient",
+        [](const Given& g) { return g.arg(0).isinf().logical_and(g.eager.isnan()).logical_and(g.arg(1).lt(-8)); }},
+    Exception{"aten::hardtanh_backward", at::kCPU, "of NaN 0 in vectors and the gradient alone", passes_nan},
+    Exception{"aten::hardshrink_backward", at::kCPU, "of NaN 0 in vectors and the gradient alone", passes_nan},
+    Exception{"aten::softshrink_backward", at::kCPU, "of NaN 0 in vectors and the gradient alone", passes_nan},
+    Exception{"aten::hardswish_backward", at::kCPU, "of NaN NaN in vectors and the gradient alone", passes_nan},
     Exception{"aten::pow", at::kCPU, "pow(-inf, 0.5) is inf for f16 and NaN for other floats",
               [](const Given& g) { return power_of_half(g, -infinity, 0.5, /*nan=*/true); }},
     Exception{"aten::pow", at::kCPU, "pow(-0, -0.5) is inf for f16 and -inf for other floats",
