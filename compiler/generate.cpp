@@ -11,6 +11,8 @@
 #include "compiler/codegen/llvm.h"
 #include "compiler/ir/print.h"
 #include "compiler/kernel/lower.h"
+#include "compiler/kernel/print.h"
+#include "compiler/kernel/verify.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/fault.h"
@@ -159,6 +161,8 @@ class Generator {
       kernel.comment = comment(fused, origin);
       kernel.half_accuracy = options_.numerics == Numerics::fast;
       kernel.generic_sizes = options_.generic_sizes;
+      kernel::require(kernel, "lower");
+      Dump::environment().write("kernel", fused.name, kernel::print(kernel));
       const bool cuda = planned_.plan.backend == Backend::cuda;
       KernelSource source =
           cuda ? codegen::generate_cuda(kernel, options_.device) : codegen::generate_llvm(kernel, options_.device);

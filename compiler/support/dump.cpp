@@ -20,6 +20,7 @@ struct Row {
 constexpr std::array rows = {
     Row{"after:capture", "the graph as it was captured"},
     Row{"after:PASS", "the graph after a pass; sinter opt --list names them"},
+    Row{"kernel", "the loop form of every generated kernel"},
     Row{"cuda", "CUDA C++ of every generated kernel"},
     Row{"llvm", "LLVM IR of every generated kernel"},
     Row{"plan", "the plan: buffers, calls and steps"},

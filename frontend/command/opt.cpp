@@ -72,11 +72,11 @@ Plan plan_of(const ir::Graph& graph) {
 
 /// An item of SINTER_DUMP; what follows "after:" is a stage or a pass.
 void check_item(const std::string& item) {
-  constexpr std::array plain = {"after:capture", "cuda", "llvm", "plan", "all", "help"};
+  constexpr std::array plain = {"after:capture", "kernel", "cuda", "llvm", "plan", "all", "help"};
   if (std::find(plain.begin(), plain.end(), item) != plain.end()) return;
   if (item.starts_with("after:") && is_pass(item.substr(6))) return;
-  throw UserError(
-      fmt::format("dump item '{}' is unknown. Known: after:capture, after:PASS, cuda, llvm, plan, all, help", item));
+  throw UserError(fmt::format(
+      "dump item '{}' is unknown. Known: after:capture, after:PASS, kernel, cuda, llvm, plan, all, help", item));
 }
 
 }  // namespace
