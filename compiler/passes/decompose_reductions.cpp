@@ -10,14 +10,6 @@ namespace {
 
 using namespace ir;
 
-/// What ATen multiplies a sum with to get the mean: rows / elements, both rounded to the dtype before.
-double mean_factor(const Type& operand, const std::vector<uint32_t>& dims, DType compute) {
-  const int64_t elements = operand.numel();
-  const int64_t rows = elements / elements_along(operand, dims);
-  if (compute == DType::f64) return static_cast<double>(rows) / static_cast<double>(elements);
-  return static_cast<double>(static_cast<float>(rows) / static_cast<float>(elements));
-}
-
 /// sum, prod, mean: every element is converted to the result's dtype before, which for integers is i64.
 std::optional<Results> accumulated(Graph& graph, const CallSite& site, const Arg& dims, std::string_view name,
                                    bool mean = false) {

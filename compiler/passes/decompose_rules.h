@@ -49,6 +49,7 @@ struct RuleRow {
 [[nodiscard]] std::span<const RuleRow> layer_norm_rules();     ///< layer norm and RMS norm
 [[nodiscard]] std::span<const RuleRow> norm_backward_rules();  ///< and their gradients
 [[nodiscard]] std::span<const RuleRow> group_norm_rules();
+[[nodiscard]] std::span<const RuleRow> loss_rules();      ///< losses and their gradients
 [[nodiscard]] std::span<const RuleRow> movement_rules();  ///< tensors side by side, padded, rolled
 [[nodiscard]] std::span<const RuleRow> group_norm_backward_rules();
 

@@ -75,6 +75,13 @@ int64_t elements_along(const Type& type, const std::vector<uint32_t>& dims) {
   return count;
 }
 
+double mean_factor(const Type& operand, const std::vector<uint32_t>& dims, DType compute) {
+  const int64_t elements = operand.numel();
+  const int64_t rows = elements / elements_along(operand, dims);
+  if (compute == DType::f64) return static_cast<double>(rows) / static_cast<double>(elements);
+  return static_cast<double>(static_cast<float>(rows) / static_cast<float>(elements));
+}
+
 std::vector<Dim> kept_sizes(const Type& type, const std::vector<uint32_t>& dims) {
   std::vector<Dim> sizes = type.sizes;
   for (const uint32_t dim : dims) sizes[dim] = 1;

@@ -26,6 +26,10 @@ namespace sinter::passes {
 /// Number of elements along the dims.
 [[nodiscard]] int64_t elements_along(const ir::Type& type, const std::vector<uint32_t>& dims);
 
+/// What ATen multiplies a sum along the dims with to get the mean: rows / elements, both rounded before to the dtype
+/// that it computes in.
+[[nodiscard]] double mean_factor(const ir::Type& operand, const std::vector<uint32_t>& dims, ir::DType compute);
+
 /// The sizes with 1 along the dims.
 [[nodiscard]] std::vector<ir::Dim> kept_sizes(const ir::Type& type, const std::vector<uint32_t>& dims);
 /// True when a result of these sizes is a reduction of `operand` along the dims, with the dims or without.

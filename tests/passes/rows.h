@@ -36,8 +36,8 @@ using Mapped = std::function<Row(const Row&)>;
 [[nodiscard]] ir::HostTensor drawn_with_specials(std::string_view type, uint64_t seed);
 [[nodiscard]] Row numbers_of(const ir::HostTensor& tensor);
 
-/// Decomposes a graph for CUDA, expects that no call is left and that outputs keep their types, and interprets it: the
-/// outputs' elements.
+/// Decomposes a graph for its device, expects that no call is left and that outputs keep their types, and interprets
+/// it: the outputs' elements.
 [[nodiscard]] std::vector<Row> decomposed(std::string_view graph, const std::vector<ir::HostTensor>& inputs);
 
 /// Expects numbers equal up to `tolerance` relative to the greater of them and 1; NaN equals NaN.
