@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "compiler/ir/reference.h"
 #include "compiler/kernel/collapse.h"
 #include "compiler/kernel/nest.h"
 #include "compiler/support/errors.h"
@@ -241,16 +242,23 @@ class Lowering {
     return ir::DType::f64;
   }
 
+  /// A number as the dtype holds it.
   Slot immediate(const ir::Arg& arg, ir::DType dtype) {
+    if (!arg.is_scalar()) return refuse();
+    const auto* flag = std::get_if<bool>(&arg.data);
+    const auto* integer = std::get_if<int64_t>(&arg.data);
+    const ir::RefValue given = flag != nullptr      ? ir::RefValue{int64_t{*flag}}
+                               : integer != nullptr ? ir::RefValue{*integer}
+                                                    : ir::RefValue{std::get<double>(arg.data)};
+    const ir::RefValue held = ir::ref::convert(given, dtype);
     Immediate value;
-    if (const auto* flag = std::get_if<bool>(&arg.data))
-      value.value = *flag;
-    else if (const auto* integer = std::get_if<int64_t>(&arg.data))
-      value.value = *integer;
-    else if (const auto* real = std::get_if<double>(&arg.data))
-      value.value = *real;
-    else
-      return refuse();
+    if (ir::is_float(dtype)) {
+      value.value = std::get<double>(held);
+    } else if (dtype == ir::DType::b8) {
+      value.value = std::get<int64_t>(held) != 0;
+    } else {
+      value.value = std::get<int64_t>(held);
+    }
     return append({.operation = value, .dtype = dtype});
   }
 

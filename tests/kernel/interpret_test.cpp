@@ -99,6 +99,12 @@ constexpr Case cases[] = {
       %w = where %m, %x, 7 : i32[2,4]
       %z = add %w, %x : i32[2,4]
     })"},
+    {"numbers_of_another_kind", R"(graph @g on cuda:0 (%x: f32[4]) -> (%z, %i, %p) {
+      %a = cast 5 : f32[4]
+      %z = add %a, %x : f32[4]
+      %i = cast 2.75 : i32[4]
+      %p = cast 3 : b8[4]
+    })"},
     {"softmax", R"(graph @g on cuda:0 (%x: f32[3,7]) -> (%y) {
       %m = reduce max %x over 1 : f32[3,1]
       %d = sub %x, %m : f32[3,7]
