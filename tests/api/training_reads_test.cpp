@@ -312,11 +312,12 @@ Tensor autocast_loss(Loop& loop, const Tensor& x, const Tensor& y) {
   return loss;
 }
 
+/// Gradients that are kept wide inside kernels are others in the third digit, and momentum adds up ten of them.
 TEST_P(TrainingReads, autocast_and_a_scaler_do_what_eager_does) {
-  for (const MakeOptimizer optimizer : {momentum, adamw}) {
+  const auto check = [this](MakeOptimizer optimizer, Numerics numerics) {
     Twins twins(mlp, GetParam().device, optimizer);
-    twins.relative = 3e-2;
-    twins.absolute = 1e-2;
+    twins.relative = numerics == Numerics::fast ? 3e-2 : 1e-3;
+    twins.absolute = numerics == Numerics::fast ? 3e-2 : 1e-3;
     Scaler mine(GetParam().device, 65536), theirs(GetParam().device, 65536);
     const Step step = [&](Loop& loop, const Tensor& x, const Tensor& y) {
       Scaler& scaler = &loop == &twins.mine ? mine : theirs;
@@ -327,9 +328,15 @@ TEST_P(TrainingReads, autocast_and_a_scaler_do_what_eager_does) {
       return loss.detach();
     };
     const auto data = [&](int) { return std::pair(randn({8, 6}), randn({8, 2})); };
-    const Stats stats = twins.train(options(), step, data);
+    Options rounding = options();
+    rounding.numerics = numerics;
+    const Stats stats = twins.train(rounding, step, data);
     EXPECT_GE(stats.replayed, 8);
     EXPECT_TRUE(same(mine.scale, theirs.scale));
+  };
+  for (const MakeOptimizer optimizer : {momentum, adamw}) {
+    check(optimizer, Numerics::fast);
+    check(optimizer, Numerics::eager);
   }
 }
 

@@ -57,6 +57,13 @@ const Row all_rows[] = {
     {Kind::pointwise, "fB", EXPRESSION(at::maximum(t[0], t[1]))},
     {Kind::pointwise, "fB", EXPRESSION(at::minimum(t[0], t[1]))},
     {Kind::pointwise, "fS", EXPRESSION(at::lerp(t[0], t[1], 0.25))},
+    {Kind::pointwise, "fS", EXPRESSION(at::mse_loss(t[0], t[1], at::Reduction::None))},
+    {Kind::pointwise, "fS", EXPRESSION(at::huber_loss(t[0], t[1], at::Reduction::None, 0.7))},
+    {Kind::pointwise, "fS", EXPRESSION(at::threshold_backward(t[0], t[1], 0.25))},
+    {Kind::pointwise, "fS", EXPRESSION(at::tanh_backward(t[0], t[1]))},
+    {Kind::pointwise, "fS", EXPRESSION(at::silu_backward(t[0], t[1]))},
+    // Of what is infinite, ATen's vectors and single elements on the CPU differ.
+    {Kind::pointwise, "fS", EXPRESSION(at::gelu_backward(at::nan_to_num(t[0]), at::clamp(t[1], -5, 5)))},
     {Kind::pointwise, "fBBr", EXPRESSION(at::addcmul(t[0], t[1], t[2], n[0]))},
     {Kind::pointwise, "fB", EXPRESSION(at::where(t[0] > t[1], t[0], t[1] * 2))},
     {Kind::pointwise, "f", EXPRESSION(at::pow(t[0], 2))},
@@ -107,6 +114,8 @@ const Row all_rows[] = {
     {Kind::cast, "ff", EXPRESSION(t[0].to(t[1].scalar_type()))},
     {Kind::cast, "ff", EXPRESSION(t[0].type_as(t[1]))},
 
+    {Kind::reduction, "fS", EXPRESSION(at::mse_loss(t[0], t[1]))},
+    {Kind::reduction, "fS", EXPRESSION(at::smooth_l1_loss(t[0], t[1], at::Reduction::Sum, 0.7))},
     {Kind::reduction, "f", EXPRESSION(at::sum(t[0]))},
     {Kind::reduction, "f", EXPRESSION(at::mean(t[0]))},
     {Kind::reduction, "f", EXPRESSION(at::amax(t[0]))},
