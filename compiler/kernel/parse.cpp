@@ -17,6 +17,16 @@ constexpr int64_t most_numbered = 1 << 20;  ///< params and values
 constexpr std::string_view load_example = "%0 = load p0[512*i0 + i1] : f16";
 constexpr std::string_view index_example = "[512*i0 + i1 + 2*((i0 + i1) / 4 % 3)]";
 
+/// The number that the whole text is.
+template <class Number>
+std::optional<Number> read_as(std::string_view text) {
+  Number number{};
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
 class KernelReader {
  public:
   KernelReader(std::string_view text, std::string_view origin) : cursor_(text, origin) {}
@@ -99,11 +109,8 @@ class KernelReader {
   }
 
   decltype(Instruction::operation) immediate(std::string_view text, size_t place) const {
-    const char* end = text.data() + text.size();
-    int64_t integer = 0;
-    if (std::from_chars(text.data(), end, integer).ptr == end) return Immediate{integer};
-    double real = 0;
-    if (std::from_chars(text.data(), end, real).ptr == end) return Immediate{real};
+    if (const auto integer = read_as<int64_t>(text)) return Immediate{*integer};
+    if (const auto real = read_as<double>(text)) return Immediate{*real};
     cursor_.fail_at(place, fmt::format("'{}' is no number", text));
   }
 
@@ -175,12 +182,10 @@ class KernelReader {
   }
 
   uint32_t number_of(std::string_view digits, size_t place) const {
-    int64_t number = -1;
-    const char* end = digits.data() + digits.size();
-    const bool whole = !digits.empty() && std::from_chars(digits.data(), end, number).ptr == end;
-    if (!whole || number < 0 || number >= most_numbered)
-      cursor_.fail_at(place, fmt::format("'{}' is no number", digits));
-    return static_cast<uint32_t>(number);
+    const auto number = read_as<int64_t>(digits);
+    const bool is_one = number && *number >= 0 && *number < most_numbered;
+    if (!is_one) cursor_.fail_at(place, fmt::format("'{}' is no number", digits));
+    return static_cast<uint32_t>(*number);
   }
 
   ir::Index bracketed_index() {
