@@ -21,6 +21,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import processes
+import strangers
 import torch_compile
 import torchscript
 from processes import write
@@ -148,7 +149,12 @@ class Run:
             return
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "rows.json")
-            command = self.sinter + sinter_arguments(case, modes, self.options.starts) + ["--json", path]
+            model, left = case["model"], self.deadline - time.monotonic()
+            if strangers.is_stranger(model):
+                model = os.path.join(folder, "model.pt2")
+                script = os.path.join(HERE, "export_stranger.py")
+                processes.run([sys.executable, script, json.dumps(case), model], min(case["timeout"], left))
+            command = self.sinter + sinter_arguments(case, model, modes, self.options.starts) + ["--json", path]
             processes.run(command, min(case["timeout"], self.deadline - time.monotonic()))
             document = {"rows": []}
             if os.path.exists(path):  # rows that are done, also of a run that was cut off
@@ -156,6 +162,7 @@ class Run:
                     document = json.load(file)
         self.document["environment"] = document.get("environment", self.document["environment"])
         for row in document["rows"]:
+            row["model"] = case["model"]
             self.add(row, case, "sinter", row["mode"])
         for mode in modes:
             if not self.has(case, "sinter", mode):
@@ -212,8 +219,8 @@ def asked(case, who, mode):
     return {name: case[name] for name in fields} | {"who": who, "mode": mode}
 
 
-def sinter_arguments(case, modes, starts):
-    command = ["bench", case["model"], "--device", case["device"], "--seed", str(case["seed"])]
+def sinter_arguments(case, model, modes, starts):
+    command = ["bench", model, "--device", case["device"], "--seed", str(case["seed"])]
     command += ["--budget", str(case["budget"]), "--starts", str(starts)]
     for flag, values in (("--mode", modes), ("--input", case["inputs"]), ("--set", case["set"])):
         for value in values:

@@ -12,7 +12,7 @@ import warnings
 import torch
 
 from measure import DTYPES, draw, parse_input
-from models import MODELS, build
+from models import MODELS, build, inputs_of
 
 warnings.simplefilter("ignore")
 
@@ -25,7 +25,7 @@ def main(options):
     for name in options.models or [name for name in MODELS if name != "gelu"]:
         torch.manual_seed(7)
         module = build(name).to(options.device, dtype)
-        inputs = [draw(parse_input(text), options.device) for text in MODELS[name][1]]
+        inputs = [draw(parse_input(text), options.device) for text in inputs_of(name)]
         inputs = tuple(x.to(dtype) if x.is_floating_point() else x for x in inputs)
         torch.save(tuple(x.cpu() for x in inputs), folder / f"{name}.inputs.pt")
         torch.save(module(*inputs).cpu(), folder / f"{name}.result.pt")

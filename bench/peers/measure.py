@@ -192,7 +192,7 @@ class Subject:
         device = case["device"]
         torch.manual_seed(case["seed"])
         self.module = models.build(case["model"], settings_of(case["set"]))
-        specs = [parse_input(text) for text in case["inputs"] or models.MODELS[case["model"]][1]]
+        specs = [parse_input(text) for text in case["inputs"] or models.inputs_of(case["model"])]
         if case["batch"]:
             specs = [(dtype, [case["batch"], *sizes[1:]], below) for dtype, sizes, below in specs]
         if case["dtype"]:

@@ -5,6 +5,7 @@
 
 import math
 
+import strangers
 import torch
 import torchvision
 from torch import nn
@@ -213,6 +214,10 @@ def randomise(module):
 
 
 def build(name, settings=None):
-    module = MODELS[name][0](**(settings or {}))
+    module = strangers.make(name) if strangers.is_stranger(name) else MODELS[name][0](**(settings or {}))
     randomise(module)
     return module.eval()
+
+
+def inputs_of(name):
+    return strangers.inputs_of(name) if strangers.is_stranger(name) else MODELS[name][1]

@@ -141,7 +141,7 @@ def cases_of(options, device):
             "device": device,
             "seed": options.seed,
             "set": options.set,
-            "freeze": options.freeze,
+            "freeze": options.freeze or "/" in model,  # files own their weights
             "train": options.optimizer if options.train else "",
             "amp": options.amp,
             "budget": options.budget,
