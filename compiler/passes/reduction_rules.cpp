@@ -12,7 +12,6 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t longest_row = 65536;      ///< elements that one block joins
 constexpr int64_t fewest_rows = 32;         ///< blocks below which most of the device idles
 constexpr int64_t small_operand = 16384;    ///< elements that few blocks get through at once
 constexpr int64_t fewest_rows_on_cpu = 64;  ///< that keep the threads of a CPU busy

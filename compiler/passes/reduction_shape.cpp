@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/support/ceil_div.h"
+
 namespace sinter::passes {
 namespace {
 
@@ -11,6 +13,9 @@ constexpr int64_t large_operand = int64_t{1} << 18;  ///< elements below which a
 constexpr int64_t rows_of_a_block = 32;              ///< that run across memory
 constexpr int64_t blocks_to_fill = 4;                ///< of each multiprocessor
 constexpr int64_t fewest_points = 64;                ///< of a part
+constexpr double block_speed = 64e3;                 ///< bytes that one block goes through in a microsecond
+constexpr double device_speed = 3e6;                 ///< and all of them together
+constexpr double second_kernel = 3;                  ///< microseconds that it takes before it has done any work
 
 /// Elements that lie next to each other in memory along dims of one kind, from the fastest dim on.
 int64_t run_length(const Type& type, const std::vector<uint32_t>& dims, bool reduced) {
@@ -46,6 +51,16 @@ int64_t divisor(int64_t size, int64_t wanted, int64_t most) {
   return best;
 }
 
+/// True when the reduction takes longer in one kernel than in two: too few blocks go through too much each.
+bool gains_by_splitting(const Type& operand, const ReductionShape& shape, const DeviceInfo& device) {
+  const int64_t rows = shape.across ? rows_of_a_block : 1;
+  const auto block_bytes = static_cast<double>(shape.points * rows * bytes_of(operand.dtype));
+  const int64_t turns = ceil_div(ceil_div(shape.rows, rows), device.multiprocessors);
+  const double in_one = static_cast<double>(turns) * block_bytes / block_speed;
+  const double in_two = static_cast<double>(operand.numel() * bytes_of(operand.dtype)) / device_speed + second_kernel;
+  return in_one > in_two;
+}
+
 }  // namespace
 
 bool has_dim(const std::vector<uint32_t>& dims, size_t dim) {
@@ -71,6 +86,7 @@ std::optional<ReductionSplit> reduction_split(const Type& operand, const std::ve
   if (!shape || shape->rows * shape->points < large_operand) return std::nullopt;
   const int64_t rows_to_fill = device.multiprocessors * blocks_to_fill * (shape->across ? rows_of_a_block : 1);
   if (shape->rows * 2 > rows_to_fill) return std::nullopt;
+  if (shape->points <= longest_row && !gains_by_splitting(operand, *shape, device)) return std::nullopt;
   const int64_t wanted = (rows_to_fill + shape->rows - 1) / shape->rows;
   ReductionSplit best;
   for (const uint32_t dim : outermost_first(operand, dims)) {

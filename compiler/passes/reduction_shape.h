@@ -9,6 +9,9 @@
 
 namespace sinter::passes {
 
+/// Elements that one block joins at most.
+inline constexpr int64_t longest_row = 65536;
+
 /// True when the dim is one of `dims`, which are ascending.
 [[nodiscard]] bool has_dim(const std::vector<uint32_t>& dims, size_t dim);
 
