@@ -10,6 +10,7 @@
 #include "compiler/passes/cse.h"
 #include "compiler/passes/dce.h"
 #include "compiler/passes/decompose.h"
+#include "compiler/passes/fold_bias.h"
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/split_bias.h"
@@ -43,6 +44,8 @@ constexpr std::array rows = {
     PipelineRow{"widen", widen, Stage::fused,
                 "where it is known what is stored and what is one value: who sees a half is settled"},
     PipelineRow{"dce", dce, Stage::fused, "drops what the three before it left, and arguments no body reads"},
+    PipelineRow{"fold_bias", fold_bias, Stage::fused, "where it is known which biases would be added by a kernel alone"},
+    PipelineRow{"dce", dce, Stage::fused, "drops the products that fold_bias replaced"},
 };
 
 /// Runs one row; whatever it throws leaves as an InternalError with the graph that went in saved to a file. `input`

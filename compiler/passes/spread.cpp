@@ -1,5 +1,6 @@
 #include "compiler/passes/spread.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/kernel/region.h"
@@ -12,17 +13,21 @@ using namespace ir;
 
 /// Nodes copied for one user, at most.
 constexpr size_t most_copies = 16;
+/// More elements than any value has.
+constexpr int64_t all_points = int64_t{1} << 60;
 
 class Spreader {
  public:
-  explicit Spreader(const Graph& old) : old_(old), rewrite_(old), users_(old.value_count(), 0) {
+  explicit Spreader(const Graph& old)
+      : old_(old), rewrite_(old), users_(old.value_count(), 0), points_(old.value_count(), 0) {
     for (NodeId id : old_.order()) {
-      if (old_.node(id).as<View>()) continue;
-      for (const Arg& arg : old_.node(id).args) {
-        for_each_value(arg, [&](ValueId value) { ++users_[view_source(old_, value).base.index]; });
+      const Node& node = old_.node(id);
+      if (node.as<View>()) continue;
+      for (const Arg& arg : node.args) {
+        for_each_value(arg, [&](ValueId value) { note_use(value, points_read(node, value)); });
       }
     }
-    for (ValueId output : old_.outputs) ++users_[view_source(old_, output).base.index];
+    for (ValueId output : old_.outputs) note_use(output, all_points);
   }
 
   Graph run() {
@@ -36,14 +41,33 @@ class Spreader {
       Node node = old_.node(id);
       const int64_t points = joins ? 0 : old_.type(node.results[0]).numel();  // a join repeats nothing
       const ValueId made =
-          rewrite_.add(node.payload, own_args(node.args, points, false), old_.type(node.results[0]), node.scope);
+          rewrite_.add(node.payload, own_args(node.args, points, Copying::nothing), old_.type(node.results[0]), node.scope);
       rewrite_.set(node.results[0], made);
     }
     return rewrite_.finish();
   }
 
  private:
-  std::vector<Arg> own_args(const std::vector<Arg>& args, int64_t points, bool copying) {
+  void note_use(ValueId value, int64_t points) {
+    const ValueId base = view_source(old_, value).base;
+    ++users_[base.index];
+    points_[base.index] = std::min(all_points, points_[base.index] + points);
+  }
+
+  /// Elements of a value that a node asks for; `all_points` of a node that makes no copies.
+  [[nodiscard]] int64_t points_read(const Node& node, ValueId value) const {
+    if (node.as<Primitive>() != nullptr) return old_.type(node.results[0]).numel();
+    return node.as<Join>() != nullptr ? old_.type(value).numel() : all_points;
+  }
+
+  /// What the node whose operands are asked for is.
+  enum class Copying : uint8_t {
+    nothing,  ///< no copy
+    cheap,    ///< a copy of a cheap value
+    part,     ///< a copy that computes one user's part of a value
+  };
+
+  std::vector<Arg> own_args(const std::vector<Arg>& args, int64_t points, Copying copying) {
     std::vector<Arg> mapped = args;
     for (Arg& arg : mapped) {
       if (arg.value() != nullptr) arg.data = own(*arg.value(), points, copying);
@@ -53,18 +77,26 @@ class Spreader {
 
   /// The value for one user with this many elements: a copy made for it where that is cheap and others use it too
   /// (operands of copies always have others).
-  ValueId own(ValueId value, int64_t points, bool copying) {
+  ValueId own(ValueId value, int64_t points, Copying copying) {
     if (const auto made = copies_.find(value); made != copies_.end()) return made->second;
     const ValueId base = kernel::region_operand(old_, value).base;
     const Node& producer = old_.producer(base);
-    if ((users_[base.index] < 2 && !copying) || !producer.as<Primitive>() || copies_.size() >= most_copies ||
-        !is_cheap(producer, points)) {
+    const bool alone = users_[base.index] < 2;
+    if ((alone && copying == Copying::nothing) || !producer.as<Primitive>() || copies_.size() >= most_copies) {
       return rewrite_.get(value);
     }
+    const bool part = alone ? copying == Copying::part : is_shared_out(base);
+    if (!part && !is_cheap(producer, points)) return rewrite_.get(value);
     const Node& node = old_.producer(value);
-    const ValueId made = rewrite_.add(node.payload, own_args(node.args, points, true), old_.type(value), node.scope);
+    std::vector<Arg> args = own_args(node.args, points, part ? Copying::part : Copying::cheap);
+    const ValueId made = rewrite_.add(node.payload, std::move(args), old_.type(value), node.scope);
     copies_[value] = made;
     return made;
+  }
+
+  /// True where the users ask for no more elements than there are: each computes its own part, as the one kernel did.
+  [[nodiscard]] bool is_shared_out(ValueId base) const {
+    return points_[base.index] <= old_.type(base).numel();
   }
 
   [[nodiscard]] bool is_cheap(const Node& node, int64_t points) const {
@@ -85,6 +117,7 @@ class Spreader {
   const Graph& old_;
   Rewriter rewrite_;
   std::vector<uint32_t> users_;  ///< by value: uses, views looked through
+  std::vector<int64_t> points_;  ///< by value: elements that they ask for together
   std::unordered_map<ValueId, ValueId> copies_;
 };
 

@@ -1,0 +1,145 @@
+#include "compiler/passes/fold_bias.h"
+
+#include <optional>
+
+#include "compiler/ir/view_source.h"
+#include "compiler/passes/rewriter.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+bool is_row_major(const Type& type) {
+  return type.is_static() && type.strides == contiguous_strides(type.sizes);
+}
+
+/// Steps over views that show a row-major value in other sizes: element i stays element i.
+ValueId reshaped_from(const Graph& graph, ValueId value) {
+  while (const auto* view = graph.producer(value).as<View>()) {
+    const ValueId base = *graph.producer(value).args[0].value();
+    const Type& from = graph.type(base);
+    const Type& to = graph.type(value);
+    if (view->offset != 0 || !is_row_major(from) || !is_row_major(to) || from.numel() != to.numel()) break;
+    value = base;
+  }
+  return value;
+}
+
+const Node* primitive_named(const Graph& graph, ValueId value, std::string_view name) {
+  const Node& node = graph.producer(value);
+  const auto* primitive = node.as<Primitive>();
+  return primitive != nullptr && row(primitive->op).name == name ? &node : nullptr;
+}
+
+/// Steps over a conversion between a half and f32, which loses nothing here: the sum is rounded once at the end.
+ValueId unconverted(const Graph& body, ValueId value) {
+  const Node* cast = primitive_named(body, value, "cast");
+  if (cast == nullptr || cast->args[0].value() == nullptr) return value;
+  const ValueId from = *cast->args[0].value();
+  const bool same_sizes = body.type(from).sizes == body.type(value).sizes;
+  const bool between = (is_half(body.type(from).dtype) && body.type(value).dtype == DType::f32) ||
+                       (body.type(from).dtype == DType::f32 && is_half(body.type(value).dtype));
+  return same_sizes && between ? from : value;
+}
+
+/// The input of the body that an operand is, converted and reshaped at most.
+std::optional<uint32_t> input_behind(const Graph& body, ValueId value) {
+  const ValueId source = reshaped_from(body, unconverted(body, reshaped_from(body, value)));
+  const auto* input = body.producer(source).as<Input>();
+  return input == nullptr ? std::nullopt : std::optional(input->index);
+}
+
+/// Arguments of a region that adds a vector along the last dim of another and does nothing else.
+struct BiasRegion {
+  uint32_t product = 0;
+  uint32_t bias = 0;
+};
+
+std::optional<BiasRegion> bias_region(const Graph& graph, const Node& node) {
+  const auto* fused = node.as<Fused>();
+  if (fused == nullptr || node.results.size() != 1 || node.args.size() != 2) return std::nullopt;
+  const Graph& body = *fused->body;
+  const ValueId output = body.outputs.front();
+  const Node* sum = primitive_named(body, reshaped_from(body, unconverted(body, reshaped_from(body, output))), "add");
+  if (sum == nullptr || sum->args.size() != 2 || !is_row_major(body.type(output))) return std::nullopt;
+  const Type& added = body.type(sum->results[0]);
+  if (!is_row_major(added) || added.rank() == 0) return std::nullopt;
+  for (const uint32_t first : {0U, 1U}) {
+    const ValueId* product = sum->args[first].value();
+    const ValueId* bias = sum->args[1 - first].value();
+    if (product == nullptr || bias == nullptr || body.type(*product).sizes != added.sizes) continue;
+    const auto from = input_behind(body, *product);
+    const auto vector = input_behind(body, *bias);
+    if (!from || !vector || body.type(*bias).rank() != 1) continue;
+    const Type& type = graph.type(*node.args[*vector].value());
+    if (type.rank() == 1 && is_row_major(type) && type.sizes[0] == added.sizes.back()) return BiasRegion{*from, *vector};
+  }
+  return std::nullopt;
+}
+
+class Folder {
+ public:
+  explicit Folder(const Graph& old) : old_(old), rewrite_(old), uses_(use_counts(old)) {}
+
+  Graph run() {
+    for (const NodeId id : old_.order()) {
+      if (!fold(old_.node(id))) rewrite_.copy(id);
+    }
+    return rewrite_.finish();
+  }
+
+  [[nodiscard]] int64_t changes() const { return changes_; }
+
+ private:
+  /// The product that the region alone reads, if it is one.
+  [[nodiscard]] const Node* product_of(ValueId value) const {
+    const ValueId base = reshaped_from(old_, value);
+    for (ValueId seen = value;; seen = *old_.producer(seen).args[0].value()) {
+      if (uses_[seen.index] != 1) return nullptr;
+      if (seen == base) break;
+    }
+    const Node& node = old_.producer(base);
+    const auto* call = node.as<Call>();
+    return call != nullptr && call->op == "aten::mm" && node.args.size() == 2 ? &node : nullptr;
+  }
+
+  bool fold(const Node& node) {
+    const auto region = bias_region(old_, node);
+    if (!region) return false;
+    const ValueId bias = *node.args[region->bias].value();
+    const Node* product = product_of(*node.args[region->product].value());
+    const Type& result = old_.type(node.results[0]);
+    if (product == nullptr || old_.type(bias).device != result.device) return false;
+    const Type& type = old_.type(product->results[0]);
+    const bool fits = type.dtype == result.dtype && old_.type(bias).dtype == result.dtype && is_row_major(type) &&
+                      type.sizes[1] == old_.type(bias).sizes[0] && type.numel() == result.numel();
+    if (!fits) return false;
+    std::vector<Arg> args{{rewrite_.get(bias)}};
+    for (const Arg& operand : rewrite_.map_args(product->args)) args.push_back(operand);
+    args.insert(args.end(), 2, {int64_t{1}});
+    Call call;
+    call.op = "aten::addmm";
+    const ValueId sum = rewrite_.add(std::move(call), std::move(args), type, product->scope);
+    rewrite_.set(node.results[0], rewrite_.add(View{0}, {{sum}}, result, node.scope));
+    ++changes_;
+    return true;
+  }
+
+  const Graph& old_;
+  Rewriter rewrite_;
+  std::vector<uint32_t> uses_;
+  int64_t changes_ = 0;
+};
+
+}  // namespace
+
+PassResult fold_bias(Graph& graph, const PassContext& context) {
+  if (context.device.backend != Backend::cuda || context.numerics != Numerics::fast) return {};
+  Folder folder(graph);
+  Graph next = folder.run();
+  if (folder.changes() > 0) graph = std::move(next);
+  return {folder.changes()};
+}
+
+}  // namespace sinter::passes
