@@ -10,9 +10,7 @@ namespace {
 
 using namespace ir;
 
-bool is_row_major(const Type& type) {
-  return type.is_static() && type.strides == contiguous_strides(type.sizes);
-}
+bool is_row_major(const Type& type) { return type.is_static() && type.strides == contiguous_strides(type.sizes); }
 
 /// Steps over views that show a row-major value in other sizes: element i stays element i.
 ValueId reshaped_from(const Graph& graph, ValueId value) {
@@ -73,7 +71,8 @@ std::optional<BiasRegion> bias_region(const Graph& graph, const Node& node) {
     const auto vector = input_behind(body, *bias);
     if (!from || !vector || body.type(*bias).rank() != 1) continue;
     const Type& type = graph.type(*node.args[*vector].value());
-    if (type.rank() == 1 && is_row_major(type) && type.sizes[0] == added.sizes.back()) return BiasRegion{*from, *vector};
+    if (type.rank() == 1 && is_row_major(type) && type.sizes[0] == added.sizes.back())
+      return BiasRegion{*from, *vector};
   }
   return std::nullopt;
 }

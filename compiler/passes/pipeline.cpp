@@ -13,6 +13,7 @@
 #include "compiler/passes/fold_bias.h"
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
+#include "compiler/passes/pad_products.h"
 #include "compiler/passes/split_bias.h"
 #include "compiler/passes/split_reductions.h"
 #include "compiler/passes/widen.h"
@@ -27,6 +28,8 @@ using ir::Stage;
 constexpr std::array rows = {
     PipelineRow{"functionalize", functionalize, Stage::functional,
                 "first: every later pass moves nodes, which is legal on pure values only"},
+    PipelineRow{"pad_products", pad_products, Stage::functional,
+                "before decompose, which makes joins of its pads and the softmax is still one call"},
     PipelineRow{"decompose", decompose, Stage::functional, "before simplifying: primitives are what can be simplified"},
     PipelineRow{"split_bias", split_bias, Stage::functional, "before canonicalize, which simplifies what it adds"},
     PipelineRow{"canonicalize", canonicalize, Stage::functional,
@@ -44,7 +47,8 @@ constexpr std::array rows = {
     PipelineRow{"widen", widen, Stage::fused,
                 "where it is known what is stored and what is one value: who sees a half is settled"},
     PipelineRow{"dce", dce, Stage::fused, "drops what the three before it left, and arguments no body reads"},
-    PipelineRow{"fold_bias", fold_bias, Stage::fused, "where it is known which biases would be added by a kernel alone"},
+    PipelineRow{"fold_bias", fold_bias, Stage::fused,
+                "where it is known which biases would be added by a kernel alone"},
     PipelineRow{"dce", dce, Stage::fused, "drops the products that fold_bias replaced"},
 };
 

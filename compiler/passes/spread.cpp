@@ -40,8 +40,8 @@ class Spreader {
       copies_.clear();
       Node node = old_.node(id);
       const int64_t points = joins ? 0 : old_.type(node.results[0]).numel();  // a join repeats nothing
-      const ValueId made =
-          rewrite_.add(node.payload, own_args(node.args, points, Copying::nothing), old_.type(node.results[0]), node.scope);
+      const ValueId made = rewrite_.add(node.payload, own_args(node.args, points, Copying::nothing),
+                                        old_.type(node.results[0]), node.scope);
       rewrite_.set(node.results[0], made);
     }
     return rewrite_.finish();
@@ -95,9 +95,7 @@ class Spreader {
   }
 
   /// True where the users ask for no more elements than there are: each computes its own part, as the one kernel did.
-  [[nodiscard]] bool is_shared_out(ValueId base) const {
-    return points_[base.index] <= old_.type(base).numel();
-  }
+  [[nodiscard]] bool is_shared_out(ValueId base) const { return points_[base.index] <= old_.type(base).numel(); }
 
   [[nodiscard]] bool is_cheap(const Node& node, int64_t points) const {
     const Type& type = old_.type(node.results[0]);

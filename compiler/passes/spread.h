@@ -8,8 +8,8 @@ namespace sinter::passes {
 constexpr int64_t broadcast_factor = 8;
 
 /// Gives every primitive and join that reads a cheap value a copy of its own, so that regions need not store it:
-/// constants, casts to a dtype at least as wide, values broadcast into much larger ones, and those whose users share them
-/// out among each other (query, key and value of one product with its bias). The first step of `fuse`.
+/// constants, casts to a dtype at least as wide, values broadcast into much larger ones, and those whose users share
+/// them out among each other (query, key and value of one product with its bias). The first step of `fuse`.
 void spread_cheap(ir::Graph& graph);
 
 }  // namespace sinter::passes

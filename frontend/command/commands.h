@@ -41,6 +41,7 @@ struct OptOptions {
   std::vector<std::string> passes;
   std::string file;  ///< "-": standard input
   bool list = false;
+  bool freeze = false;  ///< state never changes
 };
 /// Runs passes over a graph in text form and prints the result.
 int opt(const OptOptions& options);

@@ -70,7 +70,9 @@ class Program {
         ->default_val(std::vector<std::string>{"after:fuse"});
     auto* opt_app = app_.add_subcommand("opt", "run passes over a graph in text form");
     opt_app->add_option("file", opt_.file, "graph file, or - for standard input")->default_val("-");
-    opt_app->add_option("--pass", opt_.passes, "a pass to run; once for each, in order")->allow_extra_args(false);
+    opt_app->add_option("--pass", opt_.passes, "a pass to run, or all; once for each, in order")
+        ->allow_extra_args(false);
+    opt_app->add_flag("--freeze", opt_.freeze, "state never changes");
     opt_app->add_flag("--list", opt_.list, "list the passes");
     app_.add_subcommand("models", "list the built-in models");
     auto* ops_app = app_.add_subcommand("ops", "list ATen's operators and what becomes of each");

@@ -37,6 +37,32 @@ std::string read_file(const std::string& path) {
 constexpr std::string_view last_pass = "plan_memory";  ///< turns the graph into a plan, so nothing follows it
 constexpr std::string_view why_last = "last: it gives every value of the final graph its memory, and prints the plan";
 
+/// The names, with those of all passes that the graph has before it in the place of "all".
+std::vector<std::string> expanded(const std::vector<std::string>& names, const ir::Graph& graph) {
+  const bool functional = ir::verify(graph, ir::Stage::functional).empty();
+  std::vector<std::string> list;
+  for (const std::string& name : names) {
+    if (name != "all") {
+      list.push_back(name);
+      continue;
+    }
+    for (const passes::PipelineRow& row : passes::pipeline()) {
+      if (row.name != "functionalize" || !functional) list.emplace_back(row.name);
+    }
+  }
+  return list;
+}
+
+/// What passes are told: a graph on a GPU is compiled as for an H100 with cuDNN, any other for the CPU.
+passes::PassContext context_for(const ir::Graph& graph, bool freeze) {
+  passes::PassContext context;
+  context.freeze = freeze;
+  const bool cuda = graph.device.kind == ir::Device::Kind::cuda;
+  context.device.backend = cuda ? Backend::cuda : Backend::llvm;
+  context.device.channels_last_half = cuda;
+  return context;
+}
+
 bool is_pass(std::string_view name) {
   if (name == last_pass) return true;
   const auto rows = passes::pipeline();
@@ -87,11 +113,13 @@ int opt(const OptOptions& options) {
     fmt::print("{:<16} {}\n", last_pass, why_last);
     return 0;
   }
-  check_passes(options.passes);
   ir::Graph graph = ir::parse(read_file(options.file), options.file == "-" ? "standard input" : options.file);
-  const bool plan = !options.passes.empty() && options.passes.back() == last_pass;
-  for (const std::string& pass : options.passes) {
-    if (pass != last_pass) passes::run_pass(pass, graph, {});
+  const std::vector<std::string> names = expanded(options.passes, graph);
+  check_passes(names);
+  const bool plan = !names.empty() && names.back() == last_pass;
+  const passes::PassContext context = context_for(graph, options.freeze);
+  for (const std::string& pass : names) {
+    if (pass != last_pass) passes::run_pass(pass, graph, context);
   }
   fmt::print("{}", plan ? print(plan_of(graph)) : ir::print(graph));
   return 0;

@@ -1,0 +1,217 @@
+#include "compiler/passes/pad_products.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/ir/op.h"
+#include "compiler/ir/view_source.h"
+#include "compiler/passes/aten.h"
+#include "compiler/passes/decompose_rules.h"
+#include "compiler/passes/rewriter.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+constexpr int64_t aligned_elements = 8;                ///< halves in 16 bytes
+constexpr int64_t fewest_elements = int64_t{1} << 20;  ///< of scores: smaller products take less than two launches
+
+int64_t padding_of(const Dim& size) {
+  return (aligned_elements - size.constant() % aligned_elements) % aligned_elements;
+}
+
+bool is_row_major(const Type& type) { return type.is_static() && type.strides == contiguous_strides(type.sizes); }
+
+Type row_major(const Type& like, std::vector<Dim> sizes) {
+  return contiguous(like.dtype, std::move(sizes), like.device);
+}
+
+const Call* call_named(const Node& node, std::string_view op, size_t args) {
+  const auto* call = node.as<Call>();
+  return call != nullptr && call->op == op && node.args.size() == args ? call : nullptr;
+}
+
+/// A product of halves that tensor cores are for.
+struct Product {
+  ValueId left;    ///< [batch, rows, inner]
+  ValueId right;   ///< [batch, inner, columns]
+  ValueId result;  ///< row-major
+};
+
+std::optional<Product> product_of(const Graph& graph, const Node& node) {
+  if (call_named(node, "aten::bmm", 2) == nullptr) return std::nullopt;
+  const auto* left = node.args[0].value();
+  const auto* right = node.args[1].value();
+  if (left == nullptr || right == nullptr || !is_row_major(graph.type(node.results[0]))) return std::nullopt;
+  const Type& type = graph.type(*right);
+  if (!is_half(type.dtype) || !type.is_static() || !graph.type(*left).is_static()) return std::nullopt;
+  return Product{*left, *right, node.results[0]};
+}
+
+class Padder {
+ public:
+  explicit Padder(const Graph& old)
+      : old_(old), rewrite_(old), uses_(use_counts(old)), users_(old.value_count()), leaves_(old.value_count(), false) {
+    for (const NodeId id : old.order()) {
+      const Node& node = old.node(id);
+      if (node.as<View>() != nullptr) continue;
+      for (const Arg& arg : node.args) {
+        for_each_value(arg, [&](ValueId value) { users_[view_source(old, value).base.index].push_back(id); });
+      }
+    }
+    for (const ValueId output : old.outputs) leaves_[view_source(old, output).base.index] = true;
+  }
+
+  Graph run() {
+    for (const NodeId id : old_.order()) {
+      const auto product = product_of(old_, old_.node(id));
+      if (!product || !(pad_inner(*product, old_.node(id)) || pad_columns(*product, old_.node(id)))) rewrite_.copy(id);
+    }
+    return rewrite_.finish();
+  }
+
+  [[nodiscard]] int64_t changes() const { return changes_; }
+
+ private:
+  /// The softmax along rows that an operand is, seen in other sizes at most, if nothing else reads it.
+  [[nodiscard]] const Node* softmax_behind(ValueId value) const {
+    while (old_.producer(value).as<View>() != nullptr) {
+      const ValueId base = *old_.producer(value).args[0].value();
+      const bool reshaped = is_row_major(old_.type(base)) && is_row_major(old_.type(value)) &&
+                            old_.type(base).numel() == old_.type(value).numel();
+      if (!reshaped || uses_[value.index] != 1) return nullptr;
+      value = base;
+    }
+    const Node& node = old_.producer(value);
+    if (call_named(node, "aten::_softmax", 3) == nullptr || uses_[value.index] != 1) return nullptr;
+    const auto* dim = std::get_if<int64_t>(&node.args[1].data);
+    const Type& type = old_.type(value);
+    const auto* operand = node.args[0].value();
+    const bool last = dim != nullptr && (*dim == -1 || *dim == static_cast<int64_t>(type.rank()) - 1);
+    const bool same = operand != nullptr && old_.type(*operand).dtype == type.dtype && is_row_major(type);
+    return last && same ? &node : nullptr;
+  }
+
+  /// softmax(scores) x values, over more elements of each row.
+  bool pad_inner(const Product& product, const Node& node) {
+    const Type& left = old_.type(product.left);
+    const int64_t more = padding_of(left.sizes[2]);
+    if (more == 0 || left.numel() < fewest_elements) return false;
+    const Node* softmax = softmax_behind(product.left);
+    if (softmax == nullptr || old_.type(softmax->results[0]).sizes.back() != left.sizes[2]) return false;
+    const ValueId scores = padded(*softmax->args[0].value(), {0, more}, -std::numeric_limits<double>::infinity(), node);
+    std::vector<Arg> args = rewrite_.map_args(softmax->args);
+    args[0] = {scores};
+    const ValueId wide =
+        rewrite_.add(*softmax->as<Call>(), std::move(args), rewrite_.next().type(scores), softmax->scope);
+    std::vector<Dim> sizes = left.sizes;
+    sizes[2] = sizes[2] + more;
+    const ValueId rows = rewrite_.add(View{0}, {{wide}}, row_major(left, std::move(sizes)), softmax->scope);
+    const ValueId values = padded(product.right, {0, 0, 0, more}, 0.0, node);
+    const Type& result = old_.type(product.result);
+    rewrite_.set(product.result, rewrite_.add(*node.as<Call>(), {{rows}, {values}}, result, node.scope));
+    ++changes_;
+    return true;
+  }
+
+  /// True when only kernels read the value, where they may read it in another layout.
+  [[nodiscard]] bool read_by_kernels(ValueId value) const {
+    const auto& users = users_[value.index];
+    if (users.empty() || leaves_[value.index]) return false;
+    return std::ranges::all_of(users, [&](NodeId id) {
+      const auto* call = old_.node(id).as<Call>();
+      return call != nullptr && (structural_rule(call->op) != nullptr || find_aten(call->op));
+    });
+  }
+
+  /// left x right, with more columns than are wanted.
+  bool pad_columns(const Product& product, const Node& node) {
+    const Type& result = old_.type(product.result);
+    const int64_t more = padding_of(result.sizes[2]);
+    if (more == 0 || result.numel() < fewest_elements || !read_by_kernels(product.result)) return false;
+    const ValueId right = with_columns(product.right, more, node);
+    Type wide = result;
+    wide.sizes[2] = wide.sizes[2] + more;
+    wide.strides = contiguous_strides(wide.sizes);
+    Type cut = result;
+    cut.strides = wide.strides;
+    const Arg left{rewrite_.get(product.left)};
+    const ValueId made = rewrite_.add(*node.as<Call>(), {left, {right}}, std::move(wide), node.scope);
+    const ValueId seen = rewrite_.add(View{0}, {{made}}, std::move(cut), node.scope);
+    rewrite_.set(product.result, rewrite_.add(Primitive{op_named("cast")}, {{seen}}, result, node.scope));
+    ++changes_;
+    return true;
+  }
+
+  /// The right operand with further columns of zeros. Where it is a copy of something whose columns lie in memory one
+  /// after the other, it becomes a copy of that kind: the library takes both, and the kernel that copies need not turn.
+  ValueId with_columns(ValueId right, int64_t more, const Node& node) {
+    const Type& type = old_.type(right);
+    if (!copies_columns(right) || padding_of(type.sizes[1]) != 0) return padded(right, {0, more}, 0.0, node);
+    Type turned = type;
+    std::swap(turned.sizes[1], turned.sizes[2]);
+    std::swap(turned.strides[1], turned.strides[2]);
+    const ValueId columns = rewrite_.add(View{0}, {{rewrite_.get(right)}}, turned, node.scope);
+    const ValueId wide = padded(columns, turned, {0, 0, 0, more}, 0.0, node);
+    Type back = rewrite_.next().type(wide);
+    std::swap(back.sizes[1], back.sizes[2]);
+    std::swap(back.strides[1], back.strides[2]);
+    return rewrite_.add(View{0}, {{wide}}, std::move(back), node.scope);
+  }
+
+  /// True for a row-major copy of a tensor whose second last dim has neighbours in memory.
+  [[nodiscard]] bool copies_columns(ValueId value) const {
+    while (old_.producer(value).as<View>() != nullptr) {
+      const ValueId base = *old_.producer(value).args[0].value();
+      const Type& from = old_.type(base);
+      const bool same_rows = from.rank() > 1 && is_row_major(from) && is_row_major(old_.type(value)) &&
+                             from.sizes.back() == old_.type(value).sizes.back();
+      if (!same_rows) return false;
+      value = base;
+    }
+    const Node& copy = old_.producer(value);
+    if (call_named(copy, "aten::clone", 2) == nullptr || copy.args[0].value() == nullptr) return false;
+    const Type& from = old_.type(*copy.args[0].value());
+    return from.rank() > 1 && from.strides[from.rank() - 2] == Dim(1);
+  }
+
+  /// constant_pad_nd of an old value, row-major. `pad` holds elements before and after, the last dim first.
+  ValueId padded(ValueId value, const std::vector<int64_t>& pad, double number, const Node& node) {
+    return padded(rewrite_.get(value), old_.type(value), pad, number, node);
+  }
+
+  /// The same of a new value of this type.
+  ValueId padded(ValueId value, const Type& type, const std::vector<int64_t>& pad, double number, const Node& node) {
+    std::vector<Dim> sizes = type.sizes;
+    ArgList numbers;
+    for (size_t i = 0; i < pad.size(); ++i) {
+      Dim& size = sizes[sizes.size() - 1 - i / 2];
+      size = size + pad[i];
+      numbers.push_back({pad[i]});
+    }
+    Call call;
+    call.op = "aten::constant_pad_nd";
+    std::vector<Arg> args{{value}, {std::move(numbers)}, {number}};
+    return rewrite_.add(std::move(call), std::move(args), row_major(type, std::move(sizes)), node.scope);
+  }
+
+  const Graph& old_;
+  Rewriter rewrite_;
+  std::vector<uint32_t> uses_;
+  std::vector<std::vector<NodeId>> users_;  ///< by value that is no view: nodes that read it, views looked through
+  std::vector<bool> leaves_;                ///< by value that is no view: it, or a view of it, is an output
+  int64_t changes_ = 0;
+};
+
+}  // namespace
+
+PassResult pad_products(Graph& graph, const PassContext& context) {
+  if (context.device.backend != Backend::cuda || context.numerics != Numerics::fast) return {};
+  Padder padder(graph);
+  Graph next = padder.run();
+  if (padder.changes() > 0) graph = std::move(next);
+  return {padder.changes()};
+}
+
+}  // namespace sinter::passes

@@ -1,0 +1,93 @@
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <limits>
+#include <sstream>
+#include <string>
+
+#include "where.h"
+
+/// Products that are padded, or given their bias, before the library runs them, beside eager and float64.
+namespace sinter::test {
+namespace {
+
+using at::Tensor;
+
+class Products : public OnDevice {
+ protected:
+  [[nodiscard]] Tensor random(at::IntArrayRef sizes, at::ScalarType dtype = at::kHalf) const {
+    return at::randn(sizes, at::TensorOptions(at::kCUDA)).to(dtype);
+  }
+  [[nodiscard]] Options options() const { return unlimited({.mode = GetParam().mode, .strict = true}); }
+};
+
+std::string text_of(const Report& report) {
+  std::ostringstream text;
+  text << report;
+  return text.str();
+}
+
+/// The largest distance from float64, in units of the largest number there.
+double distance(const Tensor& found, const Tensor& exact) {
+  return ((found.to(at::kDouble) - exact).abs().max() / exact.abs().max()).item<double>();
+}
+
+/// Attention as it is written out over windows: [windows, tokens, 3 * heads * 32] and a bias.
+Tensor attention(const Tensor& qkv, const Tensor& bias, int64_t heads) {
+  const int64_t windows = qkv.size(0), tokens = qkv.size(1);
+  const Tensor parts = qkv.reshape({windows, tokens, 3, heads, 32}).permute({2, 0, 3, 1, 4});
+  const Tensor scores = (parts[0] * 0.1767).matmul(parts[1].transpose(-2, -1)) + bias;
+  return scores.softmax(-1).matmul(parts[2]).transpose(1, 2).reshape({windows, tokens, heads * 32});
+}
+
+TEST_P(Products, attention_over_49_tokens_is_as_exact_as_eagers) {
+  const at::NoGradGuard no_grad;
+  for (const auto dtype : {at::kHalf, at::kBFloat16}) {
+    const auto fast = compile([](const Tensor& x, const Tensor& bias) { return attention(x, bias, 3); }, options());
+    for (int call = 0; call < 5; ++call) {
+      const Tensor x = random({256, 49, 288}, dtype), bias = random({3, 49, 49}, dtype);
+      const Tensor found = fast(x, bias), eager = attention(x, bias, 3);
+      const Tensor exact = attention(x.to(at::kDouble), bias.to(at::kDouble), 3);
+      ASSERT_EQ(found.strides(), eager.strides());
+      EXPECT_LE(distance(found, exact), 2 * distance(eager, exact)) << dtype << ", call " << call;
+    }
+    EXPECT_GT(fast.stats().replayed, 0);
+    EXPECT_NE(text_of(fast.report()).find("join"), std::string::npos) << "padded\n" << fast.report();
+  }
+}
+
+TEST_P(Products, a_row_without_a_finite_score_is_nan_as_in_eager) {
+  const at::NoGradGuard no_grad;
+  const auto fast = compile([](const Tensor& x, const Tensor& bias) { return attention(x, bias, 3); }, options());
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = random({256, 49, 288});
+    Tensor bias = random({3, 49, 49});
+    bias[1][call].fill_(-std::numeric_limits<double>::infinity());
+    bias[2][7][3].fill_(-std::numeric_limits<double>::infinity());
+    const Tensor found = fast(x, bias), eager = attention(x, bias, 3);
+    EXPECT_TRUE(found.isnan().equal(eager.isnan()));
+    EXPECT_TRUE(same(found.nan_to_num(), eager.nan_to_num(), 3e-3));
+  }
+}
+
+TEST_P(Products, a_bias_is_added_by_the_library_where_it_stands_alone) {
+  const at::NoGradGuard no_grad;
+  const Tensor weight = random({96, 288}), bias = random({288});
+  const auto program = [&](const Tensor& x) { return (x.matmul(weight) + bias).cumsum(1); };
+  const auto fast = compile(program, options());
+  for (int call = 0; call < 5; ++call) {
+    const Tensor x = random({16, 49, 96});
+    const Tensor found = fast(x), eager = program(x);
+    EXPECT_TRUE(same(found, eager, 2e-2));
+  }
+  const std::string text = text_of(fast.report());
+  EXPECT_NE(text.find("addmm"), std::string::npos) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Where, Products,
+                         ::testing::Values(Where{"gpu", at::kCUDA, Mode::Default},
+                                           Where{"gpu_graph", at::kCUDA, Mode::ReduceOverhead}),
+                         name_of);
+
+}  // namespace
+}  // namespace sinter::test
