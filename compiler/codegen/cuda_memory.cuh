@@ -14,3 +14,22 @@ template <class P, class T>
 static __device__ __forceinline__ void store(T* to, const P& value) {
   *reinterpret_cast<P*>(to) = value;
 }
+
+// A kernel may be launched while the one before it still runs. Here it waits until that has ended and what it wrote can
+// be seen, and lets the next one be launched. Every thread calls this before it touches memory.
+static __device__ __forceinline__ void wait_for_earlier() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// The pointer, of which the compiler knows no more than that it is one to global memory: no access through it is moved
+// in front of this.
+template <class T>
+static __device__ __forceinline__ T* from_here(T* pointer) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("" : "+l"(pointer));
+  __builtin_assume(__isGlobal(pointer));
+#endif
+  return pointer;
+}

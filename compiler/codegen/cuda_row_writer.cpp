@@ -16,6 +16,9 @@ namespace {
 using kernel::Kernel;
 using kernel::Slot;
 
+/// What a thread loads before it stores anything, in registers.
+constexpr int64_t most_early_bytes = 128;
+
 class RowWriter : private CudaText {
   using Kind = LaneAccess::Kind;
 
@@ -181,9 +184,13 @@ class RowWriter : private CudaText {
 
   void declare_kept() {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      if (!passes_.kept[slot]) continue;
-      line("{} x{}[{}]{};", storage_type(slot), slot, plan_.steps, is_load(slot) && load(slot).guard ? " = {}" : "");
+      if (passes_.kept[slot]) declare_steps(slot);
     }
+  }
+
+  /// What a thread holds of its part of the row.
+  void declare_steps(Slot slot) {
+    line("{} x{}[{}]{};", storage_type(slot), slot, plan_.steps, is_load(slot) && load(slot).guard ? " = {}" : "");
   }
 
   [[nodiscard]] bool is_load(Slot slot) const {
@@ -206,9 +213,12 @@ class RowWriter : private CudaText {
     return pack_type(dtype, is_load(slot) ? plan_.loads[slot] : LaneAccess{}, plan_.width);
   }
 
+  /// True where all steps have a place.
+  [[nodiscard]] bool is_held(Slot slot) const { return passes_.kept[slot] || (!early_.empty() && early_[slot]); }
+
   /// Where an element of the step's current lane is held.
   [[nodiscard]] std::string held(Slot slot) const {
-    return fmt::format("x{}{}{}", slot, passes_.kept[slot] ? "[s]" : "", is_single(slot) ? "" : ".v[k]");
+    return fmt::format("x{}{}{}", slot, is_held(slot) ? "[s]" : "", is_single(slot) ? "" : ".v[k]");
   }
 
   void write_pass(const RowPass& pass) {
@@ -216,17 +226,42 @@ class RowWriter : private CudaText {
       line("{} a{} = {};", cuda_type(kernel_.body[slot].dtype), slot, identity(slot));
     }
     if (!pass.elements.empty() || !pass.reductions.empty() || !pass.stores.empty()) {
+      load_early(pass);
       open_steps();
       std::vector<std::string> names = names_;
       name_guards(pass, names);
       for (const Slot slot : pass.elements) {
-        if (is_load(slot)) load_vector(slot, names);
+        if (is_load(slot) && !early_[slot]) load_vector(slot, names);
       }
       compute_elements(pass, std::move(names));
       close_steps();
     }
     for (const Slot slot : pass.reductions) join_threads(slot);
     compute_row(pass.row_values);
+  }
+
+  /// Loads the vectors of all steps before the first one is stored, where a thread has registers for them: else the
+  /// loads of each step would wait for the stores of the one before.
+  void load_early(const RowPass& pass) {
+    early_.assign(names_.size(), false);
+    if (plan_.keep == Keep::nothing || plan_.steps == 1 || pass.stores.empty()) return;
+    int64_t bytes = 0;
+    for (const Slot slot : pass.elements) {
+      early_[slot] = is_load(slot) && !is_single(slot);
+      if (early_[slot]) bytes += plan_.steps * plan_.width * ir::bytes_of(kernel_.body[slot].dtype);
+    }
+    if (bytes > most_early_bytes) return early_.assign(names_.size(), false);
+    for (Slot slot = 0; slot < names_.size(); ++slot) {
+      if (early_[slot] && !passes_.kept[slot]) declare_steps(slot);
+    }
+    if (bytes == 0) return;
+    open_steps();
+    std::vector<std::string> names = names_;
+    name_guards(pass, names);
+    for (const Slot slot : pass.elements) {
+      if (early_[slot]) load_vector(slot, names);
+    }
+    close_steps();
   }
 
   /// Writes the guards that hold for a whole vector.
@@ -241,7 +276,7 @@ class RowWriter : private CudaText {
   void load_vector(Slot slot, const std::vector<std::string>& guards) {
     const LaneAccess& access = plan_.loads[slot];
     const std::string type = storage_type(slot);
-    const bool kept = passes_.kept[slot];
+    const bool kept = is_held(slot);
     const std::string name = fmt::format("x{}{}", slot, kept ? "[s]" : "");
     const auto& guard = load(slot).guard;
     if (guard && !kept) line("{} {} = {{}};", type, name);
@@ -357,6 +392,7 @@ class RowWriter : private CudaText {
 
   const RowSchedule& plan_;
   RowPasses passes_;
+  std::vector<bool> early_;         ///< by slot: loads of the current pass that are done for all steps at once
   std::vector<std::string> names_;  ///< by slot: literals and values of the row
   std::vector<std::string> dims_;   ///< of the row: a text for each outer loop
   std::vector<std::string> point_;  ///< of the first lane: a text for each loop

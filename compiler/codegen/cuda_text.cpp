@@ -28,7 +28,16 @@ CudaFunction CudaText::finish(uint32_t block) const {
   }
   const std::string signature =
       fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", block, kernel_.name, params);
-  return {signature + out_ + "}\n", sizes_.values()};
+  return {signature + beginning() + out_ + "}\n", sizes_.values()};
+}
+
+std::string CudaText::beginning() const {
+  std::string lines = "  wait_for_earlier();\n";
+  for (uint32_t p = 0; p < kernel_.params.size(); ++p) {
+    if (kernel_.params[p].role == Param::Role::host_scalar) continue;
+    lines += fmt::format("  {0} = from_here({0});\n", param_name(p));
+  }
+  return lines;
 }
 
 std::string CudaText::param_name(uint32_t param) const {

@@ -70,6 +70,8 @@ class CudaText {
 
  private:
   [[nodiscard]] std::string declaration(uint32_t param) const;
+  /// The lines before all others: from them on, memory may be touched.
+  [[nodiscard]] std::string beginning() const;
 
   std::string out_;
   size_t indent_ = 2;

@@ -19,6 +19,7 @@ CudaKernel load(const Cubin& cubin, const std::string& name, int device) {
   const auto attribute = [&](int& value, CUfunction_attribute which) {
     driver.check(driver.function_attribute(&value, which, kernel.function), "cuFuncGetAttribute");
   };
+  kernel.waits = driver.sm_of(device) >= 90;
   attribute(kernel.registers, CU_FUNC_ATTRIBUTE_NUM_REGS);
   attribute(kernel.spill_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
   attribute(kernel.shared_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
@@ -64,11 +65,22 @@ LaunchParams::LaunchParams(std::span<uint64_t> values) {
 }
 
 void launch(const Driver& driver, const KernelSource& source, const CudaKernel& kernel, std::span<uint64_t> values,
-            CUstream stream) {
+            CUstream stream, LaunchOrder order) {
   LaunchParams params(values);
-  const auto& [gx, gy, gz] = source.grid;
-  const auto& [bx, by, bz] = source.block;
-  const CUresult result = driver.launch(kernel.function, gx, gy, gz, bx, by, bz, 0, stream, params.pointers(), nullptr);
+  CUlaunchAttribute early{};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = source.grid[0];
+  config.gridDimY = source.grid[1];
+  config.gridDimZ = source.grid[2];
+  config.blockDimX = source.block[0];
+  config.blockDimY = source.block[1];
+  config.blockDimZ = source.block[2];
+  config.hStream = stream;
+  config.attrs = &early;
+  config.numAttrs = order == LaunchOrder::early && kernel.waits ? 1 : 0;
+  const CUresult result = driver.launch(&config, kernel.function, params.pointers(), nullptr);
   if (result != CUDA_SUCCESS) driver.fail(result, ("launch of " + source.name).c_str());
 }
 

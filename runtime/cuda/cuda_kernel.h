@@ -23,6 +23,13 @@ struct CudaKernel {
   int registers = -1;     ///< per thread
   int spill_bytes = -1;   ///< local memory per thread
   int shared_bytes = -1;  ///< static shared memory per block
+  bool waits = false;     ///< its text waits for the kernels before it (sm_90 and later), so it may be launched early
+};
+
+/// When the device may launch a kernel.
+enum class LaunchOrder : uint8_t {
+  when_done,  ///< when what is before it in the stream has ended
+  early,      ///< while the kernel before it still runs, where its text waits: only its launch overlaps
 };
 
 /// The machine code of one kernel for one architecture.
@@ -51,6 +58,6 @@ class LaunchParams {
 
 /// Launches over the grid of `source` on a stream of the current context.
 void launch(const Driver& driver, const KernelSource& source, const CudaKernel& kernel, std::span<uint64_t> values,
-            CUstream stream);
+            CUstream stream, LaunchOrder order);
 
 }  // namespace sinter::runtime

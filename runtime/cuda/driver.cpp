@@ -53,7 +53,7 @@ void resolve(Driver& d, Resolver& r) {
   r(d.module_unload, "cuModuleUnload");
   r(d.module_function, "cuModuleGetFunction");
   r(d.function_attribute, "cuFuncGetAttribute");
-  r(d.launch, "cuLaunchKernel");
+  r(d.launch, "cuLaunchKernelEx");
   r(d.mem_alloc, "cuMemAlloc");
   r(d.mem_free, "cuMemFree");
   r(d.copy_to_device, "cuMemcpyHtoDAsync");

@@ -27,7 +27,7 @@ struct Driver {
   decltype(&::cuModuleUnload) module_unload;
   decltype(&::cuModuleGetFunction) module_function;
   decltype(&::cuFuncGetAttribute) function_attribute;
-  decltype(&::cuLaunchKernel) launch;
+  decltype(&::cuLaunchKernelEx) launch;
   decltype(&::cuMemAlloc) mem_alloc;
   decltype(&::cuMemFree) mem_free;
   decltype(&::cuMemcpyHtoDAsync) copy_to_device;

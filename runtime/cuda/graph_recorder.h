@@ -30,11 +30,13 @@ struct CudaParts {
 /// An executor (see interpret) that launches and calls straight on a stream, and remembers what it did last.
 class CudaExecutor {
  public:
-  CudaExecutor(const CudaParts& parts, CUstream stream) : parts_(parts), stream_(stream) {}
+  CudaExecutor(const CudaParts& parts, CUstream stream, LaunchOrder order = LaunchOrder::when_done)
+      : parts_(parts), stream_(stream), order_(order) {}
 
   void launch(const Program::Launch& launch, std::span<const Program::Param> /*params*/, std::span<uint64_t> values) {
     last_ = &parts_.plan.kernels[launch.kernel].name;
-    runtime::launch(parts_.driver, parts_.plan.kernels[launch.kernel], parts_.kernels[launch.kernel], values, stream_);
+    runtime::launch(parts_.driver, parts_.plan.kernels[launch.kernel], parts_.kernels[launch.kernel], values, stream_,
+                    order_);
   }
   void call(Frame& frame, uint32_t call) {
     last_ = &parts_.plan.calls[call].op;
@@ -50,6 +52,7 @@ class CudaExecutor {
  private:
   const CudaParts& parts_;
   CUstream stream_;
+  LaunchOrder order_;
   const std::string* last_ = nullptr;
 };
 
@@ -86,7 +89,7 @@ struct RecordedLaunch {
 class RecordingExecutor {
  public:
   RecordingExecutor(const CudaParts& parts, CUstream stream, const StreamCapture& capture)
-      : executor_(parts, stream), capture_(capture) {}
+      : executor_(parts, stream, LaunchOrder::early), capture_(capture) {}
 
   void launch(const Program::Launch& launch, std::span<const Program::Param> params, std::span<uint64_t> values);
   void call(Frame& frame, uint32_t call);

@@ -78,9 +78,11 @@ void fill_modules(Driver& d) {
     *value = 0;
     return CUDA_SUCCESS;
   };
-  d.launch = [](CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                unsigned, CUstream stream, void** params, void**) {
-    return in_context([&](Device& on) { return on.launch(function, {gx, gy, gz}, {bx, by, bz}, stream, params); });
+  d.launch = [](const CUlaunchConfig* c, CUfunction function, void** params, void**) {
+    return in_context([&](Device& on) {
+      return on.launch(function, {c->gridDimX, c->gridDimY, c->gridDimZ}, {c->blockDimX, c->blockDimY, c->blockDimZ},
+                       c->hStream, params);
+    });
   };
 }
 

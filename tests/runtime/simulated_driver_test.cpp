@@ -29,7 +29,11 @@ struct SimulatedDriver : testing::Test {
   void launch(double number) {
     uint64_t values[] = {memory, std::bit_cast<uint64_t>(number)};
     LaunchParams params(values);
-    d.check(d.launch(set, 1, 1, 1, 1, 1, 1, 0, stream, params.pointers(), nullptr), "cuLaunchKernel");
+    CUlaunchConfig config{};
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream;
+    d.check(d.launch(&config, set, params.pointers(), nullptr), "cuLaunchKernelEx");
   }
   [[nodiscard]] double number() const { return *reinterpret_cast<const double*>(memory); }
 };
