@@ -14,3 +14,16 @@ template <class P, class T>
 static __device__ __forceinline__ void store(T* to, const P& value) {
   *reinterpret_cast<P*>(to) = value;
 }
+
+// What a load gives where `holds`, else `otherwise`. Words are chosen, for halves would be shuffled one by one.
+template <class P, class T>
+static __device__ __forceinline__ P load_if(bool holds, const T* from, const P& otherwise) {
+  if constexpr (alignof(P) >= sizeof(unsigned)) {
+    using Words = pack<unsigned, sizeof(P) / sizeof(unsigned), alignof(P)>;
+    Words words = __builtin_bit_cast(Words, otherwise);
+    if (holds) words = load<Words>(from);
+    return __builtin_bit_cast(P, words);
+  } else {
+    return holds ? load<P>(from) : otherwise;
+  }
+}

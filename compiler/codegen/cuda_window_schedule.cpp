@@ -13,22 +13,22 @@ using kernel::Kernel;
 using kernel::Slot;
 using Stage = kernel::WindowStage;
 
-constexpr int64_t most_accumulators = 32;  ///< of one thread, in registers
-constexpr int64_t most_weights = 32;       ///< beside them
-constexpr int64_t threads_to_fill = 512;   ///< of each multiprocessor
-constexpr int64_t fewest_blocks = 2;       ///< of each multiprocessor
+constexpr int64_t most_accumulators = 32;    ///< of one thread, in registers
+constexpr int64_t most_weights = 32;         ///< beside them
+constexpr int64_t threads_of_windows = 512;  ///< of each multiprocessor
+constexpr int64_t fewest_blocks = 2;         ///< of each multiprocessor
 constexpr uint32_t smallest_block = 64;
 constexpr int64_t shortest_run = 64;  ///< bytes that neighbouring threads read together
 constexpr double good_enough = 1.03;  ///< of the cost of the best tile: smaller ones have more threads
 
-void move_last(ir::Affine& affine, size_t loop) {
+void move_to_end(ir::Affine& affine, size_t loop) {
   const auto at = affine.strides.begin() + static_cast<std::ptrdiff_t>(loop);
   std::rotate(at, at + 1, affine.strides.end());
 }
 
-void move_last(ir::Index& index, size_t loop) {
-  move_last(index.affine, loop);
-  for (ir::QuasiTerm& term : index.terms) move_last(term.inner, loop);
+void move_to_end(ir::Index& index, size_t loop) {
+  move_to_end(index.affine, loop);
+  for (ir::QuasiTerm& term : index.terms) move_to_end(term.inner, loop);
 }
 
 /// The same accesses with the lanes as the innermost loop, as accesses by vectors are looked at.
@@ -36,11 +36,11 @@ Kernel lanes_last(Kernel kernel, size_t lanes) {
   for (kernel::Instruction& instruction : kernel.body) {
     auto* load = std::get_if<kernel::Load>(&instruction.operation);
     if (load != nullptr && kernel.params[load->param].role != kernel::Param::Role::host_scalar) {
-      move_last(load->index, lanes);
+      move_to_end(load->index, lanes);
     }
-    if (auto* inside = std::get_if<kernel::Inside>(&instruction.operation)) move_last(inside->index, lanes);
+    if (auto* inside = std::get_if<kernel::Inside>(&instruction.operation)) move_to_end(inside->index, lanes);
   }
-  for (kernel::Store& store : kernel.stores) move_last(store.index, lanes);
+  for (kernel::Store& store : kernel.stores) move_to_end(store.index, lanes);
   const auto at = kernel.extents.begin() + static_cast<std::ptrdiff_t>(lanes);
   std::rotate(at, at + 1, kernel.extents.end());
   kernel.reduced = 0;
@@ -57,10 +57,10 @@ class Scheduling {
   WindowSchedule run() {
     choose_width();
     choose_tile();
-    while (plan_.width > 1 && threads() < int64_t{device_.multiprocessors} * threads_to_fill / 4) plan_.width /= 2;
+    while (plan_.width > 1 && threads() < int64_t{device_.multiprocessors} * threads_of_windows / 4) plan_.width /= 2;
     classify();
     deal();
-    plan_.wide = needs_wide_index(kernel_, kernel_.numel());
+    plan_.wide = needs_wide_index(kernel_, plan_.threads() + plan_.block);
     return std::move(plan_);
   }
 
@@ -133,7 +133,7 @@ class Scheduling {
     double best = total(1);
     for (int64_t outputs = 2; outputs <= most; ++outputs) best = std::min(best, total(outputs));
     while (total(plan_.outputs) > best * good_enough) ++plan_.outputs;
-    while (plan_.outputs > 1 && threads() < int64_t{device_.multiprocessors} * threads_to_fill) {
+    while (plan_.outputs > 1 && threads() < int64_t{device_.multiprocessors} * threads_of_windows) {
       plan_.outputs = ceil_div(plan_.outputs, 2);
     }
     plan_.positions = positions(plan_.outputs);

@@ -299,19 +299,25 @@ class WindowWriter : private CudaText {
     const bool lane_by_lane = plan_.loads[slot].kind == Kind::strided || plan_.loads[slot].kind == Kind::gather;
     names_[slot] = fmt::format("x{}{}", slot, single_[slot] ? "" : ".v[k]");
     if (lane_by_lane) return load_lanes(slot, condition);
-    const std::string value = single_[slot] ? fmt::format("*({})", address(slot))
-                                            : fmt::format("load<{}>({})", load_type(slot), address(slot));
-    if (condition.empty()) return line("const {} x{} = {};", load_type(slot), slot, value);
-    line("{} x{} = {{}};", load_type(slot), slot);
-    if (paddings_[slot]) fill(slot, *paddings_[slot]);
-    line("if ({}) x{} = {};", condition, slot, value);
+    if (single_[slot]) return load_single(slot, condition);
+    const std::string type = load_type(slot);
+    const bool zero = !paddings_[slot] || is_zero(*paddings_[slot]);
+    if (!zero) {
+      line("{} o{};", type, slot);
+      line("#pragma unroll");
+      line("for (unsigned k = 0; k < {}u; ++k) o{}.v[k] = {};", plan_.width, slot, names_[*paddings_[slot]]);
+    }
+    const std::string otherwise = zero ? "{}" : fmt::format("o{}", slot);
+    const std::string value = condition.empty()
+                                  ? fmt::format("load<{}>({})", type, address(slot))
+                                  : fmt::format("load_if<{}>({}, {}, {})", type, condition, address(slot), otherwise);
+    line("const {} x{} = {};", type, slot, value);
   }
 
-  void fill(Slot slot, Slot number) {
-    if (is_zero(number)) return;
-    if (single_[slot]) return line("x{} = {};", slot, names_[number]);
-    line("#pragma unroll");
-    line("for (unsigned k = 0; k < {}u; ++k) x{}.v[k] = {};", plan_.width, slot, names_[number]);
+  void load_single(Slot slot, const std::string& condition) {
+    if (condition.empty()) return line("const {} x{} = *({});", type(slot), slot, address(slot));
+    line("{} x{} = {};", type(slot), slot, paddings_[slot] ? names_[*paddings_[slot]] : "{}");
+    line("if ({}) x{} = *({});", condition, slot, address(slot));
   }
 
   /// True for +0, which `{}` is.

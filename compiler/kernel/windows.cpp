@@ -14,7 +14,7 @@ constexpr int64_t most_taps = 32;       ///< of the loop that is unrolled
 constexpr int64_t fewest_rows = 32768;  ///< of windows side by side: one thread goes through several rows
 constexpr int64_t farthest_lanes = 4;   ///< elements between neighbours of a strided window
 
-bool depends_on(const ir::Index& index, size_t loop) {
+bool changes_along(const ir::Index& index, size_t loop) {
   const auto steps = [loop](const ir::Affine& affine) { return affine.strides[loop] != 0; };
   return steps(index.affine) ||
          std::ranges::any_of(index.terms, [&](const ir::QuasiTerm& term) { return steps(term.inner); });
@@ -123,11 +123,11 @@ class Analysis {
   }
 
   [[nodiscard]] std::optional<Stage> stage_of(const ir::Index& index) const {
-    const bool by_output = result_.tile && depends_on(index, *result_.tile);
-    const bool by_tap = depends_on(index, result_.taps);
+    const bool by_output = result_.tile && changes_along(index, *result_.tile);
+    const bool by_tap = changes_along(index, result_.taps);
     bool by_turn = false;
     for (size_t loop = outer_; loop < kernel_.extents.size(); ++loop) {
-      by_turn = by_turn || (loop != result_.taps && depends_on(index, loop));
+      by_turn = by_turn || (loop != result_.taps && changes_along(index, loop));
     }
     if ((by_tap || by_turn) && !index.is_affine()) return std::nullopt;
     if (!by_output) return by_tap ? alone() : by_turn ? Stage::turn : Stage::once;

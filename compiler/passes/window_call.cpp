@@ -18,7 +18,7 @@ constexpr size_t convolution_arguments = 9;  ///< up to the groups
 
 using Numbers = std::vector<int64_t>;
 
-std::optional<int64_t> integer(const Arg& arg) {
+std::optional<int64_t> whole_number(const Arg& arg) {
   const auto* number = std::get_if<int64_t>(&arg.data);
   return number == nullptr ? std::nullopt : std::optional(*number);
 }
@@ -28,7 +28,7 @@ std::optional<Numbers> per_axis(const Arg& arg, size_t axes) {
   if (arg.list() == nullptr) return std::nullopt;
   Numbers numbers;
   for (const Arg& element : *arg.list()) {
-    const auto number = integer(element);
+    const auto number = whole_number(element);
     if (!number) return std::nullopt;
     numbers.push_back(*number);
   }
@@ -58,7 +58,7 @@ std::optional<std::vector<WindowAxis>> image_axes(const Type& input, const Type&
 }
 
 /// Sets a number of every axis.
-void set(std::vector<WindowAxis>& axes, int64_t WindowAxis::* member, const Numbers& numbers) {
+void set_all(std::vector<WindowAxis>& axes, int64_t WindowAxis::* member, const Numbers& numbers) {
   for (size_t i = 0; i < axes.size(); ++i) axes[i].*member = numbers[i];
 }
 
@@ -70,9 +70,9 @@ bool read_pool(std::vector<WindowAxis>& axes, const Node& node) {
   const auto stride = own_stride ? per_axis(node.args[2], axes.size()) : taps;
   const auto padding = per_axis(node.args[3], axes.size());
   if (!taps || !stride || !padding) return false;
-  set(axes, &WindowAxis::taps, *taps);
-  set(axes, &WindowAxis::stride, *stride);
-  set(axes, &WindowAxis::padding, *padding);
+  set_all(axes, &WindowAxis::taps, *taps);
+  set_all(axes, &WindowAxis::stride, *stride);
+  set_all(axes, &WindowAxis::padding, *padding);
   return true;
 }
 
@@ -81,7 +81,7 @@ std::optional<WindowCall> max_pool(const Node& node, std::vector<WindowAxis> axe
   if (node.args.size() < 5 || !read_pool(axes, node)) return std::nullopt;
   const auto dilation = per_axis(node.args[4], axes.size());
   if (!dilation) return std::nullopt;
-  set(axes, &WindowAxis::dilation, *dilation);
+  set_all(axes, &WindowAxis::dilation, *dilation);
   return WindowCall{WindowCall::Kind::largest, *node.args[0].value(), {}, {}, 1, std::move(axes)};
 }
 
@@ -97,7 +97,7 @@ bool divides_evenly(const std::vector<WindowAxis>& axes, bool counts_padding) {
 std::optional<WindowCall> average_pool(const Node& node, std::vector<WindowAxis> axes) {
   if (node.args.size() < 7 || !read_pool(axes, node)) return std::nullopt;
   WindowCall call{WindowCall::Kind::mean, *node.args[0].value(), {}, {}, 1, std::move(axes)};
-  if (const auto divisor = integer(node.args[6])) {
+  if (const auto divisor = whole_number(node.args[6])) {
     call.divisor = static_cast<double>(*divisor);
     return *divisor == 0 ? std::nullopt : std::optional(std::move(call));
   }
@@ -135,9 +135,9 @@ std::optional<WindowCall> depthwise(const Graph& graph, const Node& node, const 
   const auto padding = per_axis(node.args[4], axes->size());
   const auto dilation = per_axis(node.args[5], axes->size());
   if (!stride || !padding || !dilation || weight.dtype != input.dtype) return std::nullopt;
-  set(*axes, &WindowAxis::stride, *stride);
-  set(*axes, &WindowAxis::padding, *padding);
-  set(*axes, &WindowAxis::dilation, *dilation);
+  set_all(*axes, &WindowAxis::stride, *stride);
+  set_all(*axes, &WindowAxis::padding, *padding);
+  set_all(*axes, &WindowAxis::dilation, *dilation);
   for (size_t i = 0; i < axes->size(); ++i) (*axes)[i].taps = weight.sizes[2 + i].value();
   WindowCall call{WindowCall::Kind::product, convolution.input, convolution.weight, convolution.bias, 1,
                   *std::move(axes)};

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/codegen/cuda.h"
 #include "compiler/ir/parse.h"
 #include "compiler/ir/print.h"
 #include "compiler/passes/pipeline.h"
@@ -113,9 +114,9 @@ std::string name_of(const Windows& w, std::string_view call, std::string_view dt
                      dtype);
 }
 
-class WindowKernels : public testing::TestWithParam<std::string_view> {};
+class WindowCalls : public testing::TestWithParam<std::string_view> {};
 
-TEST_P(WindowKernels, give_what_the_interpreter_gives) {
+TEST_P(WindowCalls, give_what_the_interpreter_gives) {
   std::vector<GraphTrial> trials;
   for (const Windows& windows : tables) {
     for (const std::string_view dtype : {"f16", "bf16", "f32"}) {
@@ -132,7 +133,7 @@ TEST_P(WindowKernels, give_what_the_interpreter_gives) {
   for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
 }
 
-TEST_P(WindowKernels, of_sizes_as_parameters_go_through_rows) {
+TEST_P(WindowCalls, of_sizes_as_parameters_go_through_rows) {
   std::vector<GraphTrial> trials;
   const std::string_view call = GetParam();
   add_trials("generic", graph_of(tables[1], call, "f16", true), true, trials);
@@ -140,7 +141,7 @@ TEST_P(WindowKernels, of_sizes_as_parameters_go_through_rows) {
   for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
 }
 
-INSTANTIATE_TEST_SUITE_P(Calls, WindowKernels, testing::Values("depthwise", "max", "mean"),
+INSTANTIATE_TEST_SUITE_P(Calls, WindowCalls, testing::Values("depthwise", "max", "mean"),
                          [](const auto& call) { return std::string(call.param); });
 
 TEST(MaxPools, give_nan_where_a_window_has_one_and_minus_infinity_where_it_has_nothing_else) {
@@ -155,6 +156,85 @@ TEST(MaxPools, give_nan_where_a_window_has_one_and_minus_infinity_where_it_has_n
     }
   }
   for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
+}
+
+/// Kernels that no call alone stands for.
+constexpr std::string_view bodies[] = {
+    // The image is computed where it is read; two pools share its elements; one is rounded, one is not.
+    R"(graph @g on cuda:0 (%x: f16[2,16,10,13]{2080,1,208,16}, %s: f32[16,1,1]) -> (%y, %z) {
+      %c = cast %x : f32[2,16,10,13]{2080,1,208,16}
+      %m = mul %c, %s : f32[2,16,10,13]{2080,1,208,16}
+      %v = view %m + 0 : f32[2,16,8,11,3,3]{2080,1,208,16,208,16}
+      %a = reduce max %v over 4, 5 : f32[2,16,8,11,1,1]{1408,1,176,16,1,1}
+      %b = reduce sum %v over 4, 5 : f32[2,16,8,11,1,1]{1408,1,176,16,1,1}
+      %u = view %a + 0 : f32[2,16,8,11]{1408,1,176,16}
+      %w = view %b + 0 : f32[2,16,8,11]{1408,1,176,16}
+      %z = add %w, %u : f32[2,16,8,11]{1408,1,176,16}
+      %y = cast %u : f16[2,16,8,11]{1408,1,176,16}
+    })",
+    // Channels of two images.
+    R"(graph @g on cuda:0 (%p: f16[1,8,9,9]{648,1,72,8}, %q: f16[1,24,9,9]{1944,1,216,24}) -> (%y) {
+      %x = join %p, %q over 1 : f16[1,32,9,9]{2592,1,288,32}
+      %v = view %x + 0 : f16[1,32,7,7,3,3]{2592,1,288,32,288,32}
+      %c = cast %v : f32[1,32,7,7,3,3]{14112,9,2016,288,3,1}
+      %a = reduce max %c over 4, 5 : f32[1,32,7,7,1,1]{1568,1,224,32,1,1}
+      %u = view %a + 0 : f32[1,32,7,7]{1568,1,224,32}
+      %y = cast %u : f16[1,32,7,7]{1568,1,224,32}
+    })",
+    // What a window joins is needed by itself too, and lies elsewhere; the residual is row-major.
+    R"(graph @g on cuda:0 (%x: f32[1,8,6,9]{432,1,72,8}, %r: f32[1,8,6,9]) -> (%m, %y) {
+      %m = maximum %x, 0.5 : f32[1,8,6,9]{432,1,72,8}
+      %o = cast 0.0 : f32[1,8,6,1]{48,1,8,8}
+      %j = join %o, %m, %o over 3 : f32[1,8,6,11]{528,1,88,8}
+      %v = view %j + 0 : f32[1,8,6,9,3]{528,1,88,8,8}
+      %a = reduce sum %v over 4 : f32[1,8,6,9,1]{432,1,72,8,1}
+      %u = view %a + 0 : f32[1,8,6,9]{432,1,72,8}
+      %y = add %u, %r : f32[1,8,6,9]{432,1,72,8}
+    })",
+    // Integers, and a factor for each tap that channels share.
+    R"(graph @g on cuda:0 (%x: i64[3,20,8], %w: i64[4]) -> (%y) {
+      %v = view %x + 0 : i64[3,17,8,4]{160,8,1,8}
+      %p = mul %v, %w : i64[3,17,8,4]{544,32,4,1}
+      %a = reduce sum %p over 3 : i64[3,17,8,1]
+      %y = view %a + 0 : i64[3,17,8]
+      %y.1 = add %y, 0 : i64[3,17,8]
+    })",
+};
+
+TEST(WindowKernels, compute_what_stands_before_and_behind_them) {
+  std::vector<GraphTrial> trials;
+  for (const std::string_view body : bodies) {
+    for (const bool generic : {false, true}) {
+      trials.push_back(graph_trial("body", ir::parse(body), generic, trials.size()));
+      trials.back().slack = 8;
+      EXPECT_NE(is_of_windows(trials.back()), generic) << body;
+    }
+  }
+  for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST(WindowText, reads_vectors_of_channels_and_rounds_once) {
+  std::vector<GraphTrial> trials;
+  add_trials("text", graph_of({2, 64, 24, 24, 3, 3, 1, 1}, "depthwise", "f16", true), false, trials);
+  const std::string& text = trials.back().source.text;
+  EXPECT_TRUE(contains(text, "load<pack<f16, 8, 16>>")) << text;
+  EXPECT_TRUE(contains(text, "= fma(")) << text;
+  EXPECT_FALSE(contains(text, "long long")) << text;
+}
+
+TEST(WindowText, of_more_than_31_bits_of_elements_has_wide_indices) {
+  const ir::Graph graph = ir::parse(R"(graph @g on cuda:0 (%x: f16[32,130,1048576]) -> (%y) {
+    %v = view %x + 0 : f16[32,128,1048576,3]{136314880,1048576,1,1048576}
+    %c = cast %v : f32[32,128,1048576,3]
+    %a = reduce max %c over 3 : f32[32,128,1048576,1]
+    %u = view %a + 0 : f32[32,128,1048576]
+    %y = cast %u : f16[32,128,1048576]
+  })");
+  const KernelSource source = codegen::generate_cuda(kernel::lower(graph, "fused_max"), test_device());
+  EXPECT_TRUE(contains(source.comment, "windows of")) << source.comment;
+  EXPECT_TRUE(contains(source.text, "(long long)(")) << source.text;
 }
 
 }  // namespace
