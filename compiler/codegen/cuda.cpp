@@ -9,6 +9,7 @@
 #include "compiler/codegen/cuda_row_writer.h"
 #include "compiler/codegen/cuda_schedule.h"
 #include "compiler/codegen/cuda_transpose_writer.h"
+#include "compiler/codegen/cuda_window_writer.h"
 #include "compiler/codegen/cuda_writer.h"
 #include "compiler/codegen/op_names.h"
 
@@ -33,6 +34,10 @@ std::string words_of(const RowSchedule& plan) {
   return fmt::format("{} threads a row{}, {} x {} elements a thread{}", plan.threads,
                      plan.across ? ", neighbours on other rows" : "", plan.steps, plan.width,
                      plan.keep == Keep::nothing ? ", read again in every pass" : "");
+}
+
+std::string words_of(const WindowSchedule& plan) {
+  return fmt::format("windows of {} outputs, {} elements a thread", plan.outputs, plan.width);
 }
 
 /// The widest access of every parameter. `Plan` says how every access reaches memory.
@@ -76,6 +81,7 @@ KernelSource source_of(const Kernel& kernel, const Plan& plan, CudaFunction (*wr
 }  // namespace
 
 KernelSource generate_cuda(const Kernel& kernel, const DeviceInfo& device) {
+  if (const auto windows = window_schedule(kernel, device)) return source_of(kernel, *windows, cuda_window_function);
   if (kernel.reduced > 0) return source_of(kernel, row_schedule(kernel, device), cuda_row_function);
   if (const auto transpose = transpose_schedule(kernel)) {
     return source_of(kernel, *transpose, cuda_transpose_function);

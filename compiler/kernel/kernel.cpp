@@ -12,13 +12,16 @@ bool depends_on(const ir::Index& index, size_t dim) {
          std::ranges::any_of(index.terms, [&](const ir::QuasiTerm& term) { return steps(term.inner); });
 }
 
-/// Elements an access touches, counting repeats of a broadcast once.
+/// Elements an access touches, counting repeats of a broadcast, and of windows that overlap, once.
 int64_t footprint(const ir::Index& index, const std::vector<int64_t>& extents) {
   int64_t count = 1;
+  int64_t range = 1;
   for (size_t d = 0; d < extents.size(); ++d) {
-    if (depends_on(index, d)) count *= extents[d];
+    if (!depends_on(index, d)) continue;
+    count *= extents[d];
+    range += std::abs(index.affine.strides[d]) * (extents[d] - 1);
   }
-  return count;
+  return index.is_affine() ? std::min(count, range) : count;
 }
 
 /// Calls `visit(param, index)` for every load from memory and every store.

@@ -156,7 +156,8 @@ class Lowering {
     return append({.operation = Reduce{reduce.op, slot}, .dtype = kernel_.body[slot].dtype});
   }
 
-  /// Every operand is asked for at all points, and reads memory only where it lies; then one is chosen.
+  /// Every operand is asked for at all points, and reads memory only where it lies; then one is chosen. Operands that
+  /// are one number (the padding of an image) are asked for once, for wherever no other one lies.
   Slot join(const ir::Node& node, const Map& at) {
     const uint32_t dim = node.as<ir::Join>()->dim;
     const std::optional<Slot> outer = guard_;
@@ -178,12 +179,62 @@ class Lowering {
     guard_ = outer;
     share_ = share;
     if (refused_ || parts.empty()) return refuse();
+    if (const auto padded = chosen_or_number(parts)) return *padded;
     Slot value = parts.back().second;
     for (size_t i = parts.size() - 1; i-- > 0;) {
       const ir::DType dtype = kernel_.body[value].dtype;
       value = append({.operation = Compute{where_, {parts[i].first, parts[i].second, value}}, .dtype = dtype});
     }
     return value;
+  }
+
+  /// One operand where it lies, else a number that all others are; nothing for other joins. Where the operand is such a
+  /// choice itself (an image that is padded along two dims), both are one.
+  std::optional<Slot> chosen_or_number(const std::vector<std::pair<Slot, Slot>>& parts) {
+    std::optional<Slot> padding;
+    std::optional<std::pair<Slot, Slot>> image;
+    for (const auto& part : parts) {
+      if (!number_at(part.second)) {
+        if (image) return std::nullopt;
+        image = part;
+      } else if (!padding) {
+        padding = part.second;
+      } else if (!same_number(*padding, part.second)) {
+        return std::nullopt;
+      }
+    }
+    if (!image || !padding) return std::nullopt;
+    auto [here, value] = *image;
+    const auto* inner = std::get_if<Compute>(&kernel_.body[value].operation);
+    if (inner != nullptr && inner->op == where_ && same_number(inner->operands[2], *padding)) {
+      const std::vector<Slot> choice = inner->operands;
+      here = both(here, choice[0]);
+      value = choice[1];
+    }
+    const ir::DType dtype = kernel_.body[value].dtype;
+    return append({.operation = Compute{where_, {here, value, *padding}}, .dtype = dtype});
+  }
+
+  /// The number that a slot is, perhaps rounded to a half.
+  [[nodiscard]] const Immediate* number_at(Slot slot) const {
+    const auto* compute = std::get_if<Compute>(&kernel_.body[slot].operation);
+    const bool rounds = compute != nullptr && compute->op == cast_ && ir::is_half(kernel_.body[slot].dtype);
+    if (rounds) slot = compute->operands[0];
+    return std::get_if<Immediate>(&kernel_.body[slot].operation);
+  }
+
+  [[nodiscard]] bool same_number(Slot a, Slot b) const {
+    const Immediate* x = number_at(a);
+    const Immediate* y = number_at(b);
+    return x != nullptr && y != nullptr && kernel_.body[a].dtype == kernel_.body[b].dtype && equal(x->value, y->value);
+  }
+
+  /// Bit for bit but for NaN, of which there is one.
+  static bool equal(const ir::Scalar& x, const ir::Scalar& y) {
+    const auto* a = std::get_if<double>(&x);
+    const auto* b = std::get_if<double>(&y);
+    if (a == nullptr || b == nullptr) return x == y;
+    return (std::isnan(*a) && std::isnan(*b)) || (*a == *b && std::signbit(*a) == std::signbit(*b));
   }
 
   [[nodiscard]] int64_t points_under_guard() const {

@@ -32,6 +32,28 @@ bool steps_along(const Index& index, size_t first_loop) {
          std::ranges::any_of(index.terms, [&](const auto& term) { return steps_along(term.inner, first_loop); });
 }
 
+/// The map of a type whose dims longer than 1 are those of `like`, for which `dims` is one. Nothing for other types.
+std::optional<Map> along_longer_dims(const Type& type, const Type& like, const Map& dims) {
+  Map map;
+  size_t next = 0;
+  const auto skip_short = [&] {
+    while (next < like.rank() && like.sizes[next] == ir::Dim(1)) ++next;
+  };
+  for (const ir::Dim& size : type.sizes) {
+    skip_short();
+    if (size == ir::Dim(1)) {
+      map.push_back(
+          {.affine = {.offset = 0, .strides = std::vector<int64_t>(dims[0].affine.strides.size(), 0)}, .terms = {}});
+    } else if (next < like.rank() && like.sizes[next] == size) {
+      map.push_back(dims[next++]);
+    } else {
+      return std::nullopt;
+    }
+  }
+  skip_short();
+  return next == like.rank() ? std::optional(std::move(map)) : std::nullopt;
+}
+
 }  // namespace
 
 Nest Nest::of(const Region& region) {
@@ -94,6 +116,8 @@ std::optional<Map> Nest::points_like(const Type& output, const Type& like) const
     dims.push_back(loop_of_[d] && !(like.sizes[d] == ir::Dim(1)) ? loop(*loop_of_[d]) : zero());
   }
   if (output.sizes == like.sizes) return dims;
+  if (dims.empty()) return Map(output.rank(), zero());
+  if (auto by_dims = along_longer_dims(output, like, dims)) return by_dims;
   Type look = like;
   if (!look.is_dense()) look.strides = ir::contiguous_strides(look.sizes);
   const auto through = ir::view_map(output, look, 0);

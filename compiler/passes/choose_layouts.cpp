@@ -1,11 +1,14 @@
 #include "compiler/passes/choose_layouts.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/passes/convolution.h"
 #include "compiler/passes/layout_rules.h"
 #include "compiler/passes/rewriter.h"
+#include "compiler/passes/window_call.h"
 
 namespace sinter::passes {
 namespace {
@@ -39,7 +42,7 @@ bool same_layout(const Type& a, const Type& b) {
 
 class LayoutChooser {
  public:
-  LayoutChooser(const Graph& old, const DeviceInfo& device) : rewriter_(old), device_(device) {
+  LayoutChooser(const Graph& old, const PassContext& context) : rewriter_(old), context_(context) {
     for (const ir::NodeId id : old.order()) note_reads(old.node(id));
     read_elsewhere_.insert(old.outputs.begin(), old.outputs.end());
   }
@@ -64,6 +67,10 @@ class LayoutChooser {
       }
       return;
     }
+    if (generated_depthwise_follows(node)) {
+      constexpr std::array images = {convolution_input};
+      return lay_out_images(id, images);
+    }
     const LayoutFollower* follower = layout_follower(node);
     if (follower != nullptr && follows(node, *follower)) {
       if (follower->keeps) followed_.insert(node.results[*follower->keeps]);
@@ -85,8 +92,9 @@ class LayoutChooser {
     const auto images = convolution_images(rewriter_.old(), node);
     if (!images) return std::nullopt;
     const Type& type = rewriter_.old().type(images->input);
-    const bool dtype = ir::is_half(type.dtype) ? device_.channels_last_half
-                                               : type.dtype == ir::DType::f32 && device_.channels_last_float;
+    const DeviceInfo& device = context_.device;
+    const bool dtype = ir::is_half(type.dtype) ? device.channels_last_half
+                                               : type.dtype == ir::DType::f32 && device.channels_last_float;
     if (!dtype || !is_image(type) || !is_image(rewriter_.old().type(images->output))) return std::nullopt;
     return images;
   }
@@ -107,6 +115,18 @@ class LayoutChooser {
     }
     if (follower.keeps && read_elsewhere_.contains(node.results.at(*follower.keeps))) return false;
     return at_hand(*node.args[follower.leader].value());
+  }
+
+  /// A depthwise convolution whose kernel is generated follows its input.
+  [[nodiscard]] bool generated_depthwise_follows(const Node& node) const {
+    const auto* call = node.as<Call>();
+    if (call == nullptr || !convolution_of(rewriter_.old(), node)) return false;
+    const auto windows = window_call(rewriter_.old(), node, context_);
+    if (!windows || !at_hand(windows->input)) return false;
+    const Type& result = rewriter_.old().type(node.results[0]);
+    if (!is_image(result)) return false;
+    return window_lanes(*windows, channels_last(rewriter_.old().type(windows->input)), channels_last(result))
+        .has_value();
   }
 
   /// A primitive follows when an operand of its own size was laid out anew, a join when any operand was.
@@ -173,7 +193,7 @@ class LayoutChooser {
   }
 
   Rewriter rewriter_;
-  const DeviceInfo& device_;
+  const PassContext& context_;
   ir::OpId cast_ = ir::op_named("cast");
   std::unordered_set<ValueId> moved_;              ///< old values that now are channels-last
   std::unordered_map<ValueId, ValueId> laid_out_;  ///< channels-last copies of old values
@@ -186,7 +206,7 @@ class LayoutChooser {
 
 PassResult choose_layouts(Graph& graph, const PassContext& context) {
   if (!context.device.channels_last_half && !context.device.channels_last_float) return {};
-  LayoutChooser chooser(graph, context.device);
+  LayoutChooser chooser(graph, context);
   graph = chooser.run();
   return {chooser.changes()};
 }

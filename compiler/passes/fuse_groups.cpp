@@ -5,9 +5,11 @@
 
 #include "compiler/ir/op_cost.h"
 #include "compiler/kernel/lower.h"
+#include "compiler/kernel/windows.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/frozen.h"
 #include "compiler/passes/region.h"
+#include "compiler/support/ceil_div.h"
 
 namespace sinter::passes {
 namespace {
@@ -33,6 +35,27 @@ bool is_constant(const Node& node) {
 /// A value with more users is none that a pair of reductions goes through.
 constexpr size_t most_siblings = 8;
 
+/// Windows that share an element along one loop compute it once for several of them (codegen/cuda_window_writer.h).
+constexpr int64_t windows_of_an_element = 4;
+
+/// How often a kernel computes an element again that several places of a view are; 1 where none is, or where a
+/// broadcast repeats it.
+int64_t overlap_of(const Type& view) {
+  int64_t places = 1;
+  for (size_t d = 0; d < view.rank(); ++d) {
+    if (view.sizes[d] != Dim(1) && view.strides[d] == Dim(0)) return 1;
+    places *= view.sizes[d].constant();
+  }
+  return std::max<int64_t>(1, places / std::max<int64_t>(1, view.span()));
+}
+
+/// True for a kernel of windows that overlap, which CUDA code goes through in tiles.
+bool slides_as_one(const Graph& graph, const kernel::Kernel& kernel) {
+  if (graph.device.kind != Device::Kind::cuda || kernel.reduced == 0) return false;
+  const auto windows = kernel::windows_of(kernel);
+  return windows && windows->slides;
+}
+
 int64_t bytes(const Type& type) { return type.numel() * bytes_of(type.dtype); }
 
 }  // namespace
@@ -46,6 +69,7 @@ FuseGroups::FuseGroups(const Graph& graph, bool freeze)
       users_(graph.value_count()),
       frozen_(frozen_nodes(graph, freeze)),
       reduces_(graph.node_count(), false),
+      slides_(graph.node_count(), false),
       position_(graph.node_count(), 0) {
   for (size_t i = 0; i < graph.order().size(); ++i) {
     const NodeId id = graph.order()[i];
@@ -145,6 +169,9 @@ bool FuseGroups::try_merge(const Edge& edge) {
   if (!kernel || kernel->params.size() > max_region_params) return false;
   const BeneathJoins beneath = beneath_joins(joined);
   if (beneath.thrown_away > most_thrown_away) return false;
+  const bool slides = slides_as_one(graph_, *kernel);
+  if ((slides_[a.index] || slides_[b.index]) && !slides) return false;
+  if (computed_again_in_windows(joined) > most_repeated_cost) return false;
   if (!worth_computing_again(members_[a.index], beneath.members, *kernel)) return false;
   for (NodeId id : members_[b.index]) leader_[id.index] = a;
   members_[a.index] = std::move(joined);
@@ -153,6 +180,7 @@ bool FuseGroups::try_merge(const Edge& edge) {
   members_[b.index].clear();
   frozen_[a.index] = frozen_[b.index];
   reduces_[a.index] = reduces_[a.index] || reduces_[b.index];
+  slides_[a.index] = slides;
   return true;
 }
 
@@ -181,6 +209,27 @@ bool FuseGroups::worth_computing_again(const std::vector<NodeId>& members,
     if (elements < points && elements != rows && !operands_of_joins.contains(id)) repeated += cost(graph_.node(id));
   }
   return repeated <= most_repeated_cost;
+}
+
+/// Instructions for elements of windows beyond those that computing each element once would take.
+int64_t FuseGroups::computed_again_in_windows(const std::vector<NodeId>& members) const {
+  const std::unordered_set<NodeId> inside(members.begin(), members.end());
+  int64_t again = 0;
+  for (NodeId id : members) {
+    for (const Arg& arg : graph_.node(id).args) {
+      if (arg.value() == nullptr || graph_.producer(*arg.value()).as<View>() == nullptr) continue;
+      const int64_t overlap = overlap_of(graph_.type(*arg.value()));
+      if (overlap == 1) continue;
+      std::unordered_set<NodeId> needed;
+      add_producers(*arg.value(), inside, needed);
+      for (NodeId producer : needed) {
+        const Node& node = graph_.node(producer);
+        if (node.as<Primitive>() == nullptr || is_constant(node)) continue;
+        again += cost(node) * ceil_div(overlap, windows_of_an_element);
+      }
+    }
+  }
+  return again;
 }
 
 FuseGroups::BeneathJoins FuseGroups::beneath_joins(const std::vector<NodeId>& members) const {

@@ -45,6 +45,7 @@ class FuseGroups {
   bool worth_computing_again(const std::vector<ir::NodeId>& members,
                              const std::unordered_set<ir::NodeId>& operands_of_joins,
                              const kernel::Kernel& kernel) const;
+  int64_t computed_again_in_windows(const std::vector<ir::NodeId>& members) const;
   BeneathJoins beneath_joins(const std::vector<ir::NodeId>& members) const;
   void add_producers(ir::ValueId value, const std::unordered_set<ir::NodeId>& inside,
                      std::unordered_set<ir::NodeId>& found) const;
@@ -60,6 +61,7 @@ class FuseGroups {
   std::vector<std::vector<ir::NodeId>> users_;      ///< by value: primitives that use it, views looked through
   std::vector<bool> frozen_;                        ///< by node
   std::vector<bool> reduces_;                       ///< by leader: the region has a reduction
+  std::vector<bool> slides_;                        ///< by leader: the region is one kernel of windows that overlap
   std::vector<size_t> position_;                    ///< by node
   std::vector<size_t> reach_;                       ///< by position: the last one of regions that begin there or before
   std::vector<Edge> edges_;

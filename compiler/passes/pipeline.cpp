@@ -10,6 +10,7 @@
 #include "compiler/passes/cse.h"
 #include "compiler/passes/dce.h"
 #include "compiler/passes/decompose.h"
+#include "compiler/passes/expand_windows.h"
 #include "compiler/passes/fold_bias.h"
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
@@ -38,6 +39,8 @@ constexpr std::array rows = {
     PipelineRow{"dce", dce, Stage::functional, "before fuse, which counts the users of every value"},
     PipelineRow{"choose_layouts", choose_layouts, Stage::functional,
                 "before fuse, so that the copies it adds become part of kernels"},
+    PipelineRow{"expand_windows", expand_windows, Stage::functional,
+                "after choose_layouts, which sees images and calls, and before fuse, which sees windows as loops"},
     PipelineRow{"split_reductions", split_reductions, Stage::functional,
                 "before fuse, which then joins the first part with what computes its operand"},
     PipelineRow{"fuse", fuse, Stage::fused, "last on the whole graph: regions hide their primitives from other passes"},

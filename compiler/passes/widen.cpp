@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/ir/continuous.h"
+#include "compiler/ir/view_source.h"
 #include "compiler/passes/bodies.h"
 #include "compiler/passes/shared_values.h"
 
@@ -87,7 +88,7 @@ class Widening {
     const Node& node = body_.producer(value);
     if (!is_half(dtype(value)) || !is_cast(node) || node.args[0].value() == nullptr) return false;
     const ValueId wide = *node.args[0].value();
-    const bool computed = dtype(wide) == DType::f32 && is_computed(body_.producer(wide));
+    const bool computed = dtype(wide) == DType::f32 && is_computed(body_.producer(view_source(body_, wide).base));
     if (!computed || shared_[value.index] || stored_[value.index] || decides_[value.index]) return false;
     return std::ranges::all_of(users_[value.index], [&](NodeId user) {
       const Node& back = body_.node(user);

@@ -44,7 +44,9 @@ std::string difference_of(const GraphTrial& trial) {
     ir::for_each_point(type.static_sizes(), [&](std::span<const int64_t> point) {
       const double value = real(got.get(ir::evaluate(ir::storage_index(type), point)));
       const double want = real(outputs[i].at(point));
-      if (std::abs(value - want) <= allowed(type.dtype) * std::max(1.0, std::abs(want)) || !text.empty()) return;
+      if (value == want || (std::isnan(value) && std::isnan(want))) return;
+      if (std::abs(value - want) <= trial.slack * allowed(type.dtype) * std::max(1.0, std::abs(want)) || !text.empty())
+        return;
       text = fmt::format("{}: output {} at [{}] is {}, want {}\n{}", trial.name, i, fmt::join(point, ","), value, want,
                          trial.source.text);
     });
@@ -55,8 +57,13 @@ std::string difference_of(const GraphTrial& trial) {
 }  // namespace
 
 GraphTrial graph_trial(std::string name, Graph graph, bool generic, uint64_t seed) {
-  GraphTrial trial{
-      .name = std::move(name), .graph = std::move(graph), .kernel = {}, .source = {}, .inputs = {}, .params = {}};
+  GraphTrial trial{.name = std::move(name),
+                   .graph = std::move(graph),
+                   .kernel = {},
+                   .source = {},
+                   .inputs = {},
+                   .params = {},
+                   .slack = 1};
   trial.kernel = kernel::lower(trial.graph, "fused_row");
   trial.kernel.generic_sizes = generic;
   trial.source = codegen::generate_cuda(trial.kernel, test_device());
@@ -73,6 +80,12 @@ GraphTrial graph_trial(std::string name, Graph graph, bool generic, uint64_t see
     trial.params.emplace_back(trial.graph.type(output).dtype, trial.graph.type(output).span());
   }
   return trial;
+}
+
+void set_element(GraphTrial& trial, size_t input, int64_t element, double value) {
+  const ir::RefValue stored = ir::stored(value, trial.inputs[input].type.dtype);
+  (*trial.inputs[input].storage)[static_cast<size_t>(element)] = stored;
+  trial.params[input].set(element, stored);
 }
 
 std::vector<std::string> differences(std::vector<GraphTrial>& trials) {

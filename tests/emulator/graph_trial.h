@@ -17,10 +17,14 @@ struct GraphTrial {
   KernelSource source;
   std::vector<ir::HostTensor> inputs;
   std::vector<Buffer> params;  ///< exactly as long as the tensors
+  double slack = 1;            ///< times what the order of a sum may change
 };
 
 /// `generic`: the text takes sizes as parameters.
 [[nodiscard]] GraphTrial graph_trial(std::string name, ir::Graph graph, bool generic, uint64_t seed);
+
+/// Sets an element of an input's memory, for both ways.
+void set_element(GraphTrial& trial, size_t input, int64_t element, double value);
 
 /// Runs all trials in the emulator and in the interpreter: what differs, with the kernel's text.
 [[nodiscard]] std::vector<std::string> differences(std::vector<GraphTrial>& trials);

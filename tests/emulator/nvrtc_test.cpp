@@ -49,6 +49,29 @@ TEST(Joins, compile_for_sm_90) {
   EXPECT_EQ(nvrtc->compile(sources, "sm_90").log, "");
 }
 
+TEST(Windows, compile_for_sm_90) {
+  std::vector<KernelSource> sources;
+  for (const std::string_view graph :
+       {"graph @g on cuda:0 (%x: f16[8,64,28,28]{50176,1,1792,64}, %w: f16[64,1,7,7]) -> (%y) {\n"
+        "%y = call aten.convolution(%x, %w, none, [1, 1], [3, 3], [1, 1], false, [0, 0], 64) "
+        ": f16[8,64,28,28]{50176,1,1792,64} }",
+        "graph @g on cuda:0 (%x: bf16[8,64,28,28]) -> (%y) {\n"
+        "%y, %i = call aten.max_pool2d_with_indices(%x, [3, 3], [2, 2], [1, 1], [1, 1], false) "
+        ": bf16[8,64,14,14], i64[8,64,14,14] }",
+        "graph @g on cuda:0 (%x: f32[8,64,29,29]) -> (%y) {\n"
+        "%y = call aten.avg_pool2d(%x, [3, 3], [2, 2], [0, 0], false, true, none) : f32[8,64,14,14] }"}) {
+    CompileOptions options;
+    options.device = test_device();
+    EntryReport report;
+    for (KernelSource& kernel : compile(ir::parse(graph), options, report).kernels)
+      sources.push_back(std::move(kernel));
+  }
+  EXPECT_EQ(sources.size(), 4U);
+  const auto nvrtc = Nvrtc::open();
+  if (!nvrtc) GTEST_SKIP() << sources.size() << " kernels not compiled: SINTER_LIBTORCH names no LibTorch";
+  EXPECT_EQ(nvrtc->compile(sources, "sm_90").log, "");
+}
+
 /// The kernel that a graph of pointwise operators becomes.
 KernelSource kernel_of(std::string_view graph) {
   CompileOptions options;

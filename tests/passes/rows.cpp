@@ -119,12 +119,16 @@ Row numbers_of(const HostTensor& tensor) {
   return numbers;
 }
 
-std::vector<Row> decomposed(std::string_view text, const std::vector<HostTensor>& inputs) {
+namespace {
+
+/// What is left of a graph after a pass that leaves no call, interpreted.
+std::vector<Row> interpreted_after(std::string_view pass, std::string_view text,
+                                   const std::vector<HostTensor>& inputs) {
   const Graph given = parse(text);
   Graph graph = given;
   PassContext context;
   context.device.backend = graph.device.kind == Device::Kind::cuda ? Backend::cuda : Backend::llvm;
-  run_pass("decompose", graph, context);
+  run_pass(pass, graph, context);
   for (size_t i = 0; i < given.outputs.size(); ++i) {
     EXPECT_EQ(to_string(graph.type(graph.outputs[i]), graph.device),
               to_string(given.type(given.outputs[i]), graph.device));
@@ -137,6 +141,16 @@ std::vector<Row> decomposed(std::string_view text, const std::vector<HostTensor>
   std::vector<Row> outputs;
   for (const HostTensor& output : interpret(graph, {inputs, {}, {}})) outputs.push_back(numbers_of(output));
   return outputs;
+}
+
+}  // namespace
+
+std::vector<Row> decomposed(std::string_view text, const std::vector<HostTensor>& inputs) {
+  return interpreted_after("decompose", text, inputs);
+}
+
+std::vector<Row> expanded(std::string_view text, const std::vector<HostTensor>& inputs) {
+  return interpreted_after("expand_windows", text, inputs);
 }
 
 void expect_close(const Row& found, const Row& wanted, double tolerance) {

@@ -39,6 +39,8 @@ using Mapped = std::function<Row(const Row&)>;
 /// Decomposes a graph for its device, expects that no call is left and that outputs keep their types, and interprets
 /// it: the outputs' elements.
 [[nodiscard]] std::vector<Row> decomposed(std::string_view graph, const std::vector<ir::HostTensor>& inputs);
+/// The same for a graph whose calls the pass expand_windows expands.
+[[nodiscard]] std::vector<Row> expanded(std::string_view graph, const std::vector<ir::HostTensor>& inputs);
 
 /// Expects numbers equal up to `tolerance` relative to the greater of them and 1; NaN equals NaN.
 void expect_close(const Row& found, const Row& wanted, double tolerance);
