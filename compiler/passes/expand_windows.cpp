@@ -1,6 +1,7 @@
 #include "compiler/passes/expand_windows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -30,9 +31,7 @@ class Expansion {
       elements = add(Primitive{op_named("mul")}, {{elements}, {weights()}}, windows_type(call_, result_));
     }
     ValueId joined = join_taps(elements);
-    if (call_.kind == WindowCall::Kind::mean) {
-      joined = add(Primitive{op_named("ratio")}, {{joined}, {call_.divisor}}, like_result(DType::f32));
-    }
+    if (call_.kind == WindowCall::Kind::mean) joined = divided(joined);
     if (call_.bias) {
       joined = add(Primitive{op_named("add")}, {{joined}, {bias()}}, like_result(DType::f32));
     }
@@ -140,6 +139,46 @@ class Expansion {
     }
     const ValueId value = add(std::move(reduce), {{elements}}, std::move(joined));
     return add(View{0}, {{value}}, like_result(DType::f32));
+  }
+
+  /// A quotient, which is a product with the reciprocal where that is exact.
+  ValueId divided(ValueId sum) {
+    int exponent = 0;
+    const std::optional<Arg> counts = counted_elements();
+    const bool exact = !counts && std::abs(std::frexp(call_.divisor, &exponent)) == 0.5;
+    const Arg number{exact ? 1 / call_.divisor : call_.divisor};
+    return add(Primitive{op_named(exact ? "mul" : "ratio")}, {{sum}, counts.value_or(number)}, like_result(DType::f32));
+  }
+
+  /// The elements that count of each window, where these are not as many everywhere.
+  std::optional<Arg> counted_elements() {
+    std::optional<Arg> product;
+    for (size_t i = 0; i < call_.counts.size(); ++i) {
+      if (call_.counts[i].empty()) continue;
+      const Arg along = counts_along(i);
+      const Arg factor = product.value_or(Arg{call_.divisor});
+      std::vector<Dim> sizes = rewrite_.next().type(*along.value()).sizes;
+      if (product) sizes[0] = rewrite_.next().type(*product->value()).sizes[0];
+      product = Arg{add(Primitive{op_named("mul")}, {along, factor}, contiguous(DType::f32, sizes, result_.device))};
+    }
+    return product;
+  }
+
+  /// The counts of one axis as blocks of equal numbers side by side, so that they broadcast to the result.
+  Arg counts_along(size_t axis) {
+    const std::vector<int64_t>& counts = call_.counts[axis];
+    std::vector<Dim> sizes(call_.axes.size(), Dim(1));
+    std::vector<Arg> blocks;
+    for (size_t begin = 0; begin < counts.size();) {
+      size_t end = begin;
+      while (end < counts.size() && counts[end] == counts[begin]) ++end;
+      sizes[axis] = static_cast<int64_t>(end - begin);
+      blocks.push_back({add(Primitive{op_named("cast")}, {{static_cast<double>(counts[begin])}},
+                            contiguous(DType::f32, sizes, result_.device))});
+      begin = end;
+    }
+    sizes[axis] = static_cast<int64_t>(counts.size());
+    return {add(Join{static_cast<uint32_t>(axis)}, std::move(blocks), contiguous(DType::f32, sizes, result_.device))};
   }
 
   ValueId bias() {

@@ -85,12 +85,15 @@ std::optional<WindowCall> max_pool(const Node& node, std::vector<WindowAxis> axe
   return WindowCall{WindowCall::Kind::largest, *node.args[0].value(), {}, {}, 1, std::move(axes)};
 }
 
-/// True where ATen divides by the size of the kernel everywhere: padding counts, or there is none, and no window ends
-/// behind it.
-bool divides_evenly(const std::vector<WindowAxis>& axes, bool counts_padding) {
-  return std::ranges::all_of(axes, [&](const WindowAxis& axis) {
-    return (counts_padding || axis.padding == 0) && axis.after() <= axis.padding;
-  });
+/// How many elements of each window ATen counts along an axis: all that lie in the input, or in its padding too.
+std::vector<int64_t> counted(const WindowAxis& axis, bool with_padding) {
+  std::vector<int64_t> counts;
+  for (int64_t output = 0; output < axis.outputs; ++output) {
+    const int64_t begin = output * axis.stride - axis.padding;
+    const int64_t end = std::min(begin + axis.taps, axis.size + (with_padding ? axis.padding : 0));
+    counts.push_back(end - (with_padding ? begin : std::max<int64_t>(begin, 0)));
+  }
+  return counts;
 }
 
 /// avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
@@ -101,8 +104,16 @@ std::optional<WindowCall> average_pool(const Node& node, std::vector<WindowAxis>
     call.divisor = static_cast<double>(*divisor);
     return *divisor == 0 ? std::nullopt : std::optional(std::move(call));
   }
-  if (!node.args[6].is_none() || !divides_evenly(call.axes, !is_false(node.args[5]))) return std::nullopt;
-  call.divisor = static_cast<double>(call.taps());
+  if (!node.args[6].is_none()) return std::nullopt;
+  for (const WindowAxis& axis : call.axes) {
+    std::vector<int64_t> counts = counted(axis, !is_false(node.args[5]));
+    if (counts.empty() || std::ranges::min(counts) < 1) return std::nullopt;
+    if (std::ranges::min(counts) == std::ranges::max(counts)) {
+      call.divisor *= static_cast<double>(counts.front());
+      counts.clear();
+    }
+    call.counts.push_back(std::move(counts));
+  }
   return call;
 }
 

@@ -28,7 +28,7 @@ struct WindowAxis {
 struct WindowCall {
   enum class Kind : uint8_t {
     largest,  ///< of a window
-    mean,     ///< the sum of a window divided by `divisor`
+    mean,     ///< the sum of a window divided by `divisor` and by its `counts`
     product,  ///< the sum of a window's elements times weights, one channel by itself, and a bias
   };
   Kind kind = Kind::largest;
@@ -36,13 +36,14 @@ struct WindowCall {
   std::optional<ir::ValueId> weight;
   std::optional<ir::ValueId> bias;
   double divisor = 1;
-  std::vector<WindowAxis> axes;  ///< of the last dims, in their order
+  std::vector<WindowAxis> axes;                   ///< of the last dims, in their order
+  std::vector<std::vector<int64_t>> counts = {};  ///< by axis, by window: what to divide by beside; empty: nothing
 
   [[nodiscard]] int64_t taps() const;
 };
 
 /// The node as such a call of floats on a CUDA device whose every size is known and whose windows are small. Of a max
-/// pool it stands for the first result. Nothing for others, and for an average whose divisor changes at the border.
+/// pool it stands for the first result. Nothing for others.
 [[nodiscard]] std::optional<WindowCall> window_call(const ir::Graph& graph, const ir::Node& node,
                                                     const PassContext& context);
 

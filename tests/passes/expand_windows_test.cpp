@@ -82,6 +82,24 @@ TEST(ExpandWindows, average_pools_divide_as_told) {
   expect_close(found.at(2), over_windows(image, 8, {6, 2, 3, 3}, {9, 3, 3, 3}, 0, by(9)), 2e-6);
 }
 
+TEST(ExpandWindows, average_pools_count_what_lies_in_the_image) {
+  const ir::HostTensor x = drawn("f32[2,4,6,9]", 8);
+  const auto found = expanded(R"(graph @g on cuda:0 (%x: f32[2,4,6,9]) -> (%p, %q) {
+    %p = call aten.avg_pool2d(%x, [3, 3], [1, 2], [1, 1], false, false, none) : f32[2,4,6,5]
+    %q = call aten.avg_pool2d(%x, [4, 2], [2, 2], [0, 1], true, true, none) : f32[2,4,2,6] })",
+                              {x});
+  const Row image = numbers_of(x);
+  const auto sum = [](double joined, double element, int64_t, int64_t) { return joined + element; };
+  const auto one = [](double joined, double, int64_t, int64_t) { return joined + 1; };
+  Row wanted = over_windows(image, 8, {6, 6, 3, 1, 1}, {9, 5, 3, 2, 1}, 0, sum);
+  const Row counts = over_windows(image, 8, {6, 6, 3, 1, 1}, {9, 5, 3, 2, 1}, 0, one);
+  for (size_t i = 0; i < wanted.size(); ++i) wanted[i] /= counts[i];
+  expect_close(found.at(0), wanted, 2e-6);
+  wanted = over_windows(image, 8, {6, 2, 4, 2}, {9, 6, 2, 2, 1}, 0, sum);
+  for (size_t i = 0; i < wanted.size(); ++i) wanted[i] /= 8;
+  expect_close(found.at(1), wanted, 2e-6);
+}
+
 struct Convolution {
   std::string_view dtype;
   std::string_view image;
