@@ -15,6 +15,7 @@ struct PassContext {
   Numerics numerics = Numerics::fast;
   bool freeze = false;
   int64_t eager_peak_bytes = 0;  ///< memory a plan may use without asking for more than eager does; 0: unknown
+  bool generic_sizes = false;    ///< further plans for other sizes come: each keeps what it computes once for itself
 };
 
 /// What a pass did.
