@@ -10,8 +10,9 @@ namespace sinter::passes {
 ///
 /// On CUDA, with `freeze`, and not under eager numerics: cuBLAS may sum in another order for the wider product. Right
 /// operands and biases have to depend on state alone, so that they are laid side by side once. That costs as much
-/// memory as those weights take, for every plan, beside the weights themselves, which the program holds; hence nothing
-/// is joined that would take more than 256 MiB, nor in plans of which there will be one for every size.
+/// memory as those weights take, for every plan, beside the weights themselves, which the program holds; hence no
+/// weights are laid side by side that would take more than 256 MiB, nor more than 2 GiB in all, nor any in plans of
+/// which there will be one for every size.
 ///
 /// The old results become views of the wider one. Kernels read them where they lie, and so do the calls that are known
 /// to take such operands without a copy (columns.cpp). A result that anything else uses is copied into memory of its

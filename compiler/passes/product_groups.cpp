@@ -16,7 +16,8 @@ using namespace ir;
 
 /// A kernel that lays weights side by side asks every one of them at every point.
 constexpr size_t most_merged = 8;
-constexpr int64_t most_weight_bytes = int64_t{256} << 20;
+constexpr int64_t most_weight_bytes = int64_t{256} << 20;  ///< of one product
+constexpr int64_t most_bytes_in_all = int64_t{2} << 30;    ///< of all of a graph
 /// Kernels and libraries count elements of larger results in 64 bits.
 constexpr int64_t most_elements = std::numeric_limits<int32_t>::max();
 
@@ -114,13 +115,20 @@ class ProductGroups {
     close();
   }
 
-  [[nodiscard]] bool fits(const Product& product, int64_t columns) const {
+  [[nodiscard]] int64_t weight_bytes(const Product& product, int64_t columns) const {
     const Type& left = graph_.type(product.left);
-    const int64_t weight_bytes = left.sizes[1].value() * columns * bytes_of(left.dtype);
-    return weight_bytes <= most_weight_bytes && left.sizes[0].value() * columns <= most_elements;
+    return left.sizes[1].value() * columns * bytes_of(left.dtype);
+  }
+
+  [[nodiscard]] bool fits(const Product& product, int64_t columns) const {
+    const int64_t rows = graph_.type(product.left).sizes[0].value();
+    return weight_bytes(product, columns) <= most_weight_bytes && rows * columns <= most_elements;
   }
 
   void add_group(std::vector<MergedPart> group, int64_t columns) {
+    const int64_t bytes = weight_bytes(group.front().product, columns);
+    if (bytes_in_all_ + bytes > most_bytes_in_all) return;
+    bytes_in_all_ += bytes;
     const bool one_row = graph_.type(group.front().product.left).sizes[0] == Dim(1);
     int64_t begin = 0;
     for (MergedPart& part : group) {
@@ -134,6 +142,7 @@ class ProductGroups {
   const Graph& graph_;
   std::vector<bool> frozen_;
   std::map<Key, std::vector<MergedPart>> by_key_;
+  int64_t bytes_in_all_ = 0;  ///< of weights side by side
   std::vector<std::vector<MergedPart>> groups_;
 };
 

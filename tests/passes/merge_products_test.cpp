@@ -268,6 +268,32 @@ graph @attention on cuda:0 (%x: f16[128,64]) -> (%mixed) {
   EXPECT_EQ(report.externs[0].calls, 3) << print(plan);
 }
 
+/// As many pairs of products, each of an input of its own, with 256 MiB of weights a pair.
+Graph large_pairs(uint32_t pairs) {
+  Graph graph;
+  graph.device = {Device::Kind::cuda, 0};
+  const auto matrix = [&](int64_t rows, int64_t columns) {
+    return contiguous(DType::f32, {rows, columns}, graph.device);
+  };
+  for (uint32_t pair = 0; pair < pairs; ++pair) {
+    const ValueId left = graph.add1(Input{pair}, {}, matrix(16, 4096));
+    std::vector<Arg> products;
+    for (const uint32_t i : {2 * pair, 2 * pair + 1}) {
+      const ValueId right = graph.add1(State{i, "w"}, {}, matrix(4096, 8192));
+      products.push_back({graph.add1(Call{"aten::mm", {}, {}, false, false}, {{left}, {right}}, matrix(16, 8192))});
+    }
+    graph.outputs.push_back(graph.add1(Primitive{op_named("mul")}, products, matrix(16, 8192)));
+  }
+  return graph;
+}
+
+TEST(MergeProducts, holds_no_more_than_two_gibibytes_of_weights_a_second_time) {
+  for (const uint32_t pairs : {1U, 8U, 10U}) {
+    Graph graph = large_pairs(pairs);
+    EXPECT_EQ(run_pass("merge_products", graph, frozen_on_cuda()).changes, std::min(pairs, 8U));
+  }
+}
+
 /// All views of few dims of a matrix of 3 rows and 4 columns: what `keeps_to_columns` accepts finds the same elements
 /// between the columns of a wider one.
 TEST(MergeProducts, views_find_their_elements_among_columns) {
