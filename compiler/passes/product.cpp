@@ -11,7 +11,7 @@ bool is_one(const Arg& arg) { return arg == Arg{int64_t{1}} || arg == Arg{1.0}; 
 
 std::optional<Product> product_of(const Node& node) {
   const auto* call = node.as<Call>();
-  if (call == nullptr || node.results.size() != 1) return std::nullopt;
+  if (call == nullptr || call->impure || node.results.size() != 1) return std::nullopt;
   const bool mm = call->op == "aten::mm" && node.args.size() == 2;
   const bool addmm = call->op == "aten::addmm" && node.args.size() == 5 && is_one(node.args[3]) && is_one(node.args[4]);
   if (!mm && !addmm) return std::nullopt;

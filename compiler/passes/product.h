@@ -13,7 +13,8 @@ struct Product {
   std::optional<ir::ValueId> bias;
 };
 
-/// The node as `aten::mm`, or as `aten::addmm` whose beta and alpha are 1; nothing where it is neither.
+/// The node as `aten::mm`, or as `aten::addmm` whose beta and alpha are 1; nothing where it is neither, or where its
+/// result is the memory that a later call writes to (functionalize marks it impure).
 [[nodiscard]] std::optional<Product> product_of(const ir::Node& node);
 
 }  // namespace sinter::passes
