@@ -42,8 +42,11 @@ void record_externs(const Plan& plan, EntryReport& report) {
 
 Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report) {
   const Dump& dump = Dump::environment();
-  const passes::PassContext context{options.device, options.numerics, options.freeze, passes::eager_peak_bytes(graph),
-                                    options.generic_sizes};
+  const passes::PassContext context{.device = options.device,
+                                    .numerics = options.numerics,
+                                    .freeze = options.freeze,
+                                    .eager_peak_bytes = passes::eager_peak_bytes(graph),
+                                    .generic_sizes = options.generic_sizes};
   if (dump.wants("after:capture")) dump.write("after:capture", graph.name, ir::print(graph));
 
   passes::run_pipeline(graph, context, [&](const passes::PipelineRow& row, const ir::Graph& after, double seconds) {

@@ -15,7 +15,7 @@ struct PassContext {
   Numerics numerics = Numerics::fast;
   bool freeze = false;
   int64_t eager_peak_bytes = 0;  ///< memory a plan may use without asking for more than eager does; 0: unknown
-  bool generic_sizes = false;    ///< kernels will take sizes as parameters
+  bool generic_sizes = false;    ///< kernels take sizes as parameters; further plans for other sizes come
 };
 
 /// What a pass did.

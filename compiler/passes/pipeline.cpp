@@ -14,6 +14,7 @@
 #include "compiler/passes/fold_bias.h"
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
+#include "compiler/passes/merge_products.h"
 #include "compiler/passes/pad_products.h"
 #include "compiler/passes/split_bias.h"
 #include "compiler/passes/split_reductions.h"
@@ -36,6 +37,8 @@ constexpr std::array rows = {
     PipelineRow{"canonicalize", canonicalize, Stage::functional,
                 "before cse, which then sees equal things written one way"},
     PipelineRow{"cse", cse, Stage::functional, "before fuse, so that no region computes what another one stores"},
+    PipelineRow{"merge_products", merge_products, Stage::functional,
+                "after cse, by which equal operands are one value; before dce, which drops what it leaves"},
     PipelineRow{"dce", dce, Stage::functional, "before fuse, which counts the users of every value"},
     PipelineRow{"choose_layouts", choose_layouts, Stage::functional,
                 "before fuse, so that the copies it adds become part of kernels"},

@@ -25,7 +25,7 @@ class BodyBuilder {
     for (ValueId output : outputs) body_.outputs.push_back(made_.at(output));
     result_.name = region_name();
     body_.name = result_.name;
-    result_.scope = region_scope();
+    result_.scope = joined_scope(graph_, members_);
     result_.body = std::make_shared<const Graph>(std::move(body_));
     return std::move(result_);
   }
@@ -77,25 +77,6 @@ class BodyBuilder {
     return text;
   }
 
-  [[nodiscard]] Scope region_scope() const {
-    std::vector<std::string> modules;
-    std::vector<std::string> sources;
-    const auto add = [](std::vector<std::string>& list, const std::string& text) {
-      if (!text.empty() && std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
-    };
-    for (NodeId id : members_) {
-      if (!graph_.node(id).scope.valid()) continue;
-      add(modules, graph_.scope(graph_.node(id).scope).module);
-      add(sources, graph_.scope(graph_.node(id).scope).source);
-    }
-    const auto join = [](const std::vector<std::string>& list) {
-      std::string text;
-      for (const std::string& item : list) text += (text.empty() ? "" : ", ") + item;
-      return text;
-    };
-    return {join(modules), join(sources)};
-  }
-
   const Graph& graph_;
   const std::vector<NodeId>& members_;
   std::unordered_set<NodeId> inside_;
@@ -105,6 +86,25 @@ class BodyBuilder {
 };
 
 }  // namespace
+
+Scope joined_scope(const Graph& graph, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> modules;
+  std::vector<std::string> sources;
+  const auto add = [](std::vector<std::string>& list, const std::string& text) {
+    if (!text.empty() && std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+  };
+  for (NodeId id : nodes) {
+    if (!graph.node(id).scope.valid()) continue;
+    add(modules, graph.scope(graph.node(id).scope).module);
+    add(sources, graph.scope(graph.node(id).scope).source);
+  }
+  const auto join = [](const std::vector<std::string>& list) {
+    std::string text;
+    for (const std::string& item : list) text += (text.empty() ? "" : ", ") + item;
+    return text;
+  };
+  return {join(modules), join(sources)};
+}
 
 RegionBody make_body(const Graph& graph, const std::vector<NodeId>& members, const std::vector<ValueId>& outputs) {
   return BodyBuilder(graph, members).build(outputs);

@@ -19,6 +19,9 @@ struct RegionBody {
   ir::Scope scope;                ///< distinct module paths and sources of the members
 };
 
+/// The distinct module paths and sources of nodes that become one.
+[[nodiscard]] ir::Scope joined_scope(const ir::Graph& graph, const std::vector<ir::NodeId>& nodes);
+
 /// The region's body: `members` in execution order.
 [[nodiscard]] RegionBody make_body(const ir::Graph& graph, const std::vector<ir::NodeId>& members,
                                    const std::vector<ir::ValueId>& outputs);
