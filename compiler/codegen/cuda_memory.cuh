@@ -15,7 +15,6 @@ static __device__ __forceinline__ void store(T* to, const P& value) {
   *reinterpret_cast<P*>(to) = value;
 }
 
-<<<<<<< HEAD
 // A kernel may be launched while the one before it still runs. Here it waits until that has ended and what it wrote can
 // be seen, and lets the next one be launched. Every thread calls this before it touches memory.
 static __device__ __forceinline__ void wait_for_earlier() {
@@ -33,7 +32,8 @@ static __device__ __forceinline__ T* from_here(T* pointer) {
   __builtin_assume(__isGlobal(pointer));
 #endif
   return pointer;
-=======
+}
+
 // What a load gives where `holds`, else `otherwise`. Words are chosen, for halves would be shuffled one by one.
 template <class P, class T>
 static __device__ __forceinline__ P load_if(bool holds, const T* from, const P& otherwise) {
@@ -45,5 +45,4 @@ static __device__ __forceinline__ P load_if(bool holds, const T* from, const P& 
   } else {
     return holds ? load<P>(from) : otherwise;
   }
->>>>>>> windows
 }
