@@ -10,15 +10,13 @@ namespace {
 
 using namespace ir;
 
-bool is_row_major(const Type& type) { return type.is_static() && type.strides == contiguous_strides(type.sizes); }
-
 /// Steps over views that show a row-major value in other sizes: element i stays element i.
 ValueId reshaped_from(const Graph& graph, ValueId value) {
   while (const auto* view = graph.producer(value).as<View>()) {
     const ValueId base = *graph.producer(value).args[0].value();
     const Type& from = graph.type(base);
     const Type& to = graph.type(value);
-    if (view->offset != 0 || !is_row_major(from) || !is_row_major(to) || from.numel() != to.numel()) break;
+    if (view->offset != 0 || !from.is_contiguous() || !to.is_contiguous() || from.numel() != to.numel()) break;
     value = base;
   }
   return value;
@@ -60,9 +58,9 @@ std::optional<BiasRegion> bias_region(const Graph& graph, const Node& node) {
   const Graph& body = *fused->body;
   const ValueId output = body.outputs.front();
   const Node* sum = primitive_named(body, reshaped_from(body, unconverted(body, reshaped_from(body, output))), "add");
-  if (sum == nullptr || sum->args.size() != 2 || !is_row_major(body.type(output))) return std::nullopt;
+  if (sum == nullptr || sum->args.size() != 2 || !body.type(output).is_contiguous()) return std::nullopt;
   const Type& added = body.type(sum->results[0]);
-  if (!is_row_major(added) || added.rank() == 0) return std::nullopt;
+  if (!added.is_contiguous() || added.rank() == 0) return std::nullopt;
   for (const uint32_t first : {0U, 1U}) {
     const ValueId* product = sum->args[first].value();
     const ValueId* bias = sum->args[1 - first].value();
@@ -71,7 +69,7 @@ std::optional<BiasRegion> bias_region(const Graph& graph, const Node& node) {
     const auto vector = input_behind(body, *bias);
     if (!from || !vector || body.type(*bias).rank() != 1) continue;
     const Type& type = graph.type(*node.args[*vector].value());
-    if (type.rank() == 1 && is_row_major(type) && type.sizes[0] == added.sizes.back())
+    if (type.rank() == 1 && type.is_contiguous() && type.sizes[0] == added.sizes.back())
       return BiasRegion{*from, *vector};
   }
   return std::nullopt;
@@ -111,7 +109,7 @@ class Folder {
     const Type& result = old_.type(node.results[0]);
     if (product == nullptr || old_.type(bias).device != result.device) return false;
     const Type& type = old_.type(product->results[0]);
-    const bool fits = type.dtype == result.dtype && old_.type(bias).dtype == result.dtype && is_row_major(type) &&
+    const bool fits = type.dtype == result.dtype && old_.type(bias).dtype == result.dtype && type.is_contiguous() &&
                       type.sizes[1] == old_.type(bias).sizes[0] && type.numel() == result.numel();
     if (!fits) return false;
     std::vector<Arg> args{{rewrite_.get(bias)}};

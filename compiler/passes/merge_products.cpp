@@ -81,7 +81,7 @@ class ProductMerger {
 
   /// The wider product, where the first of the group stands: the other operands of all are computed once.
   ValueId merge(const std::vector<MergedPart>& group) {
-    const Node& first = old().node(group.front().node);
+    const Node& leader = old().node(group.front().node);
     std::vector<NodeId> nodes;
     std::vector<ValueId> right;
     std::vector<ValueId> bias;
@@ -91,15 +91,15 @@ class ProductMerger {
       if (part.product.bias) bias.push_back(*part.product.bias);
     }
     Graph& next = rewrite_.next();
-    const ValueId wide = join_right(right, first.scope);
-    std::vector<Arg> args = first.args;
-    if (!bias.empty()) args.at(0) = {join(bias, 0, first.scope)};
+    const ValueId wide = join_right(right, leader.scope);
+    std::vector<Arg> args = leader.args;
+    if (!bias.empty()) args.at(0) = {join(bias, 0, leader.scope)};
     args.at(bias.empty() ? 0 : 1) = {rewrite_.get(group.front().product.left)};
     args.at(bias.empty() ? 1 : 2) = {wide};
     const Type& left = old().type(group.front().product.left);
     Type type = contiguous(left.dtype, {left.sizes[0], next.type(wide).sizes[1]}, left.device);
     const ScopeId scope = next.scope(joined_scope(old(), nodes));
-    const ValueId merged = next.add1(*first.as<Call>(), std::move(args), std::move(type), scope);
+    const ValueId merged = next.add1(*leader.as<Call>(), std::move(args), std::move(type), scope);
     next.value(merged).hint = "merged";
     return merged;
   }
@@ -122,11 +122,11 @@ class ProductMerger {
   ValueId join_new(const std::vector<ValueId>& values, uint32_t dim, ScopeId scope) {
     const auto [entry, added] = joined_.try_emplace({values, dim});
     if (!added) return entry->second;
-    const Type& first = rewrite_.next().type(values.front());
-    std::vector<Dim> sizes = first.sizes;
+    const Type& leader = rewrite_.next().type(values.front());
+    std::vector<Dim> sizes = leader.sizes;
     sizes[dim] = 0;
     for (const ValueId value : values) sizes[dim] = sizes[dim] + rewrite_.next().type(value).sizes[dim];
-    Type type = contiguous(first.dtype, std::move(sizes), first.device);
+    Type type = contiguous(leader.dtype, std::move(sizes), leader.device);
     std::vector<Arg> args;
     for (const ValueId value : values) args.push_back({value});
     return entry->second = rewrite_.add(Join{dim}, std::move(args), std::move(type), scope);

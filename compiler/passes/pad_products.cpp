@@ -21,8 +21,6 @@ int64_t padding_of(const Dim& size) {
   return (aligned_elements - size.constant() % aligned_elements) % aligned_elements;
 }
 
-bool is_row_major(const Type& type) { return type.is_static() && type.strides == contiguous_strides(type.sizes); }
-
 Type row_major(const Type& like, std::vector<Dim> sizes) {
   return contiguous(like.dtype, std::move(sizes), like.device);
 }
@@ -33,20 +31,20 @@ const Call* call_named(const Node& node, std::string_view op, size_t args) {
 }
 
 /// A product of halves that tensor cores are for.
-struct Product {
+struct BatchedProduct {
   ValueId left;    ///< [batch, rows, inner]
   ValueId right;   ///< [batch, inner, columns]
   ValueId result;  ///< row-major
 };
 
-std::optional<Product> product_of(const Graph& graph, const Node& node) {
+std::optional<BatchedProduct> batched_product(const Graph& graph, const Node& node) {
   if (call_named(node, "aten::bmm", 2) == nullptr) return std::nullopt;
   const auto* left = node.args[0].value();
   const auto* right = node.args[1].value();
-  if (left == nullptr || right == nullptr || !is_row_major(graph.type(node.results[0]))) return std::nullopt;
+  if (left == nullptr || right == nullptr || !graph.type(node.results[0]).is_contiguous()) return std::nullopt;
   const Type& type = graph.type(*right);
   if (!is_half(type.dtype) || !type.is_static() || !graph.type(*left).is_static()) return std::nullopt;
-  return Product{*left, *right, node.results[0]};
+  return BatchedProduct{*left, *right, node.results[0]};
 }
 
 class Padder {
@@ -65,7 +63,7 @@ class Padder {
 
   Graph run() {
     for (const NodeId id : old_.order()) {
-      const auto product = product_of(old_, old_.node(id));
+      const auto product = batched_product(old_, old_.node(id));
       if (!product || !(pad_inner(*product, old_.node(id)) || pad_columns(*product, old_.node(id)))) rewrite_.copy(id);
     }
     return rewrite_.finish();
@@ -78,7 +76,7 @@ class Padder {
   [[nodiscard]] const Node* softmax_behind(ValueId value) const {
     while (old_.producer(value).as<View>() != nullptr) {
       const ValueId base = *old_.producer(value).args[0].value();
-      const bool reshaped = is_row_major(old_.type(base)) && is_row_major(old_.type(value)) &&
+      const bool reshaped = old_.type(base).is_contiguous() && old_.type(value).is_contiguous() &&
                             old_.type(base).numel() == old_.type(value).numel();
       if (!reshaped || uses_[value.index] != 1) return nullptr;
       value = base;
@@ -89,12 +87,12 @@ class Padder {
     const Type& type = old_.type(value);
     const auto* operand = node.args[0].value();
     const bool last = dim != nullptr && (*dim == -1 || *dim == static_cast<int64_t>(type.rank()) - 1);
-    const bool same = operand != nullptr && old_.type(*operand).dtype == type.dtype && is_row_major(type);
+    const bool same = operand != nullptr && old_.type(*operand).dtype == type.dtype && type.is_contiguous();
     return last && same ? &node : nullptr;
   }
 
   /// softmax(scores) x values, over more elements of each row.
-  bool pad_inner(const Product& product, const Node& node) {
+  bool pad_inner(const BatchedProduct& product, const Node& node) {
     const Type& left = old_.type(product.left);
     const int64_t more = padding_of(left.sizes[2]);
     if (more == 0 || left.numel() < fewest_elements) return false;
@@ -126,7 +124,7 @@ class Padder {
   }
 
   /// left x right, with more columns than are wanted.
-  bool pad_columns(const Product& product, const Node& node) {
+  bool pad_columns(const BatchedProduct& product, const Node& node) {
     const Type& result = old_.type(product.result);
     const int64_t more = padding_of(result.sizes[2]);
     if (more == 0 || result.numel() < fewest_elements || !read_by_kernels(product.result)) return false;
@@ -165,7 +163,7 @@ class Padder {
     while (old_.producer(value).as<View>() != nullptr) {
       const ValueId base = *old_.producer(value).args[0].value();
       const Type& from = old_.type(base);
-      const bool same_rows = from.rank() > 1 && is_row_major(from) && is_row_major(old_.type(value)) &&
+      const bool same_rows = from.rank() > 1 && from.is_contiguous() && old_.type(value).is_contiguous() &&
                              from.sizes.back() == old_.type(value).sizes.back();
       if (!same_rows) return false;
       value = base;

@@ -121,8 +121,8 @@ class ProductGroups {
   }
 
   [[nodiscard]] bool fits(const Product& product, int64_t columns) const {
-    const int64_t rows = graph_.type(product.left).sizes[0].value();
-    return weight_bytes(product, columns) <= most_weight_bytes && rows * columns <= most_elements;
+    const int64_t height = graph_.type(product.left).sizes[0].value();
+    return weight_bytes(product, columns) <= most_weight_bytes && height * columns <= most_elements;
   }
 
   void add_group(std::vector<MergedPart> group, int64_t columns) {

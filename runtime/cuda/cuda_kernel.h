@@ -58,6 +58,6 @@ class LaunchParams {
 
 /// Launches over the grid of `source` on a stream of the current context.
 void launch(const Driver& driver, const KernelSource& source, const CudaKernel& kernel, std::span<uint64_t> values,
-            CUstream stream, LaunchOrder order);
+            CUstream stream, LaunchOrder order = LaunchOrder::when_done);
 
 }  // namespace sinter::runtime
