@@ -80,7 +80,7 @@ class Verifier {
     const Param* from = param(load.param);
     if (from != nullptr && from->role == Param::Role::output) problem("reads p{}, an output", load.param);
     if (from != nullptr && from->dtype != dtype) problem("p{} is {}", load.param, ir::name(from->dtype));
-    check(load.index);
+    if (from == nullptr || from->role != Param::Role::host_scalar) check(load.index);  // a number has none
     if (!load.guard) return;
     const auto guard = dtype_of(*load.guard);
     if (guard && *guard != ir::DType::b8) problem("the guard %{} is {}", *load.guard, ir::name(*guard));

@@ -28,6 +28,7 @@ class Widening {
       const Node& node = body_.node(id);
       for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId value) { users_[value.index].push_back(id); });
     }
+    find_stored();
     find_deciding();
   }
 
@@ -61,6 +62,16 @@ class Widening {
     return primitive != nullptr && row(primitive->op).rule == TypeRule::cast;
   }
   [[nodiscard]] DType dtype(ValueId value) const { return body_.type(value).dtype; }
+
+  /// What a join or a view of memory passes on is stored as it is.
+  void find_stored() {
+    for (auto id = body_.order().rbegin(); id != body_.order().rend(); ++id) {
+      const Node& node = body_.node(*id);
+      const bool passes_on = node.as<Join>() != nullptr || node.as<View>() != nullptr;
+      if (!passes_on || !stored_[node.results[0].index]) continue;
+      for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId value) { stored_[value.index] = true; });
+    }
+  }
 
   /// Marks what a jump depends on, through any arithmetic.
   void find_deciding() {

@@ -39,7 +39,7 @@ TEST_F(GpuModels, gelu_mlp_is_one_kernel_between_two_library_calls) {
 
 TEST_F(GpuModels, resnet50_in_halves_is_49_kernels_and_18_changes_of_layout) {
   for (const Mode mode : both_modes) {
-    expect_compiled(on_gpu("resnet50", at::kHalf), image, mode, {.launches = 67, .kernels = 23, .calls = 56});
+    expect_compiled(on_gpu("resnet50", at::kHalf), image, mode, {.launches = 67, .kernels = 23, .calls = 54});
   }
 }
 
@@ -51,7 +51,7 @@ TEST_F(GpuModels, resnet50_in_float_gives_eagers_results) {
     const Report report = fast.report();
     ASSERT_EQ(report.entries.size(), 1U) << report;
     EXPECT_TRUE(report.entries.front().breaks.empty()) << report;
-    EXPECT_EQ(work_of(report.entries.front()).calls, 56) << report;
+    EXPECT_EQ(work_of(report.entries.front()).calls, 54) << report;
   }
 }
 
