@@ -109,8 +109,9 @@ class Folder {
     const Type& result = old_.type(node.results[0]);
     if (product == nullptr || old_.type(bias).device != result.device) return false;
     const Type& type = old_.type(product->results[0]);
-    const bool fits = type.dtype == result.dtype && old_.type(bias).dtype == result.dtype && type.is_contiguous() &&
-                      type.sizes[1] == old_.type(bias).sizes[0] && type.numel() == result.numel();
+    const bool fits = is_half(type.dtype) && type.dtype == result.dtype && old_.type(bias).dtype == result.dtype &&
+                      type.is_contiguous() && type.sizes[1] == old_.type(bias).sizes[0] &&
+                      type.numel() == result.numel();
     if (!fits) return false;
     std::vector<Arg> args{{rewrite_.get(bias)}};
     for (const Arg& operand : rewrite_.map_args(product->args)) args.push_back(operand);
