@@ -40,7 +40,7 @@ class Lowering {
 
   std::optional<Kernel> run() {
     const bool empty = nest_.numel() == 0;
-    if (empty && nest_.reduced() > 0) return std::nullopt;
+    if ((empty && nest_.reduced() > 0) || !have_one_size()) return std::nullopt;
     for (size_t i = 0; i < outputs_.size() && !empty && !refused_; ++i) request(outputs_[i]);
     if (refused_) return std::nullopt;
     for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -63,6 +63,13 @@ class Lowering {
     Slot slot = 0;
   };
 
+  /// Without reductions all outputs are written at the same points, also where there is none.
+  [[nodiscard]] bool have_one_size() const {
+    return nest_.reduced() > 0 || std::ranges::all_of(outputs_, [&](ir::ValueId output) {
+             return graph_.type(output).sizes == graph_.type(outputs_.front()).sizes;
+           });
+  }
+
   /// Leaves no kernel; the slot stands for nothing.
   Slot refuse() {
     refused_ = true;
@@ -81,8 +88,7 @@ class Lowering {
 
   void request(ir::ValueId output) {
     const ir::Type& type = graph_.type(output);
-    const bool same_sizes = type.sizes == graph_.type(outputs_.front()).sizes;
-    const auto points = nest_.reduced() > 0 || same_sizes ? nest_.points(type) : std::nullopt;
+    const auto points = nest_.points(type);
     const auto place = points ? nest_.substitute(ir::storage_index(type), *points) : std::nullopt;
     if (!place) {
       (void)refuse();
