@@ -35,6 +35,7 @@ std::string read_file(const std::string& path) {
 }
 
 constexpr std::string_view last_pass = "plan_memory";  ///< turns the graph into a plan, so nothing follows it
+constexpr std::string_view all_passes = "all";         ///< in the place of their names
 constexpr std::string_view why_last = "last: it gives every value of the final graph its memory, and prints the plan";
 
 /// The names, with those of all passes that the graph has before it in the place of "all".
@@ -42,7 +43,7 @@ std::vector<std::string> expanded(const std::vector<std::string>& names, const i
   const bool functional = ir::verify(graph, ir::Stage::functional).empty();
   std::vector<std::string> list;
   for (const std::string& name : names) {
-    if (name != "all") {
+    if (name != all_passes) {
       list.push_back(name);
       continue;
     }
@@ -70,7 +71,7 @@ bool is_pass(std::string_view name) {
 }
 
 void check_pass(const std::string& name) {
-  if (is_pass(name)) return;
+  if (name == all_passes || is_pass(name)) return;
   std::string known;
   for (const passes::PipelineRow& row : passes::pipeline()) {
     if (known.find(row.name) == std::string::npos) known += (known.empty() ? "" : ", ") + std::string(row.name);
@@ -113,9 +114,9 @@ int opt(const OptOptions& options) {
     fmt::print("{:<16} {}\n", last_pass, why_last);
     return 0;
   }
+  check_passes(options.passes);
   ir::Graph graph = ir::parse(read_file(options.file), options.file == "-" ? "standard input" : options.file);
   const std::vector<std::string> names = expanded(options.passes, graph);
-  check_passes(names);
   const bool plan = !names.empty() && names.back() == last_pass;
   const passes::PassContext context = context_for(graph, options.freeze);
   for (const std::string& pass : names) {
