@@ -130,6 +130,8 @@ def add_case_options(parser):
 
 def cases_of(options, device):
     """The cases of a command line, without kind and mode."""
+    import strangers
+
     for text in options.models:
         model, _, spec = text.partition(":")
         dtype = spec.partition("[")[0]
@@ -141,7 +143,7 @@ def cases_of(options, device):
             "device": device,
             "seed": options.seed,
             "set": options.set,
-            "freeze": options.freeze or "/" in model,  # files own their weights
+            "freeze": options.freeze or strangers.is_stranger(model),  # files own their weights
             "train": options.optimizer if options.train else "",
             "amp": options.amp,
             "budget": options.budget,

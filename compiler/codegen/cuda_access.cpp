@@ -12,12 +12,6 @@ namespace sinter::codegen {
 using kernel::Kernel;
 using kernel::Param;
 
-const kernel::Load* memory_load(const Kernel& kernel, const kernel::Instruction& instruction) {
-  const auto* load = std::get_if<kernel::Load>(&instruction.operation);
-  if (load == nullptr || kernel.params[load->param].role == Param::Role::host_scalar) return nullptr;
-  return load;
-}
-
 std::vector<Reference> references(const Kernel& kernel) {
   std::vector<Reference> all;
   for (const auto& instruction : kernel.body) {

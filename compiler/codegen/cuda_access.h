@@ -32,9 +32,6 @@ struct Reference {
   const ir::Index* index;
 };
 
-/// The instruction's load from memory; nullptr where it is none.
-[[nodiscard]] const kernel::Load* memory_load(const kernel::Kernel& kernel, const kernel::Instruction& instruction);
-
 /// Every load from memory and every store.
 [[nodiscard]] std::vector<Reference> references(const kernel::Kernel& kernel);
 

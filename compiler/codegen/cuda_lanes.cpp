@@ -58,11 +58,6 @@ std::optional<Lanes> lanes_of(const ir::Index& index, std::span<const int64_t> e
   return lanes;
 }
 
-bool depends_on(const ir::Index& index, size_t dim) {
-  return index.affine.strides[dim] != 0 ||
-         std::ranges::any_of(index.terms, [&](const ir::QuasiTerm& term) { return term.inner.strides[dim] != 0; });
-}
-
 bool is_linear(const ir::Index& index, std::span<const int64_t> extents) {
   if (!index.is_affine()) return false;
   int64_t stride = 1;

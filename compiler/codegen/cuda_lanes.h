@@ -18,9 +18,6 @@ struct Lanes {
 /// Nothing when the step between lanes is not the same everywhere.
 [[nodiscard]] std::optional<Lanes> lanes_of(const ir::Index& index, std::span<const int64_t> extents, int64_t width);
 
-/// True when the index changes with the dim.
-[[nodiscard]] bool depends_on(const ir::Index& index, size_t dim);
-
 /// True when the access touches element `offset + p` at the p-th point of the nest.
 [[nodiscard]] bool is_linear(const ir::Index& index, std::span<const int64_t> extents);
 

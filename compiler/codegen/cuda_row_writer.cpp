@@ -27,6 +27,7 @@ class RowWriter : private CudaText {
       : CudaText(kernel, schedule.wide),
         plan_(schedule),
         passes_(row_passes(kernel, operands_of(expressions_), schedule.keep)),
+        early_(kernel.body.size(), false),
         names_(kernel.body.size()) {}
 
   CudaFunction function() {
@@ -214,7 +215,7 @@ class RowWriter : private CudaText {
   }
 
   /// True where all steps have a place.
-  [[nodiscard]] bool is_held(Slot slot) const { return passes_.kept[slot] || (!early_.empty() && early_[slot]); }
+  [[nodiscard]] bool is_held(Slot slot) const { return passes_.kept[slot] || early_[slot]; }
 
   /// Where an element of the step's current lane is held.
   [[nodiscard]] std::string held(Slot slot) const {

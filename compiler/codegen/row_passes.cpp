@@ -122,28 +122,6 @@ class Ordering {
 
 }  // namespace
 
-Operands operands_of(const Kernel& kernel) {
-  Operands operands;
-  for (const kernel::Instruction& instruction : kernel.body) {
-    const auto* compute = std::get_if<kernel::Compute>(&instruction.operation);
-    const auto* reduce = std::get_if<kernel::Reduce>(&instruction.operation);
-    operands.push_back(compute != nullptr  ? compute->operands
-                       : reduce != nullptr ? std::vector{reduce->operand}
-                                           : std::vector<Slot>());
-  }
-  return operands;
-}
-
-std::vector<bool> live_slots(const Kernel& kernel, const Operands& operands) {
-  std::vector<bool> live(kernel.body.size(), false);
-  for (const auto& store : kernel.stores) live[store.value] = true;
-  for (size_t slot = live.size(); slot-- > 0;) {
-    if (!live[slot]) continue;
-    for (const Slot operand : operands[slot]) live[operand] = true;
-  }
-  return live;
-}
-
 RowPasses row_passes(const Kernel& kernel, const Operands& operands, Keep keep) {
   return Ordering(kernel, operands, keep).run();
 }

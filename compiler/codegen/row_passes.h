@@ -8,14 +8,7 @@
 
 namespace sinter::codegen {
 
-/// What each slot is computed from, by slot: a back end may compute it from others than the kernel says.
-using Operands = std::vector<std::vector<kernel::Slot>>;
-
-/// The operands of computations and reductions as they stand in the kernel.
-[[nodiscard]] Operands operands_of(const kernel::Kernel& kernel);
-
-/// Slots that some store depends on.
-[[nodiscard]] std::vector<bool> live_slots(const kernel::Kernel& kernel, const Operands& operands);
+using kernel::Operands;
 
 /// What is kept of a row's elements from one pass to the next; the rest is computed again.
 enum class Keep : uint8_t {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -50,6 +51,24 @@ struct Arg {
            std::holds_alternative<double>(data);
   }
 };
+
+/// The integer that an argument is; nothing for others.
+[[nodiscard]] inline std::optional<int64_t> integer_in(const Arg& arg) {
+  const auto* number = std::get_if<int64_t>(&arg.data);
+  return number == nullptr ? std::nullopt : std::optional(*number);
+}
+
+/// The integers of a list; nothing where it holds others, or the argument is no list.
+[[nodiscard]] inline std::optional<std::vector<int64_t>> integers_in(const Arg& arg) {
+  if (arg.list() == nullptr) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const Arg& element : *arg.list()) {
+    const auto number = integer_in(element);
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
 
 /// Calls `visit(ValueId&)` (or `const ValueId&`) for every value in an argument, lists included, left to right.
 template <class A, class Visit>

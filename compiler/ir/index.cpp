@@ -166,6 +166,12 @@ std::vector<Index> broadcast_map(std::span<const int64_t> from, std::span<const 
   return map;
 }
 
+bool depends_on(const Index& index, size_t dim) {
+  const auto steps = [dim](const Affine& affine) { return affine.strides[dim] != 0; };
+  return steps(index.affine) ||
+         std::ranges::any_of(index.terms, [&](const QuasiTerm& term) { return steps(term.inner); });
+}
+
 int64_t evaluate(const Index& index, std::span<const int64_t> point) {
   const auto affine = [&](const Affine& a) {
     int64_t sum = a.offset;

@@ -51,6 +51,9 @@ struct Index {
 /// Index of a value with sizes `from` broadcast to a loop nest `to` (ATen's rule: right-aligned, size 1 repeats).
 [[nodiscard]] std::vector<Index> broadcast_map(std::span<const int64_t> from, std::span<const int64_t> to);
 
+/// True when the index changes with the dim.
+[[nodiscard]] bool depends_on(const Index& index, size_t dim);
+
 /// Evaluates an index at a point.
 [[nodiscard]] int64_t evaluate(const Index& index, std::span<const int64_t> point);
 

@@ -231,6 +231,20 @@ bool lies_in_elements_of(const Type& base, const Type& view, int64_t offset) {
   return inside;
 }
 
+Type dense_like(const Type& like, std::vector<Dim> sizes) {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order,
+                           [&](size_t a, size_t b) { return like.strides[a].constant() > like.strides[b].constant(); });
+  Type type{like.dtype, std::move(sizes), like.strides, like.device};
+  int64_t step = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    type.strides[order[i]] = step;
+    step *= type.sizes[order[i]].value();
+  }
+  return type;
+}
+
 std::vector<Dim> contiguous_strides(const std::vector<Dim>& sizes) {
   auto strides = try_contiguous_strides(sizes);
   if (!strides) throw InternalError("ir", fmt::format("row-major strides of [{}] are not affine", join(sizes)));

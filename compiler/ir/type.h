@@ -88,6 +88,8 @@ struct Type {
 /// Row-major strides of static or symbolic sizes. Throws InternalError when a product of two symbols would be needed.
 [[nodiscard]] std::vector<Dim> contiguous_strides(const std::vector<Dim>& sizes);
 [[nodiscard]] Type contiguous(DType dtype, std::vector<Dim> sizes, Device device);
+/// A dense type of other sizes whose dims lie in memory in the order of those of `like`. Static types only.
+[[nodiscard]] Type dense_like(const Type& like, std::vector<Dim> sizes);
 
 /// True when every element of a view is an element of what it looks at, too: it sees none of the gaps between the
 /// elements of `base`. The view's first element is `offset` elements after the one of `base`. Static types of one

@@ -21,6 +21,15 @@ struct ViewSource {
   return source;
 }
 
+/// True for a view that shows a row-major value in other row-major sizes: element i stays element i.
+[[nodiscard]] inline bool is_reshape(const Graph& graph, ValueId value) {
+  const Node& node = graph.producer(value);
+  if (node.as<View>() == nullptr || node.as<View>()->offset != 0) return false;
+  const Type& from = graph.type(*node.args[0].value());
+  const Type& to = graph.type(value);
+  return from.is_contiguous() && to.is_contiguous() && from.numel() == to.numel();
+}
+
 /// memory_of through views as well.
 [[nodiscard]] inline ValueId memory_base(const Graph& graph, ValueId value) {
   ValueId base = view_source(graph, value).base;

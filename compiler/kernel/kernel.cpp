@@ -2,15 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace sinter::kernel {
 namespace {
-
-bool depends_on(const ir::Index& index, size_t dim) {
-  const auto steps = [dim](const ir::Affine& affine) { return affine.strides[dim] != 0; };
-  return steps(index.affine) ||
-         std::ranges::any_of(index.terms, [&](const ir::QuasiTerm& term) { return steps(term.inner); });
-}
 
 /// Elements an access touches, counting repeats of a broadcast, and of windows that overlap, once.
 int64_t footprint(const ir::Index& index, const std::vector<int64_t>& extents) {
@@ -28,9 +23,8 @@ int64_t footprint(const ir::Index& index, const std::vector<int64_t>& extents) {
 template <class Visit>
 void for_each_access(const Kernel& kernel, Visit&& visit) {
   for (const Instruction& instruction : kernel.body) {
-    const auto* load = std::get_if<Load>(&instruction.operation);
-    if (load == nullptr || kernel.params[load->param].role == Param::Role::host_scalar) continue;
-    visit(kernel.params[load->param], load->index);
+    const Load* load = memory_load(kernel, instruction);
+    if (load != nullptr) visit(kernel.params[load->param], load->index);
   }
   for (const Store& store : kernel.stores) visit(kernel.params[store.param], store.index);
 }
@@ -52,6 +46,36 @@ int64_t Kernel::rows() const {
   int64_t count = 1;
   for (size_t d = 0; d + reduced < extents.size(); ++d) count *= extents[d];
   return count;
+}
+
+const Load* memory_load(const Kernel& kernel, const Instruction& instruction) {
+  const auto* load = std::get_if<Load>(&instruction.operation);
+  return load != nullptr && kernel.params[load->param].role != Param::Role::host_scalar ? load : nullptr;
+}
+
+Operands operands_of(const Kernel& kernel) {
+  Operands operands;
+  for (const Instruction& instruction : kernel.body) {
+    const auto* compute = std::get_if<Compute>(&instruction.operation);
+    const auto* reduce = std::get_if<Reduce>(&instruction.operation);
+    const auto* load = std::get_if<Load>(&instruction.operation);
+    std::vector<Slot> slots;
+    if (compute != nullptr) slots = compute->operands;
+    if (reduce != nullptr) slots = {reduce->operand};
+    if (load != nullptr && load->guard) slots = {*load->guard};
+    operands.push_back(std::move(slots));
+  }
+  return operands;
+}
+
+std::vector<bool> live_slots(const Kernel& kernel, const Operands& operands) {
+  std::vector<bool> live(kernel.body.size(), false);
+  for (const Store& store : kernel.stores) live[store.value] = true;
+  for (size_t slot = live.size(); slot-- > 0;) {
+    if (!live[slot]) continue;
+    for (const Slot operand : operands[slot]) live[operand] = true;
+  }
+  return live;
 }
 
 bool has_guards(const Kernel& kernel) {

@@ -89,6 +89,16 @@ struct Kernel {
   [[nodiscard]] int64_t bytes_moved() const;  ///< each element read and written once, broadcasts counted once
 };
 
+/// The instruction as a load from memory; nullptr for others, and for numbers passed by value.
+[[nodiscard]] const Load* memory_load(const Kernel& kernel, const Instruction& instruction);
+
+/// What each slot is computed from, by slot: a back end may compute it from others than the kernel says.
+using Operands = std::vector<std::vector<Slot>>;
+/// The operands of computations and reductions, and the guards of loads, as they stand in the kernel.
+[[nodiscard]] Operands operands_of(const Kernel& kernel);
+/// Slots that some store depends on.
+[[nodiscard]] std::vector<bool> live_slots(const Kernel& kernel, const Operands& operands);
+
 /// True where some instruction asks where a point lies.
 [[nodiscard]] bool has_guards(const Kernel& kernel);
 

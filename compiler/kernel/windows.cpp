@@ -9,38 +9,8 @@ namespace {
 
 using Stage = WindowStage;
 
-constexpr int64_t most_points = 128;
-constexpr int64_t most_taps = 32;       ///< of the loop that is unrolled
 constexpr int64_t fewest_rows = 32768;  ///< of windows side by side: one thread goes through several rows
 constexpr int64_t farthest_lanes = 4;   ///< elements between neighbours of a strided window
-
-bool changes_along(const ir::Index& index, size_t loop) {
-  const auto steps = [loop](const ir::Affine& affine) { return affine.strides[loop] != 0; };
-  return steps(index.affine) ||
-         std::ranges::any_of(index.terms, [&](const ir::QuasiTerm& term) { return steps(term.inner); });
-}
-
-const Load* memory_load(const Kernel& kernel, const Instruction& instruction) {
-  const auto* load = std::get_if<Load>(&instruction.operation);
-  return load != nullptr && kernel.params[load->param].role != Param::Role::host_scalar ? load : nullptr;
-}
-
-std::vector<Slot> operands_of(const Instruction& instruction) {
-  if (const auto* compute = std::get_if<Compute>(&instruction.operation)) return compute->operands;
-  if (const auto* reduce = std::get_if<Reduce>(&instruction.operation)) return {reduce->operand};
-  const auto* load = std::get_if<Load>(&instruction.operation);
-  return load != nullptr && load->guard ? std::vector<Slot>{*load->guard} : std::vector<Slot>();
-}
-
-std::vector<bool> live_slots(const Kernel& kernel) {
-  std::vector<bool> live(kernel.body.size(), false);
-  for (const Store& store : kernel.stores) live[store.value] = true;
-  for (size_t slot = live.size(); slot-- > 0;) {
-    if (!live[slot]) continue;
-    for (const Slot operand : operands_of(kernel.body[slot])) live[operand] = true;
-  }
-  return live;
-}
 
 /// True where outputs along an outer loop read elements of each other's windows: a step is shorter than the reach of
 /// the taps, and these lie within the loop's own reach.
@@ -54,15 +24,18 @@ bool overlaps(const Kernel& kernel, const ir::Index& index, size_t outer, size_t
 class Analysis {
  public:
   explicit Analysis(const Kernel& kernel)
-      : kernel_(kernel), outer_(kernel.extents.size() - kernel.reduced), live_(live_slots(kernel)) {}
+      : kernel_(kernel),
+        outer_(kernel.extents.size() - kernel.reduced),
+        operands_(operands_of(kernel)),
+        live_(live_slots(kernel, operands_)) {}
 
   std::optional<Windows> run() {
     const int64_t points = kernel_.row_points();
-    if (kernel_.reduced == 0 || outer_ == 0 || points < 2 || points > most_points) return std::nullopt;
+    if (kernel_.reduced == 0 || outer_ == 0 || points < 2 || points > most_window_points) return std::nullopt;
     result_.lanes = outer_ - 1;
     choose_loops();
     const bool beside = kernel_.reduced > 1 && kernel_.rows() >= fewest_rows;
-    if (!(result_.slides || beside) || kernel_.extents[result_.taps] > most_taps) return std::nullopt;
+    if (!(result_.slides || beside) || kernel_.extents[result_.taps] > most_window_taps) return std::nullopt;
     if (!assign_stages() || !stores_rows() || !reads_neighbours()) return std::nullopt;
     return std::move(result_);
   }
@@ -97,21 +70,22 @@ class Analysis {
     result_.stages.assign(kernel_.body.size(), Stage::once);
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
       if (!live_[slot]) continue;
-      const auto stage = stage_of(kernel_.body[slot]);
+      const auto stage = stage_of(slot);
       if (!stage) return false;
       result_.stages[slot] = *stage;
     }
     return true;
   }
 
-  [[nodiscard]] std::optional<Stage> stage_of(const Instruction& instruction) const {
+  [[nodiscard]] std::optional<Stage> stage_of(Slot slot) const {
+    const Instruction& instruction = kernel_.body[slot];
     std::optional<Stage> stage = Stage::once;
     if (const Load* load = memory_load(kernel_, instruction)) {
       stage = stage_of(load->index);
     } else if (const auto* inside = std::get_if<Inside>(&instruction.operation)) {
       stage = stage_of(inside->index);
     }
-    for (const Slot operand : operands_of(instruction)) {
+    for (const Slot operand : operands_[slot]) {
       if (stage) stage = joined(*stage, result_.stages[operand]);
     }
     if (!stage) return std::nullopt;
@@ -123,11 +97,11 @@ class Analysis {
   }
 
   [[nodiscard]] std::optional<Stage> stage_of(const ir::Index& index) const {
-    const bool by_output = result_.tile && changes_along(index, *result_.tile);
-    const bool by_tap = changes_along(index, result_.taps);
+    const bool by_output = result_.tile && depends_on(index, *result_.tile);
+    const bool by_tap = depends_on(index, result_.taps);
     bool by_turn = false;
     for (size_t loop = outer_; loop < kernel_.extents.size(); ++loop) {
-      by_turn = by_turn || (loop != result_.taps && changes_along(index, loop));
+      by_turn = by_turn || (loop != result_.taps && depends_on(index, loop));
     }
     if ((by_tap || by_turn) && !index.is_affine()) return std::nullopt;
     if (!by_output) return by_tap ? alone() : by_turn ? Stage::turn : Stage::once;
@@ -174,6 +148,7 @@ class Analysis {
 
   const Kernel& kernel_;
   size_t outer_;
+  Operands operands_;
   std::vector<bool> live_;
   Windows result_;
 };

@@ -8,6 +8,9 @@
 
 namespace sinter::kernel {
 
+inline constexpr int64_t most_window_points = 128;  ///< of a window: one thread goes through them
+inline constexpr int64_t most_window_taps = 32;     ///< of these along one loop, which is unrolled
+
 /// How often a kernel of windows computes an instruction.
 enum class WindowStage : uint8_t {
   once,      ///< for all outputs of a tile and all of their taps

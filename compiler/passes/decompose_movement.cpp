@@ -15,25 +15,9 @@ using namespace ir;
 /// Every point asks for every operand in turn.
 constexpr size_t most_joined = 8;
 
-std::optional<int64_t> integer(const Arg& arg) {
-  const auto* number = std::get_if<int64_t>(&arg.data);
-  return number == nullptr ? std::nullopt : std::optional(*number);
-}
-
-std::optional<std::vector<int64_t>> integers(const Arg& arg) {
-  if (arg.list() == nullptr) return std::nullopt;
-  std::vector<int64_t> numbers;
-  for (const Arg& element : *arg.list()) {
-    const auto number = integer(element);
-    if (!number) return std::nullopt;
-    numbers.push_back(*number);
-  }
-  return numbers;
-}
-
 /// A dim that may count from the end.
 std::optional<uint32_t> counted_dim(const Arg& arg, size_t rank) {
-  const auto number = integer(arg);
+  const auto number = integer_in(arg);
   const auto count = static_cast<int64_t>(rank);
   if (!number || *number < -count || *number >= count) return std::nullopt;
   return static_cast<uint32_t>(*number < 0 ? *number + count : *number);
@@ -114,17 +98,7 @@ class Movement {
   [[nodiscard]] Type laid_out(std::vector<Dim> sizes) const {
     const Type& result = site_.type();
     if (sizes == result.sizes) return result;
-    std::vector<size_t> order(sizes.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(
-        order, [&](size_t a, size_t b) { return result.strides[a].constant() > result.strides[b].constant(); });
-    Type laid{result.dtype, std::move(sizes), result.strides, result.device};
-    int64_t step = 1;
-    for (size_t i = order.size(); i-- > 0;) {
-      laid.strides[order[i]] = step;
-      step *= laid.sizes[order[i]].value();
-    }
-    return laid;
+    return dense_like(result, std::move(sizes));
   }
 
   Graph& graph_;
@@ -185,7 +159,7 @@ std::optional<Results> constant_pad(Graph& graph, const CallSite& site) {
   if (site.args.size() < 3 || !move.reads(site.args[0]) || !site.args[2].is_scalar() || !move.writes_result()) {
     return std::nullopt;
   }
-  const auto pad = integers(site.args[1]);
+  const auto pad = integers_in(site.args[1]);
   const size_t rank = site.type().rank();
   Arg value = site.args[0];
   if (!pad || pad->size() % 2 != 0 || pad->size() / 2 > rank || move.type(value).rank() != rank) return std::nullopt;
@@ -212,7 +186,7 @@ std::optional<Results> constant_pad(Graph& graph, const CallSite& site) {
 std::optional<Results> roll(Graph& graph, const CallSite& site) {
   Movement move(graph, site);
   if (site.args.size() < 3 || !move.reads(site.args[0]) || !move.writes_result()) return std::nullopt;
-  const auto shifts = integers(site.args[1]);
+  const auto shifts = integers_in(site.args[1]);
   const ArgList* dims = site.args[2].list();
   Arg value = site.args[0];
   const Type& type = move.type(value);

@@ -47,27 +47,12 @@ class Expansion {
 
   [[nodiscard]] Type like_result(DType dtype) const { return {dtype, result_.sizes, result_.strides, result_.device}; }
 
-  /// A dense image of these sizes whose dims lie in memory in the order of the result's.
-  [[nodiscard]] Type laid_out(std::vector<Dim> sizes) const {
-    std::vector<size_t> order(sizes.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(
-        order, [&](size_t a, size_t b) { return result_.strides[a].constant() > result_.strides[b].constant(); });
-    Type type{result_.dtype, std::move(sizes), result_.strides, result_.device};
-    int64_t step = 1;
-    for (size_t i = order.size(); i-- > 0;) {
-      type.strides[order[i]] = step;
-      step *= type.sizes[order[i]].value();
-    }
-    return type;
-  }
-
   /// `count` elements along a dim, of what changes no window.
   Arg block(ValueId like, size_t dim, int64_t count) {
     std::vector<Dim> sizes = type(like).sizes;
     sizes[dim] = count;
     const double number = call_.kind == WindowCall::Kind::largest ? -std::numeric_limits<double>::infinity() : 0.0;
-    return {add(Primitive{op_named("cast")}, {{number}}, laid_out(std::move(sizes)))};
+    return {add(Primitive{op_named("cast")}, {{number}}, dense_like(result_, std::move(sizes)))};
   }
 
   ValueId padded(ValueId image) {
@@ -81,7 +66,7 @@ class Expansion {
       if (axis.padding > 0) parts.push_back(block(image, dim, axis.padding));
       parts.push_back({image});
       if (axis.after() > 0) parts.push_back(block(image, dim, axis.after()));
-      image = add(Join{static_cast<uint32_t>(dim)}, std::move(parts), laid_out(std::move(sizes)));
+      image = add(Join{static_cast<uint32_t>(dim)}, std::move(parts), dense_like(result_, std::move(sizes)));
     }
     return image;
   }

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "compiler/ir/view_source.h"
+#include "compiler/passes/product.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -10,15 +11,9 @@ namespace {
 
 using namespace ir;
 
-/// Steps over views that show a row-major value in other sizes: element i stays element i.
+/// Steps over views that show a row-major value in other sizes.
 ValueId reshaped_from(const Graph& graph, ValueId value) {
-  while (const auto* view = graph.producer(value).as<View>()) {
-    const ValueId base = *graph.producer(value).args[0].value();
-    const Type& from = graph.type(base);
-    const Type& to = graph.type(value);
-    if (view->offset != 0 || !from.is_contiguous() || !to.is_contiguous() || from.numel() != to.numel()) break;
-    value = base;
-  }
+  while (is_reshape(graph, value)) value = *graph.producer(value).args[0].value();
   return value;
 }
 
@@ -69,8 +64,8 @@ std::optional<BiasRegion> bias_region(const Graph& graph, const Node& node) {
     const auto vector = input_behind(body, *bias);
     if (!from || !vector || body.type(*bias).rank() != 1) continue;
     const Type& type = graph.type(*node.args[*vector].value());
-    if (type.rank() == 1 && type.is_contiguous() && type.sizes[0] == added.sizes.back())
-      return BiasRegion{*from, *vector};
+    const bool fits = type.rank() == 1 && type.is_contiguous() && type.sizes[0] == added.sizes.back();
+    if (fits) return BiasRegion{*from, *vector};
   }
   return std::nullopt;
 }
@@ -90,22 +85,22 @@ class Folder {
 
  private:
   /// The product that the region alone reads, if it is one.
-  [[nodiscard]] const Node* product_of(ValueId value) const {
+  [[nodiscard]] const Node* product_behind(ValueId value) const {
     const ValueId base = reshaped_from(old_, value);
     for (ValueId seen = value;; seen = *old_.producer(seen).args[0].value()) {
       if (uses_[seen.index] != 1) return nullptr;
       if (seen == base) break;
     }
     const Node& node = old_.producer(base);
-    const auto* call = node.as<Call>();
-    return call != nullptr && call->op == "aten::mm" && node.args.size() == 2 ? &node : nullptr;
+    const auto product = product_of(node);
+    return product && !product->bias ? &node : nullptr;
   }
 
   bool fold(const Node& node) {
     const auto region = bias_region(old_, node);
     if (!region) return false;
     const ValueId bias = *node.args[region->bias].value();
-    const Node* product = product_of(*node.args[region->product].value());
+    const Node* product = product_behind(*node.args[region->product].value());
     const Type& result = old_.type(node.results[0]);
     if (product == nullptr || old_.type(bias).device != result.device) return false;
     const Type& type = old_.type(product->results[0]);

@@ -75,11 +75,8 @@ class Padder {
   /// The softmax along rows that an operand is, seen in other sizes at most, if nothing else reads it.
   [[nodiscard]] const Node* softmax_behind(ValueId value) const {
     while (old_.producer(value).as<View>() != nullptr) {
-      const ValueId base = *old_.producer(value).args[0].value();
-      const bool reshaped = old_.type(base).is_contiguous() && old_.type(value).is_contiguous() &&
-                            old_.type(base).numel() == old_.type(value).numel();
-      if (!reshaped || uses_[value.index] != 1) return nullptr;
-      value = base;
+      if (!is_reshape(old_, value) || uses_[value.index] != 1) return nullptr;
+      value = *old_.producer(value).args[0].value();
     }
     const Node& node = old_.producer(value);
     if (call_named(node, "aten::_softmax", 3) == nullptr || uses_[value.index] != 1) return nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/kernel/windows.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/pointwise.h"
@@ -12,28 +13,16 @@ namespace {
 
 using namespace ir;
 
-constexpr int64_t most_taps = 128;           ///< of a window: one thread goes through them
-constexpr int64_t most_taps_of_axis = 32;    ///< these are unrolled
 constexpr size_t convolution_arguments = 9;  ///< up to the groups
 
 using Numbers = std::vector<int64_t>;
 
-std::optional<int64_t> whole_number(const Arg& arg) {
-  const auto* number = std::get_if<int64_t>(&arg.data);
-  return number == nullptr ? std::nullopt : std::optional(*number);
-}
-
 /// A number for each axis: a list of as many, or of one that stands for all.
 std::optional<Numbers> per_axis(const Arg& arg, size_t axes) {
-  if (arg.list() == nullptr) return std::nullopt;
-  Numbers numbers;
-  for (const Arg& element : *arg.list()) {
-    const auto number = whole_number(element);
-    if (!number) return std::nullopt;
-    numbers.push_back(*number);
-  }
-  if (numbers.size() == 1) numbers.resize(axes, numbers.front());
-  return numbers.size() == axes ? std::optional(std::move(numbers)) : std::nullopt;
+  auto numbers = integers_in(arg);
+  if (!numbers) return std::nullopt;
+  if (numbers->size() == 1) numbers->resize(axes, numbers->front());
+  return numbers->size() == axes ? numbers : std::nullopt;
 }
 
 bool is_false(const Arg& arg) {
@@ -100,7 +89,7 @@ std::vector<int64_t> counted(const WindowAxis& axis, bool with_padding) {
 std::optional<WindowCall> average_pool(const Node& node, std::vector<WindowAxis> axes) {
   if (node.args.size() < 7 || !read_pool(axes, node)) return std::nullopt;
   WindowCall call{WindowCall::Kind::mean, *node.args[0].value(), {}, {}, 1, std::move(axes)};
-  if (const auto divisor = whole_number(node.args[6])) {
+  if (const auto divisor = integer_in(node.args[6])) {
     call.divisor = static_cast<double>(*divisor);
     return *divisor == 0 ? std::nullopt : std::optional(std::move(call));
   }
@@ -173,9 +162,9 @@ std::optional<WindowCall> pool(const Graph& graph, const Node& node) {
 bool is_small_window(const WindowCall& call) {
   const bool valid = std::ranges::all_of(call.axes, [](const WindowAxis& axis) {
     return axis.size > 0 && axis.outputs > 0 && axis.taps > 0 && axis.stride > 0 && axis.dilation > 0 &&
-           axis.padding >= 0 && axis.taps <= most_taps_of_axis;
+           axis.padding >= 0 && axis.taps <= kernel::most_window_taps;
   });
-  return valid && call.taps() > 1 && call.taps() <= most_taps;
+  return valid && call.taps() > 1 && call.taps() <= kernel::most_window_points;
 }
 
 }  // namespace

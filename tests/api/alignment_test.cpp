@@ -87,11 +87,7 @@ TEST_P(Alignment, of_what_one_segment_gives_the_next) {
       at::kHalf);
 }
 
-INSTANTIATE_TEST_SUITE_P(Where, Alignment,
-                         ::testing::Values(Where{"cpu", at::kCPU, Mode::Default},
-                                           Where{"gpu", at::kCUDA, Mode::Default},
-                                           Where{"gpu_graph", at::kCUDA, Mode::ReduceOverhead}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Where, Alignment, everywhere(), name_of);
 
 }  // namespace
 }  // namespace sinter::test

@@ -109,11 +109,7 @@ TEST_P(Losses, a_step_of_mean_squares_behind_an_activation_is_kernels_alone) {
   for (const ExternRecord& call : report.entries[0].externs) ADD_FAILURE() << call.op << "\n" << report;
 }
 
-INSTANTIATE_TEST_SUITE_P(Where, Losses,
-                         ::testing::Values(Where{"cpu", at::kCPU, Mode::Default},
-                                           Where{"gpu", at::kCUDA, Mode::Default},
-                                           Where{"gpu_graph", at::kCUDA, Mode::ReduceOverhead}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Where, Losses, everywhere(), name_of);
 
 }  // namespace
 }  // namespace sinter::test

@@ -167,11 +167,7 @@ TEST_P(Rounding, of_a_half_is_what_every_decision_sees) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Where, Rounding,
-                         ::testing::Values(Where{"cpu", at::kCPU, Mode::Default},
-                                           Where{"gpu", at::kCUDA, Mode::Default},
-                                           Where{"gpu_graph", at::kCUDA, Mode::ReduceOverhead}),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Where, Rounding, everywhere(), [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace sinter::test

@@ -210,11 +210,7 @@ constexpr Change kChanges[] = {
 class Changes : public OnDevice {
   c10::NoGradGuard no_grad_;
 };
-INSTANTIATE_TEST_SUITE_P(Where, Changes,
-                         ::testing::Values(Where{"cpu", at::kCPU, Mode::Default},
-                                           Where{"gpu", at::kCUDA, Mode::Default},
-                                           Where{"gpu_graph", at::kCUDA, Mode::ReduceOverhead}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Where, Changes, everywhere(), name_of);
 
 TEST_P(Changes, of_a_tensor_are_seen_by_the_next_call) {
   const at::Device device(GetParam().device);

@@ -18,6 +18,12 @@ struct Where {
 
 inline std::string name_of(const ::testing::TestParamInfo<Where>& instance) { return instance.param.name; }
 
+/// On the CPU, and on a GPU with kernels launched one by one and as recorded graphs.
+inline auto everywhere() {
+  return ::testing::Values(Where{"cpu", at::kCPU, Mode::Default}, Where{"gpu", at::kCUDA, Mode::Default},
+                           Where{"gpu_graph", at::kCUDA, Mode::ReduceOverhead});
+}
+
 /// Skipped where the device is missing.
 class OnDevice : public ::testing::TestWithParam<Where> {
  protected:

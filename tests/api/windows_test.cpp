@@ -104,11 +104,7 @@ TEST_P(Windows, between_convolutions_keep_their_layout) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Where, Windows,
-                         ::testing::Values(Where{"cpu", at::kCPU, Mode::Default},
-                                           Where{"gpu", at::kCUDA, Mode::Default},
-                                           Where{"gpu_graph", at::kCUDA, Mode::ReduceOverhead}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Where, Windows, everywhere(), name_of);
 
 }  // namespace
 }  // namespace sinter::test
