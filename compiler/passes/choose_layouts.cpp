@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/ir/index.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/layout_rules.h"
 #include "compiler/passes/rewriter.h"
@@ -40,6 +41,25 @@ bool same_layout(const Type& a, const Type& b) {
   return true;
 }
 
+/// How a view sees memory: its first element after that of the value, and its type.
+struct Look {
+  int64_t offset = 0;
+  Type type;
+};
+
+/// The elements that `look` sees in a value of type `captured`, where that value now has type `now`. Nothing where no
+/// strides reach them.
+std::optional<Look> seen_in(const Type& captured, const Type& now, const Look& look) {
+  if (!look.type.is_static()) return std::nullopt;
+  const auto dims = ir::view_map(captured, look.type, look.offset);
+  if (!dims) return std::nullopt;
+  const auto index = ir::compose(ir::storage_index(now), *dims, look.type.static_sizes());
+  if (!index || !index->is_affine()) return std::nullopt;
+  Look seen{index->affine.offset, look.type};
+  seen.type.strides.assign(index->affine.strides.begin(), index->affine.strides.end());
+  return seen;
+}
+
 class LayoutChooser {
  public:
   LayoutChooser(const Graph& old, const PassContext& context) : rewriter_(old), context_(context) {
@@ -59,14 +79,8 @@ class LayoutChooser {
   void visit(ir::NodeId id) {
     const Node& node = rewriter_.old().node(id);
     if (const auto images = wants_channels_last(node)) return lay_out_images(id, images->arguments);
-    if (ir::is_computed(node)) {
-      if (primitive_follows(node)) {
-        relay_results(id);
-      } else {
-        rewriter_.copy(id);
-      }
-      return;
-    }
+    if (ir::is_computed(node)) return visit_computed(id);
+    if (node.as<ir::View>() && view_follows(node)) return;
     if (generated_depthwise_follows(node)) {
       constexpr std::array images = {convolution_input};
       return lay_out_images(id, images);
@@ -78,6 +92,61 @@ class LayoutChooser {
     }
     for (const ir::Arg& arg : node.args) ir::for_each_value(arg, [&](ValueId value) { restore(value); });
     rewriter_.copy(id);
+  }
+
+  void visit_computed(ir::NodeId id) {
+    const Node& node = rewriter_.old().node(id);
+    const bool follows = primitive_follows(node);
+    const ValueId* view = follows ? nullptr : followed_view(node);
+    const ir::NodeId copy = follows ? relay_results(id) : rewriter_.copy(id);
+    if (view != nullptr) relay_as(node.results[0], next_type(*view));
+    auto& args = rewriter_.next().node(copy).args;
+    for (size_t i = 0; i < args.size(); ++i) {
+      const ValueId* value = node.args[i].value();
+      if (value != nullptr) args[i].data = as_computed(*value);
+    }
+  }
+
+  /// What stands for the value, in its new layout even where it was restored for others.
+  [[nodiscard]] ValueId as_computed(ValueId old_value) const {
+    const auto restored = restored_.find(old_value);
+    return restored == restored_.end() ? rewriter_.get(old_value) : restored->second;
+  }
+
+  /// A view of a value that was laid out anew sees the same elements there.
+  bool view_follows(const Node& node) {
+    const ValueId base = *node.args[0].value();
+    if (!was_moved(base)) return false;
+    const ValueId now = as_computed(base);
+    const ValueId result = node.results[0];
+    const Look captured{node.as<ir::View>()->offset, rewriter_.old().type(result)};
+    const auto look = seen_in(rewriter_.old().type(base), rewriter_.next().type(now), captured);
+    if (!look) return false;
+    rewriter_.set(result, rewriter_.add(ir::View{look->offset}, {{now}}, look->type, node.scope));
+    views_.insert(result);
+    return true;
+  }
+
+  /// The view that a primitive of its sizes and layout follows.
+  [[nodiscard]] const ValueId* followed_view(const Node& node) const {
+    const Type& result = rewriter_.old().type(node.results[0]);
+    for (const ir::Arg& arg : node.args) {
+      const ValueId* value = arg.value();
+      if (value == nullptr || !views_.contains(*value)) continue;
+      const Type& seen = rewriter_.old().type(*value);
+      if (seen.sizes == result.sizes && seen.is_dense() && same_layout(seen, result)) return value;
+    }
+    return nullptr;
+  }
+
+  /// Gives the result of a node that was copied the order of dims of another type of its sizes.
+  void relay_as(ValueId result, const Type& like) {
+    Type& type = rewriter_.next().value(rewriter_.get(result)).type;
+    const Type wanted = ir::dense_like(like, type.sizes);
+    if (same_layout(type, wanted)) return;
+    type.strides = wanted.strides;
+    moved_.insert(result);
+    ++changes_;
   }
 
   void note_reads(const Node& node) {
@@ -105,7 +174,7 @@ class LayoutChooser {
 
   /// True where the value, as it was captured in another layout, is at hand in channels-last order.
   [[nodiscard]] bool at_hand(ValueId value) const {
-    return is_image(rewriter_.old().type(value)) && (moved_.contains(value) || laid_out_.contains(value));
+    return is_image(rewriter_.old().type(value)) && (laid_out_.contains(value) || is_moved_image(value));
   }
 
   [[nodiscard]] bool follows(const Node& node, const LayoutFollower& follower) const {
@@ -134,7 +203,7 @@ class LayoutChooser {
     const Type& result = rewriter_.old().type(node.results[0]);
     return is_image(result) && std::ranges::any_of(node.args, [&](const ir::Arg& arg) {
              const ValueId* value = arg.value();
-             if (value == nullptr || !moved_.contains(*value)) return false;
+             if (value == nullptr || !is_moved_image(*value)) return false;
              return node.as<ir::Join>() != nullptr || rewriter_.old().type(*value).sizes == result.sizes;
            });
   }
@@ -180,22 +249,47 @@ class LayoutChooser {
     return place->second;
   }
 
+  [[nodiscard]] bool was_moved(ValueId old_value) const {
+    return moved_.contains(old_value) || restored_.contains(old_value);
+  }
+
+  /// True for an image that was computed in channels-last order.
+  [[nodiscard]] bool is_moved_image(ValueId old_value) const {
+    if (!was_moved(old_value) || !is_image(rewriter_.old().type(old_value))) return false;
+    const Type& type = rewriter_.next().type(as_computed(old_value));
+    return same_layout(type, channels_last(type));
+  }
+
+  /// From here on a view sees its value in the captured layout.
+  void restore_view(ValueId old_value) {
+    const Node& view = rewriter_.old().producer(old_value);
+    const ValueId base = *view.args[0].value();
+    restore(base);
+    const Type& type = rewriter_.old().type(old_value);
+    rewriter_.set(old_value, rewriter_.add(*view.as<ir::View>(), {{rewriter_.get(base)}}, type, view.scope));
+    views_.erase(old_value);
+  }
+
   /// From here on the value has its captured layout again.
   void restore(ValueId old_value) {
+    if (views_.contains(old_value)) return restore_view(old_value);
     const auto moved = moved_.find(old_value);
     if (moved == moved_.end()) return;
     const Type& type = rewriter_.old().type(old_value);
     const ir::ScopeId scope = rewriter_.old().producer(old_value).scope;
     const ValueId now = rewriter_.get(old_value);
-    laid_out_.emplace(old_value, now);
+    if (is_moved_image(old_value)) laid_out_.emplace(old_value, now);
     rewriter_.set(old_value, rewriter_.add(ir::Primitive{cast_}, {{now}}, type, scope));
     moved_.erase(moved);
+    restored_.emplace(old_value, now);
   }
 
   Rewriter rewriter_;
   const PassContext& context_;
   ir::OpId cast_ = ir::op_named("cast");
-  std::unordered_set<ValueId> moved_;              ///< old values that now are channels-last
+  std::unordered_set<ValueId> moved_;              ///< old values that now have another layout
+  std::unordered_map<ValueId, ValueId> restored_;  ///< those that have the captured one again, as they were computed
+  std::unordered_set<ValueId> views_;              ///< old views that see values in another layout
   std::unordered_map<ValueId, ValueId> laid_out_;  ///< channels-last copies of old values
   std::unordered_set<ValueId> followed_;           ///< old values kept by ops that followed, for their backward passes
   std::unordered_set<ValueId> read_elsewhere_;     ///< old values that others than such a backward pass read
