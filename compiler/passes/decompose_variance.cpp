@@ -20,6 +20,12 @@ std::optional<double> correction_of(const CallSite& site) {
   return std::nullopt;
 }
 
+/// As ATen: on the CPU squares of f32 are summed in f64, which holds them all.
+DType dtype_of_sums(const Type& type) {
+  const bool squares_fit_f64_alone = type.dtype == DType::f32 && type.device.kind == Device::Kind::cpu;
+  return squares_fit_f64_alone ? DType::f64 : computation_dtype(type.dtype);
+}
+
 enum class Spread : uint8_t { variance, deviation };
 
 /// var, std, var_mean, std_mean(self, dim, correction, keepdim): as ATen, where nothing is left of the count the
@@ -27,11 +33,10 @@ enum class Spread : uint8_t { variance, deviation };
 template <Spread spread>
 std::optional<Results> spread_of(Graph& graph, const CallSite& site, const Arg& dims) {
   const auto correction = correction_of(site);
-  const DType dtype = site.type().dtype;
   const auto call = reduced_call(graph, site, dims);
-  if (!call || !correction || !is_float(dtype)) return std::nullopt;
+  if (!call || !correction || !is_float(site.type().dtype)) return std::nullopt;
 
-  PrimitiveBuilder build(graph, site, computation_dtype(dtype));
+  PrimitiveBuilder build(graph, site, dtype_of_sums(site.type()));
   const auto count = static_cast<double>(elements_along(build.type(call->operand), call->dims));
   const Moments found = moments(build, build.wide(call->operand), call->dims);
   Results results(site.results.size());
