@@ -42,8 +42,9 @@ bool worth_generating(const PassContext& context, const Type& operand, const std
   if (!cuda) return is_whole_row(*shape) && (small || shape->rows >= fewest_rows_on_cpu);
   if (!small && shape->run * bytes_of(operand.dtype) < run_bytes) return false;
   if (small || reduction_split(operand, dims, context.device)) return true;
+  if (shape->points > longest_row) return false;
   const int64_t blocks = shape->across ? shape->rows / rows_across : shape->rows;
-  return shape->points <= longest_row && blocks >= fewest_rows;
+  return blocks >= fewest_rows || !gains_by_splitting(operand, *shape, context.device);
 }
 
 std::optional<std::vector<uint32_t>> named_dims(const Arg& arg, size_t rank) {

@@ -51,7 +51,8 @@ int64_t divisor(int64_t size, int64_t wanted, int64_t most) {
   return best;
 }
 
-/// True when the reduction takes longer in one kernel than in two: too few blocks go through too much each.
+}  // namespace
+
 bool gains_by_splitting(const Type& operand, const ReductionShape& shape, const DeviceInfo& device) {
   const int64_t rows = shape.across ? rows_of_a_block : 1;
   const auto block_bytes = static_cast<double>(shape.points * rows * bytes_of(operand.dtype));
@@ -60,8 +61,6 @@ bool gains_by_splitting(const Type& operand, const ReductionShape& shape, const 
   const double in_two = static_cast<double>(operand.numel() * bytes_of(operand.dtype)) / device_speed + second_kernel;
   return in_one > in_two;
 }
-
-}  // namespace
 
 bool has_dim(const std::vector<uint32_t>& dims, size_t dim) {
   return std::ranges::binary_search(dims, static_cast<uint32_t>(dim));

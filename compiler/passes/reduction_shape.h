@@ -26,6 +26,9 @@ struct ReductionShape {
 /// Nothing where no dim has neighbours in memory. `dims` are ascending, the type is static.
 [[nodiscard]] std::optional<ReductionShape> reduction_shape(const ir::Type& operand, const std::vector<uint32_t>& dims);
 
+/// True when the reduction takes longer in one kernel than in two: too few blocks go through too much each.
+[[nodiscard]] bool gains_by_splitting(const ir::Type& operand, const ReductionShape& shape, const DeviceInfo& device);
+
 /// A reduction in two: dim `dim` of the operand becomes `parts` parts, which are reduced each and then joined.
 struct ReductionSplit {
   uint32_t dim = 0;
