@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Switches on one planted bug at a time and tells what finds it: the fuzzer, and where that does not, the hostile suite
 # or, for bugs in CUDA text, the emulator's tests, and for bugs of recorded graphs those on a simulated device. Fails
-# where a bug is missed, or where something fails without one. On the CPU two bugs are looked for at a time.
+# where a bug is missed, or where something fails without one. Two bugs are looked for at a time, on a GPU four.
 #   planted-run.sh BIN DEVICE PROGRAMS [BUG...]
 # BIN holds the programs of a build with SINTER_PLANTED_BUGS; DEVICE is cpu or cuda; all bugs where none is named.
 set -u
@@ -9,7 +9,7 @@ bin=$1 device=$2 programs=$3
 shift 3
 bugs=${*:-none $("$bin/sinter_fuzz" --list-bugs | cut -d' ' -f1)}
 at_once=2 jobs=1
-[ "$device" = cuda ] && at_once=1 jobs=8
+[ "$device" = cuda ] && at_once=4 jobs=4
 export SINTER_CACHE=off
 found=$(mktemp -d)
 trap 'rm -rf "$found"' EXIT
