@@ -13,7 +13,16 @@ CudaText::CudaText(const kernel::Kernel& kernel, bool wide)
       index_(wide, sizes_),
       expressions_(cuda_expressions(kernel)),
       live_(live_slots(kernel, operands_of(expressions_))),
-      guards_(shared_guards(kernel, 1, false)) {}
+      guards_(shared_guards(kernel, 1, false)),
+      chosen_(kernel.params.size(), false) {}
+
+void CudaText::choose_addresses_of(const std::vector<bool>& loads) {
+  for (const bool joined : {true, false}) {
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      if (is_memory_load(slot) && loads[slot] == joined) chosen_[load(slot).param] = joined;
+    }
+  }
+}
 
 void CudaText::close() {
   indent_ -= 2;
@@ -34,7 +43,7 @@ CudaFunction CudaText::finish(uint32_t block) const {
 std::string CudaText::beginning() const {
   std::string lines = "  wait_for_earlier();\n";
   for (uint32_t p = 0; p < kernel_.params.size(); ++p) {
-    if (kernel_.params[p].role == Param::Role::host_scalar) continue;
+    if (kernel_.params[p].role == Param::Role::host_scalar || chosen_[p]) continue;
     lines += fmt::format("  {0} = from_here({0});\n", param_name(p));
   }
   return lines;

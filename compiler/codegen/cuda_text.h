@@ -60,6 +60,9 @@ class CudaText {
   [[nodiscard]] std::string condition(kernel::Slot guard, const std::vector<std::string>& names,
                                       const std::vector<std::string>& dims) const;
   [[nodiscard]] static std::string parenthesised(const std::string& text);
+  /// From here on the pointers that only these loads (by slot) use are told apart from others: the text chooses one of
+  /// them and passes that through from_here.
+  void choose_addresses_of(const std::vector<bool>& loads);
 
   const kernel::Kernel& kernel_;
   Sizes sizes_;
@@ -73,6 +76,7 @@ class CudaText {
   /// The lines before all others: from them on, memory may be touched.
   [[nodiscard]] std::string beginning() const;
 
+  std::vector<bool> chosen_;  ///< by param: its pointer is one of several that the text chooses from
   std::string out_;
   size_t indent_ = 2;
 };

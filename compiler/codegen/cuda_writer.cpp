@@ -8,11 +8,13 @@
 #include "compiler/codegen/cuda_guards.h"
 #include "compiler/codegen/cuda_index.h"
 #include "compiler/codegen/cuda_lanes.h"
+#include "compiler/kernel/joined_loads.h"
 #include "compiler/support/planted.h"
 
 namespace sinter::codegen {
 namespace {
 
+using kernel::JoinedLoads;
 using kernel::Kernel;
 using kernel::Load;
 using kernel::Slot;
@@ -21,7 +23,17 @@ class Writer : private CudaText {
   using Kind = LaneAccess::Kind;
 
  public:
-  Writer(const Kernel& kernel, const Schedule& schedule) : CudaText(kernel, schedule.wide), plan_(schedule) {}
+  Writer(const Kernel& kernel, const Schedule& schedule)
+      : CudaText(kernel, schedule.wide), plan_(schedule), joined_(kernel.body.size(), false) {
+    for (JoinedLoads& join : kernel::joined_loads(kernel)) {
+      if (live_[join.result] && read_alike(join)) joins_.push_back(std::move(join));
+    }
+    for (const JoinedLoads& join : joins_) {
+      for (const Slot load : join.loads) joined_[load] = true;
+      for (const Slot choice : join.choices) joined_[choice] = true;
+    }
+    choose_addresses_of(joined_);
+  }
 
   CudaFunction function() {
     if (kernel_.numel() > 0) {
@@ -76,8 +88,11 @@ class Writer : private CudaText {
   /// Several vectors a thread: all loads first, so that they are under way together.
   void batch() {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      if (!is_memory_load(slot)) continue;
+      if (!is_own_load(slot)) continue;
       line("{} x{}[{}]{};", storage_type(slot), slot, plan_.unroll, load(slot).guard ? " = {}" : "");
+    }
+    for (const JoinedLoads& join : joins_) {
+      line("{} x{}[{}];", storage_type(join.loads.front()), join.result, plan_.unroll);
     }
     for (const bool loading : {true, false}) {
       line("#pragma unroll");
@@ -156,6 +171,18 @@ class Writer : private CudaText {
     return std::ranges::any_of(kernel_.stores, [&](const kernel::Store& store) { return asks(store.index); });
   }
 
+  /// True for a load from memory that is no operand of a join which is loaded as one.
+  bool is_own_load(Slot slot) const { return is_memory_load(slot) && !joined_[slot]; }
+
+  /// True when one access does for every operand.
+  bool read_alike(const JoinedLoads& join) const {
+    const LaneAccess& first = plan_.loads[join.loads.front()];
+    if (lane_by_lane(first)) return false;
+    return std::ranges::all_of(join.loads, [&](Slot load) {
+      return plan_.loads[load].kind == first.kind && plan_.loads[load].chunk == first.chunk;
+    });
+  }
+
   Kind kind(const LaneAccess& access) const { return width_ == 1 ? Kind::uniform : access.kind; }
 
   /// The type that holds what one vector needs of a load: one element, or one a lane.
@@ -173,9 +200,29 @@ class Writer : private CudaText {
     return index_.at(index, dims);
   }
 
+  /// Loads the operand that lies here: its address is chosen first.
+  void load_joined(const JoinedLoads& join, std::string_view suffix, bool declare) {
+    const auto place = [&](Slot operand) {
+      return fmt::format("{} + {}", param_name(load(operand).param),
+                         parenthesised(address(load(operand).index, dims_)));
+    };
+    const Slot first = join.loads.front();
+    const std::string from = fmt::format("a{}", join.result);
+    line("const {}* {} = {};", cuda_type(kernel_.body[first].dtype), from, place(first));
+    for (const Slot operand : join.loads) {
+      if (operand != first) line("{}{} = {};", guarded(operand, dims_), from, place(operand));
+    }
+    line("{0} = from_here({0});", from);
+    const std::string type = storage_type(first);
+    const std::string read =
+        kind(plan_.loads[first]) == Kind::uniform ? "*" + from : fmt::format("load<{}>({})", type, from);
+    line("{}x{}{} = {};", declare ? fmt::format("const {} ", type) : "", join.result, suffix, read);
+  }
+
   void declare_and_load(std::string_view suffix, bool declare) {
+    for (const JoinedLoads& join : joins_) load_joined(join, suffix, declare);
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      if (!is_memory_load(slot)) continue;
+      if (!is_own_load(slot)) continue;
       const std::string type = storage_type(slot);
       const auto& guard = load(slot).guard;
       if (guard && declare) line("{} x{} = {{}};", type, slot);
@@ -208,7 +255,7 @@ class Writer : private CudaText {
 
   /// Loads that fetch every lane on its own.
   void load_lanes(std::string_view suffix) {
-    const auto wanted = [&](Slot slot) { return is_memory_load(slot) && lane_by_lane(plan_.loads[slot]); };
+    const auto wanted = [&](Slot slot) { return is_own_load(slot) && lane_by_lane(plan_.loads[slot]); };
     bool any = false;
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) any = any || wanted(slot);
     if (!any) return;
@@ -298,13 +345,17 @@ class Writer : private CudaText {
   std::vector<std::string> compute(std::string_view lane, const std::vector<std::string>& dims) {
     std::vector<std::string> names = names_of_guards_;
     const std::string_view whole = lane.substr(0, lane.find('.'));
+    const auto selector = [&](Slot read) { return kind(plan_.loads[read]) == Kind::uniform ? whole : lane; };
+    for (const JoinedLoads& join : joins_) {
+      names[join.result] = fmt::format("x{}{}", join.result, selector(join.loads.front()));
+    }
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      if (!live_[slot] || !names[slot].empty()) continue;
+      if (!live_[slot] || joined_[slot] || !names[slot].empty()) continue;
       const auto& instruction = kernel_.body[slot];
       if (const auto* immediate = std::get_if<kernel::Immediate>(&instruction.operation)) {
         names[slot] = cuda_literal(immediate->value, instruction.dtype);
       } else if (std::holds_alternative<Load>(instruction.operation)) {
-        names[slot] = loaded(slot, kind(plan_.loads[slot]) == Kind::uniform ? whole : lane);
+        names[slot] = loaded(slot, selector(slot));
       } else {
         line("const {} v{} = {};", cuda_type(instruction.dtype), slot, guard_text(slot, names, dims));
         names[slot] = fmt::format("v{}", slot);
@@ -318,6 +369,8 @@ class Writer : private CudaText {
   }
 
   const Schedule& plan_;
+  std::vector<JoinedLoads> joins_;  ///< that are loaded as one
+  std::vector<bool> joined_;        ///< by slot: a load or a choice of these, which has no name
   std::vector<std::string> dims_;
   std::vector<std::string> names_of_guards_;  ///< by slot: of those that hold for the whole vector
   int64_t width_ = plan_.width;

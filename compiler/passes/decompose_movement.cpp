@@ -13,7 +13,7 @@ namespace {
 using namespace ir;
 
 /// Every point asks for every operand in turn.
-constexpr size_t most_joined = 8;
+constexpr size_t most_joined = 48;
 
 /// A dim that may count from the end.
 std::optional<uint32_t> counted_dim(const Arg& arg, size_t rank) {

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/op_cost.h"
+#include "compiler/kernel/joined_loads.h"
 #include "compiler/kernel/lower.h"
 #include "compiler/kernel/windows.h"
 #include "compiler/passes/effects.h"
@@ -54,6 +55,22 @@ bool slides_as_one(const Graph& graph, const kernel::Kernel& kernel) {
   if (graph.device.kind != Device::Kind::cuda || kernel.reduced == 0) return false;
   const auto windows = kernel::windows_of(kernel);
   return windows && windows->slides;
+}
+
+/// Rows are gone through several times, and keep every operand of a join in registers of its own.
+constexpr size_t most_joined_in_rows = 8;
+
+bool has_long_join(const Graph& graph, const std::vector<NodeId>& members) {
+  return std::ranges::any_of(members, [&](NodeId id) {
+    return graph.node(id).as<Join>() != nullptr && graph.node(id).args.size() > most_joined_in_rows;
+  });
+}
+
+/// Params whose addresses a kernel holds at once: of tensors that are joined, the one that was chosen.
+size_t held_params(const kernel::Kernel& kernel) {
+  size_t held = kernel.params.size();
+  for (const kernel::JoinedLoads& join : kernel::joined_loads(kernel)) held -= join.loads.size() - 1;
+  return held;
 }
 
 int64_t bytes(const Type& type) { return type.numel() * bytes_of(type.dtype); }
@@ -166,7 +183,8 @@ bool FuseGroups::try_merge(const Edge& edge) {
   const std::vector<ValueId> results = outputs(joined);
   if (results.empty() || path_around(a, b)) return false;
   const auto kernel = kernel::try_lower({graph_, joined, results}, max_region_values);
-  if (!kernel || kernel->params.size() > max_region_params) return false;
+  if (!kernel || held_params(*kernel) > max_region_params) return false;
+  if (kernel->reduced > 0 && has_long_join(graph_, joined)) return false;
   const BeneathJoins beneath = beneath_joins(joined);
   if (beneath.thrown_away > most_thrown_away) return false;
   const bool slides = slides_as_one(graph_, *kernel);

@@ -37,6 +37,17 @@ constexpr JoinBody bodies[] = {
      R"(graph @g on cuda:0 (%a: {T}[2,8,5,5]{{200,1,40,8}}, %b: {T}[2,24,5,5]{{600,1,120,24}}) -> (%y) {{
        %y = join %a, %b over 1 : {T}[2,32,5,5]{{800,1,160,32}}
      }})"},
+    {"many operands, and one of them again",
+     R"(graph @g on cuda:0 (%a: {T}[3,16], %b: {T}[3,16], %c: {T}[3,32], %d: {T}[3,16], %e: {T}[3,48],
+                            %f: {T}[3,16], %h: {T}[3,16], %i: {T}[3,16], %k: {T}[3,16]) -> (%y) {{
+       %j = join %a, %b, %c, %d, %e, %f, %h, %i, %k, %a over 1 : {T}[3,208]
+       %y = maximum %j, 1 : {T}[3,208]
+     }})"},
+    {"many operands with odd boundaries",
+     R"(graph @g on cuda:0 (%a: {T}[3], %b: {T}[5], %c: {T}[2], %d: {T}[7], %e: {T}[1],
+                            %f: {T}[11], %h: {T}[4], %i: {T}[6], %k: {T}[3]) -> (%y) {{
+       %y = join %a, %b, %c, %d, %e, %f, %h, %i, %k over 0 : {T}[42]
+     }})"},
     {"images of two layouts",
      R"(graph @g on cuda:0 (%a: {T}[2,8,5,5], %b: {T}[2,24,5,5]{{600,1,120,24}}) -> (%y) {{
        %y = join %a, %b over 1 : {T}[2,32,5,5]{{800,1,160,32}}
@@ -172,6 +183,7 @@ TEST(JoinKernels, give_several_vectors_a_thread) {
   std::vector<GraphTrial> trials;
   const auto add = [&](std::string_view text) { trials.push_back(graph_trial("many", ir::parse(text), false, 1)); };
   add("graph @g on cuda:0 (%a: f16[1024,4], %b: f16[1024,4]) -> (%y) { %y = join %a, %b over 1 : f16[1024,8] }");
+  add("graph @g on cuda:0 (%a: b8[3,2736], %b: b8[3,16]) -> (%y) { %y = join %a, %b over 1 : b8[3,2752] }");
   add("graph @g on cuda:0 (%a: b8[3,2731], %b: b8[3,13]) -> (%y) { %y = join %a, %b over 1 : b8[3,2744] }");
   for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
 }

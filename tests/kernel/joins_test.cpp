@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "compiler/ir/parse.h"
+#include "compiler/kernel/joined_loads.h"
 #include "compiler/kernel/lower.h"
+#include "compiler/kernel/parse.h"
 
 /// Loop nests that read operands of joins under guards.
 namespace sinter::test {
@@ -118,6 +120,52 @@ TEST(Joins, do_not_cut_rows) {
   std::ranges::copy_if(graph.order(), std::back_inserter(members),
                        [&](ir::NodeId id) { return ir::is_computed(graph.node(id)); });
   EXPECT_FALSE(kernel::try_lower({graph, members, graph.outputs}, 64));
+}
+
+TEST(Joins, of_tensors_in_memory_load_once) {
+  const Kernel k = lowered(R"(graph @g on cuda:0 (%a: f32[4,8], %b: f32[4,4], %c: f32[4,4]) -> (%y) {
+    %j = join %a, %b, %c over 1 : f32[4,16]
+    %y = neg %j : f32[4,16]
+  })");
+  const auto joins = kernel::joined_loads(k);
+  ASSERT_EQ(joins.size(), 1u);
+  EXPECT_EQ(joins[0].loads.size(), 3u);
+  EXPECT_EQ(joins[0].choices.size(), 1u);
+  const auto* neg = std::get_if<kernel::Compute>(&k.body[k.stores[0].value].operation);
+  ASSERT_NE(neg, nullptr);
+  EXPECT_EQ(neg->operands, std::vector<kernel::Slot>{joins[0].result});
+}
+
+TEST(Joins, of_what_is_computed_or_read_again_load_one_by_one) {
+  const std::string_view texts[] = {
+      R"(graph @g on cuda:0 (%a: f32[4,8], %b: f32[4,4]) -> (%y) {
+        %n = neg %b : f32[4,4]
+        %y = join %a, %n over 1 : f32[4,12]
+      })",
+      R"(graph @g on cuda:0 (%a: f32[4,8], %b: f32[4,4], %c: f32[4,12]) -> (%y) {
+        %j = join %a, %b over 1 : f32[4,12]
+        %y = join %c, %j over 1 : f32[4,24]
+      })",
+  };
+  for (const std::string_view text : texts) EXPECT_TRUE(kernel::joined_loads(lowered(text)).empty()) << text;
+}
+
+/// Beyond the last range nothing may be read: there is no address to choose.
+TEST(Joins, that_leave_points_out_load_one_by_one) {
+  constexpr std::string_view text = R"(kernel @k over [{}] (in f32 align 16, in f32 align 16, out f32 align 16) {
+    %0 = inside i0 in [0, 4) : b8
+    %1 = load p0[i0] if %0 reach 4 : f32
+    %2 = inside i0 in [4, 8) : b8
+    %3 = load p1[-4 + i0] if %2 reach 4 : f32
+    %4 = where %0, %1, %3 : f32
+    store %4 to p2[i0]
+  })";
+  const auto joins = [&](std::string_view points) {
+    std::string of_points(text);
+    return kernel::joined_loads(kernel::parse(of_points.replace(of_points.find("{}"), 2, points))).size();
+  };
+  EXPECT_EQ(joins("8"), 1u);
+  EXPECT_EQ(joins("9"), 0u);
 }
 
 }  // namespace
