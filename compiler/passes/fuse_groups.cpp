@@ -1,6 +1,7 @@
 #include "compiler/passes/fuse_groups.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 
 #include "compiler/ir/op_cost.h"
@@ -71,6 +72,18 @@ size_t held_params(const kernel::Kernel& kernel) {
   size_t held = kernel.params.size();
   for (const kernel::JoinedLoads& join : kernel::joined_loads(kernel)) held -= join.loads.size() - 1;
   return held;
+}
+
+/// True where threads that are neighbours read and write neighbours.
+bool streams(const kernel::Kernel& kernel) {
+  if (kernel.extents.empty()) return true;
+  const size_t inner = kernel.extents.size() - 1;
+  const auto step = [&](const Index& index) { return index.is_affine() ? index.affine.strides[inner] : -1; };
+  const bool writes = std::ranges::all_of(kernel.stores, [&](const auto& store) { return step(store.index) == 1; });
+  return writes && std::ranges::all_of(kernel.body, [&](const kernel::Instruction& instruction) {
+           const kernel::Load* load = kernel::memory_load(kernel, instruction);
+           return load == nullptr || step(load->index) == 0 || step(load->index) == 1;
+         });
 }
 
 int64_t bytes(const Type& type) { return type.numel() * bytes_of(type.dtype); }
@@ -163,14 +176,25 @@ int64_t FuseGroups::merge_all() {
   return merges + std::ranges::count_if(siblings_, [&](const Edge& edge) { return try_merge_siblings(edge); });
 }
 
-/// Reductions go through an operand side by side and read it once.
+/// Reductions go through an operand side by side and read it once. Others save a launch.
 bool FuseGroups::try_merge_siblings(const Edge& edge) {
   const NodeId a = leader_[edge.producer.index];
   const NodeId b = leader_[edge.consumer.index];
-  return reduces_[a.index] && reduces_[b.index] && try_merge(edge);
+  if (reduces_[a.index] != reduces_[b.index]) return false;
+  if (reduces_[a.index]) return try_merge(edge);
+  return graph_.device.kind == Device::Kind::cuda && !call_between(a, b) && try_merge(edge, streams);
 }
 
-bool FuseGroups::try_merge(const Edge& edge) {
+/// What is computed before a library call but needed after it takes memory meanwhile.
+bool FuseGroups::call_between(NodeId a, NodeId b) const {
+  size_t first = position_[members_[a.index].back().index];
+  size_t last = position_[members_[b.index].back().index];
+  if (first > last) std::swap(first, last);
+  const auto calls = std::span(graph_.order()).subspan(first, last - first);
+  return std::ranges::any_of(calls, [&](NodeId id) { return graph_.node(id).as<Call>() != nullptr; });
+}
+
+bool FuseGroups::try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&)) {
   const NodeId a = leader_[edge.producer.index];
   const NodeId b = leader_[edge.consumer.index];
   const bool constant = members_[a.index].size() == 1 && is_constant(graph_.node(a));
@@ -185,6 +209,7 @@ bool FuseGroups::try_merge(const Edge& edge) {
   const auto kernel = kernel::try_lower({graph_, joined, results}, max_region_values);
   if (!kernel || held_params(*kernel) > max_region_params) return false;
   if (kernel->reduced > 0 && has_long_join(graph_, joined)) return false;
+  if (fits != nullptr && !fits(*kernel)) return false;
   const BeneathJoins beneath = beneath_joins(joined);
   if (beneath.thrown_away > most_thrown_away) return false;
   const bool slides = slides_as_one(graph_, *kernel);

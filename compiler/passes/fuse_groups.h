@@ -15,7 +15,7 @@ class FuseGroups {
   FuseGroups(const ir::Graph& graph, bool freeze);
 
   /// Joins regions, those that save most bytes first, until no pair can be joined: consumers with producers, then
-  /// reductions that read one value with each other. Returns the number of joins.
+  /// those that read one value with each other. Returns the number of joins.
   int64_t merge_all();
 
   /// For every node the node that leads its region; nodes that are no primitives lead themselves. By NodeId.
@@ -41,7 +41,8 @@ class FuseGroups {
   void collect_edges();
   void collect_siblings();
   void collect_dependencies();
-  bool try_merge(const Edge& edge);
+  /// Joins two regions where one kernel can compute both, should, and where `fits` holds for it.
+  bool try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&) = nullptr);
   bool worth_computing_again(const std::vector<ir::NodeId>& members,
                              const std::unordered_set<ir::NodeId>& operands_of_joins,
                              const kernel::Kernel& kernel) const;
@@ -50,6 +51,7 @@ class FuseGroups {
   void add_producers(ir::ValueId value, const std::unordered_set<ir::NodeId>& inside,
                      std::unordered_set<ir::NodeId>& found) const;
   bool try_merge_siblings(const Edge& edge);
+  bool call_between(ir::NodeId a, ir::NodeId b) const;
   bool path_around(ir::NodeId from, ir::NodeId to) const;
   size_t no_return_after(ir::NodeId from, ir::NodeId to) const;
 

@@ -59,9 +59,9 @@ Tensor averages(torch::optim::Optimizer& optimizer, const Tensor& parameter) {
     const Tensor theirs = averages(*eager.optimizer, others[i]);
     if (mine.defined() != theirs.defined()) return ::testing::AssertionFailure() << "state of parameter " << i;
     if (mine.defined() && !at::allclose(mine, theirs, relative, absolute)) {
-      return ::testing::AssertionFailure() << "state of parameter " << i << " differs by "
-                                           << (mine - theirs).abs().max().item<double>() << " of "
-                                           << theirs.abs().max().item<double>();
+      return ::testing::AssertionFailure()
+             << "state of parameter " << i << " differs by " << (mine - theirs).abs().max().item<double>() << " of "
+             << theirs.abs().max().item<double>();
     }
   }
   return ::testing::AssertionSuccess();
