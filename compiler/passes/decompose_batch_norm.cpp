@@ -4,6 +4,7 @@
 #include "compiler/passes/decompose_rules.h"
 #include "compiler/passes/pointwise.h"
 #include "compiler/passes/primitive_builder.h"
+#include "compiler/passes/training_norm.h"
 
 namespace sinter::passes {
 namespace {
@@ -73,10 +74,11 @@ std::optional<Results> batch_norm(Graph& graph, const CallSite& site, const Arg&
 }
 
 /// native_batch_norm and cudnn_batch_norm(..., training, momentum, eps)
-std::optional<Results> batch_norm_unless_training(Graph& graph, const CallSite& site) {
+std::optional<Results> batch_norm_by_mode(Graph& graph, const CallSite& site) {
   if (site.args.size() < 8) return std::nullopt;
   const auto* training = std::get_if<bool>(&site.args[5].data);
-  if (training == nullptr || *training) return std::nullopt;
+  if (training == nullptr) return std::nullopt;
+  if (*training) return site.args[3].is_none() ? training_norm(graph, site) : std::nullopt;  // else it writes there
   return batch_norm(graph, site, site.args[7]);
 }
 
@@ -86,8 +88,8 @@ std::optional<Results> batch_norm_without_training(Graph& graph, const CallSite&
 }
 
 constexpr std::array batch_norm_rows = {
-    RuleRow{"aten::native_batch_norm", batch_norm_unless_training, true},
-    RuleRow{"aten::cudnn_batch_norm", batch_norm_unless_training, true},
+    RuleRow{"aten::native_batch_norm", batch_norm_by_mode, true},
+    RuleRow{"aten::cudnn_batch_norm", batch_norm_by_mode, true},
     RuleRow{"aten::_native_batch_norm_legit_no_training", batch_norm_without_training, true},
 };
 

@@ -1,5 +1,6 @@
 #include "compiler/passes/element_access.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace sinter::passes {
@@ -22,7 +23,11 @@ bool reads_elementwise(const Graph& body, size_t index) {
     const Node& node = body.node(id);
     const auto* input = node.as<Input>();
     if (input == nullptr || input->index != index) continue;
-    return !moved[node.results[0].index] && body.type(node.results[0]).sizes == body.type(body.outputs[0]).sizes;
+    // Without a reduction all outputs have one size. A kernel that reduces stores what has the sizes of its rows by one
+    // thread of each, which is the only one to use what it read there.
+    return !moved[node.results[0].index] && std::ranges::any_of(body.outputs, [&](ValueId output) {
+      return body.type(output).sizes == body.type(node.results[0]).sizes;
+    });
   }
   return false;
 }

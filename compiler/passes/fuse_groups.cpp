@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "compiler/ir/op_cost.h"
 #include "compiler/kernel/joined_loads.h"
@@ -173,7 +175,25 @@ int64_t FuseGroups::merge_all() {
       ++merges;
     }
   }
-  return merges + std::ranges::count_if(siblings_, [&](const Edge& edge) { return try_merge_siblings(edge); });
+  merges += std::ranges::count_if(siblings_, [&](const Edge& edge) { return try_merge_siblings(edge); });
+  const auto second_parts = reductions_of_one_region();
+  return merges + std::ranges::count_if(second_parts, [&](const Edge& edge) { return try_merge_siblings(edge); });
+}
+
+/// Neighbouring pairs of the reductions that read what one region computes: the second parts of sums that were split.
+std::vector<FuseGroups::Edge> FuseGroups::reductions_of_one_region() const {
+  std::unordered_map<NodeId, NodeId> last;  // by region: the last one that was seen
+  std::vector<Edge> pairs;
+  for (const NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    if (node.as<Reduce>() == nullptr) continue;
+    const ValueId operand = kernel::region_operand(graph_, *node.args[0].value()).base;
+    const NodeId region = leader_[graph_.value(operand).producer.index];
+    if (region == leader_[id.index]) continue;
+    const auto [before, first] = last.try_emplace(region, id);
+    if (!first) pairs.push_back({std::exchange(before->second, id), id, bytes(graph_.type(operand))});
+  }
+  return pairs;
 }
 
 /// Reductions go through an operand side by side and read it once. Others save a launch.

@@ -51,6 +51,7 @@ class FuseGroups {
   void add_producers(ir::ValueId value, const std::unordered_set<ir::NodeId>& inside,
                      std::unordered_set<ir::NodeId>& found) const;
   bool try_merge_siblings(const Edge& edge);
+  std::vector<Edge> reductions_of_one_region() const;
   bool call_between(ir::NodeId a, ir::NodeId b) const;
   bool path_around(ir::NodeId from, ir::NodeId to) const;
   size_t no_return_after(ir::NodeId from, ir::NodeId to) const;

@@ -139,7 +139,8 @@ int dump(const DumpOptions& options) {
   const at::AutoGradMode grad(options.target.train);
   const Target target = make_target(options.target);
   auto compiled = sinter::compile(target.forward, compile_options(options.target, target));
-  for (int times = 0; times < 2; ++times) (void)call(compiled, target.first);  // what comes twice is compiled
+  // What comes twice is compiled. A first training step makes what later ones find.
+  for (int times = 0; times < 4; ++times) (void)call(compiled, target.first);
   return 0;
 }
 

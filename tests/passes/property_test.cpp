@@ -54,7 +54,7 @@ TEST(Pipeline, keeps_what_random_graphs_compute) {
     const Environment environment = random_environment(graph, seed);
     const auto expected = interpret(graph, environment);
     for (const PipelineRow& row : pipeline()) {
-      if (row.name == "functionalize" || row.name == "decompose") continue;
+      if (row.after == Stage::captured || row.name == "functionalize" || row.name == "decompose") continue;
       SCOPED_TRACE("seed " + std::to_string(seed) + " pass " + std::string(row.name) + "\n" + before);
       row.run(graph, exact_context());
       require(graph, row.after, row.name);
