@@ -113,7 +113,7 @@ class RowWriter : private CudaText {
     const int64_t vectors = kernel_.row_points() / plan_.width;
     const std::string count = index_.count(vectors);
     if (plan_.keep == Keep::nothing) {
-      line("#pragma unroll 4");
+      line("#pragma unroll {}", plan_.width == 1 ? 8 : 4);  // loads under way at once
       open("for ({} vec = lane; vec < {}; vec += {}) {{", index_.type(), count, index_.literal(plan_.threads));
     } else {
       line("#pragma unroll");

@@ -233,6 +233,8 @@ TEST_P(TrainingReads, dropout_draws_the_numbers_of_eager) {
 /// Scales losses so that half-precision gradients keep their digits: what Python's GradScaler does.
 struct Scaler {
   Tensor scale, growth;
+  double backoff = 0.5;
+  int64_t interval = 3;  ///< steps without overflow, after which the scale grows
 
   Scaler(at::Device device, double initial)
       : scale(at::full({}, initial, at::TensorOptions(device).dtype(at::kFloat))),
@@ -245,7 +247,7 @@ struct Scaler {
     Tensor found_inf = at::zeros({}, scale.options());
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_inf, scale.reciprocal());
     if (found_inf.item<float>() == 0) loop.optimizer->step();
-    at::_amp_update_scale_(scale, growth, found_inf, 2.0, 0.5, 3);
+    at::_amp_update_scale_(scale, growth, found_inf, 2.0, backoff, interval);
   }
 };
 
@@ -314,13 +316,18 @@ Tensor autocast_loss(Loop& loop, const Tensor& x, const Tensor& y) {
   return loss;
 }
 
-/// Gradients that are kept wide inside kernels are others in the third digit, and momentum adds up ten of them.
+/// Gradients that are kept wide inside kernels are others in the third digit, and momentum adds up ten of them. They
+/// also overflow later than halves do: their scale jumps from where all do to where none does.
 TEST_P(TrainingReads, autocast_and_a_scaler_do_what_eager_does) {
   const auto check = [this](MakeOptimizer optimizer, Numerics numerics) {
     Twins twins(mlp, GetParam().device, optimizer);
     twins.relative = numerics == Numerics::fast ? 3e-2 : 1e-3;
     twins.absolute = numerics == Numerics::fast ? 3e-2 : 1e-3;
-    Scaler mine(GetParam().device, 65536), theirs(GetParam().device, 65536);
+    const double initial = numerics == Numerics::fast ? 0x1p40 : 0x1p16;
+    Scaler mine(GetParam().device, initial), theirs(GetParam().device, initial);
+    for (Scaler* scaler : {&mine, &theirs}) {
+      if (numerics == Numerics::fast) scaler->backoff = 0x1p-30, scaler->interval = 1000;
+    }
     const Step step = [&](Loop& loop, const Tensor& x, const Tensor& y) {
       Scaler& scaler = &loop == &twins.mine ? mine : theirs;
       loop.optimizer->zero_grad();

@@ -61,7 +61,8 @@ TEST(Functionalize, keeps_what_random_programs_of_views_and_writes_compute) {
     for (const PipelineRow& row : pipeline()) {
       row.run(graph, {});
       require(graph, row.after, row.name);
-      if (row.after == Stage::captured || row.name == "functionalize") continue;  // pointwise calls are still ATen's: decompose makes them readable
+      if (row.after == Stage::captured || row.name == "functionalize")
+        continue;  // pointwise calls are still ATen's: decompose makes them readable
       const auto found = results_of(captured, graph, environment);
       for (size_t i = 0; i < expected.size(); ++i) {
         if (!found[i]) continue;
