@@ -41,10 +41,10 @@ struct RuleRow {
   bool every_overload = false;  ///< `aten` stands for every overload, not for the one without a name
 };
 
-[[nodiscard]] std::span<const RuleRow> copy_rules();        ///< copies, conversions, constants
-[[nodiscard]] std::span<const RuleRow> batch_norm_rules();  ///< batch norm in inference
+[[nodiscard]] std::span<const RuleRow> copy_rules();           ///< copies, conversions, constants
+[[nodiscard]] std::span<const RuleRow> batch_norm_rules();     ///< batch norm in inference
 [[nodiscard]] std::span<const RuleRow> training_norm_rules();  ///< and in training, with its gradient
-[[nodiscard]] std::span<const RuleRow> reduction_rules();   ///< sums, means, extremes, norms of vectors
+[[nodiscard]] std::span<const RuleRow> reduction_rules();      ///< sums, means, extremes, norms of vectors
 [[nodiscard]] std::span<const RuleRow> variance_rules();
 [[nodiscard]] std::span<const RuleRow> softmax_rules();        ///< softmax and its kin, with their gradients
 [[nodiscard]] std::span<const RuleRow> layer_norm_rules();     ///< layer norm and RMS norm

@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ir/parse.h"
+#include "compiler/ir/print.h"
+#include "compiler/passes/pipeline.h"
+#include "tests/emulator/graph_trial.h"
+
+/// The kernels that the passes make of batch norm in training and its gradient, emulated and compared with the
+/// interpreter.
+namespace sinter::test {
+namespace {
+
+struct Image {
+  int64_t images, channels, height, width;
+  bool channels_last;
+};
+
+/// Enough elements for sums in two parts; odd sizes; both layouts.
+constexpr Image shapes[] = {
+    {16, 40, 32, 16, false}, {16, 40, 32, 16, true}, {3, 70, 7, 5, true}, {5, 33, 3, 3, false}, {70, 48, 1, 1, false}};
+
+std::string step_of(const Image& image, std::string_view dtype) {
+  const int64_t pixels = image.height * image.width;
+  const std::string strides =
+      fmt::format("{{{},1,{},{}}}", image.channels * pixels, image.channels * image.width, image.channels);
+  const std::string type = fmt::format("{}[{},{},{},{}]{}", dtype, image.images, image.channels, image.height,
+                                       image.width, image.channels_last ? strides : "");
+  return fmt::format(
+      R"(graph @g on cuda:0 (%x: {0}, %gy: {0}, %w: f32[{1}], %b: f32[{1}], %m: f32[{1}], %v: f32[{1}]) -> (%r, %gx, %gw, %gb) {{
+  %n, %sm, %si, %k = call aten.cudnn_batch_norm(%x, %w, %b, %m, %v, true, 0.1, 1e-05) mutates(3, 4) : {0}, f32[{1}], f32[{1}], u8[0]
+  %r = call aten.relu_(%n) mutates(0) functional aten.relu : {0} alias %n + 0
+  %g = call aten.threshold_backward(%gy, %r, 0) : {0}
+  %gx, %gw, %gb = call aten.cudnn_batch_norm_backward(%x, %g, %w, %m, %v, %sm, %si, 1e-05, %k) : {0}, f32[{1}], f32[{1}]
+}})",
+      type, image.channels);
+}
+
+std::vector<ir::Graph> bodies_of(const std::string& text) {
+  ir::Graph graph = ir::parse(text);
+  passes::PassContext context;
+  context.device.backend = Backend::cuda;
+  passes::run_pipeline(graph, context, [](const passes::PipelineRow&, const ir::Graph&, double) {});
+  std::vector<ir::Graph> bodies;
+  for (const ir::NodeId id : graph.order()) {
+    EXPECT_EQ(graph.node(id).as<ir::Call>(), nullptr) << ir::print(graph);
+    if (const auto* fused = graph.node(id).as<ir::Fused>()) bodies.push_back(*fused->body);
+  }
+  return bodies;
+}
+
+TEST(TrainingNormKernels, give_what_the_interpreter_gives) {
+  std::vector<GraphTrial> trials;
+  for (const Image& image : shapes) {
+    for (const std::string_view dtype : {"f16", "f32"}) {
+      const bool large = image.height == 32;  // each layout once
+      if (large && (dtype == "f16") != image.channels_last) continue;
+      const std::string name = fmt::format("{} channels {}", image.channels, dtype);
+      for (const ir::Graph& body : bodies_of(step_of(image, dtype))) {
+        trials.push_back(graph_trial(name, body, false, trials.size()));
+        trials.back().slack = 32;  // sums of products of up to 16 that cancel
+      }
+    }
+  }
+  for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
+}
+
+}  // namespace
+}  // namespace sinter::test
