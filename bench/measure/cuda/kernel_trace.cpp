@@ -11,6 +11,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "bench/measure/busy_time.h"
 #include "bench/measure/operator_calls.h"
 
 namespace sinter::bench {
@@ -56,10 +57,10 @@ const Cupti& cupti() {
 struct Records {
   struct Kernel {
     std::string name;
-    double microseconds = 0;
     uint32_t correlation = 0;  ///< the launch
   };
   std::vector<Kernel> kernels;
+  std::vector<Interval> intervals;               ///< by kernel
   std::unordered_map<uint32_t, uint64_t> calls;  ///< launch to operator call
 };
 
@@ -89,8 +90,8 @@ std::string copy_name(uint8_t kind) {
 
 template <class Activity>
 void add(std::string name, const Activity& activity) {
-  const double microseconds = static_cast<double>(activity.end - activity.start) / 1e3;
-  collecting->kernels.push_back({std::move(name), microseconds, activity.correlationId});
+  collecting->kernels.push_back({std::move(name), activity.correlationId});
+  collecting->intervals.push_back({activity.start, activity.end, activity.streamId});
 }
 
 void collect(const CUpti_Activity& record) {
@@ -140,8 +141,9 @@ std::optional<std::vector<TracedKernel>> trace_kernels(const std::function<void(
   constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL};
   auto records = record(kinds, call);
   if (!records) return std::nullopt;
+  const std::vector<double> busy = busy_microseconds(records->intervals);
   std::vector<TracedKernel> kernels;
-  for (auto& kernel : records->kernels) kernels.push_back({std::move(kernel.name), kernel.microseconds, "", 0});
+  for (size_t i = 0; i < busy.size(); ++i) kernels.push_back({std::move(records->kernels[i].name), busy[i], "", 0});
   return kernels;
 }
 
@@ -164,9 +166,11 @@ std::optional<std::vector<TracedKernel>> trace_operator_kernels(const std::funct
   };
   const auto records = record(kinds, [&] { watch_operator_calls(begin, end, call); });
   if (!records) return std::nullopt;
+  const std::vector<double> busy = busy_microseconds(records->intervals);
   std::vector<TracedKernel> kernels;
-  for (const auto& kernel : records->kernels) {
-    TracedKernel& traced = kernels.emplace_back(TracedKernel{kernel.name, kernel.microseconds, "", 0});
+  for (size_t i = 0; i < busy.size(); ++i) {
+    const Records::Kernel& kernel = records->kernels[i];
+    TracedKernel& traced = kernels.emplace_back(TracedKernel{kernel.name, busy[i], "", 0});
     const auto found = records->calls.find(kernel.correlation);
     if (found == records->calls.end() || found->second >= names.size()) continue;
     const auto position = names.begin() + static_cast<std::ptrdiff_t>(found->second);
