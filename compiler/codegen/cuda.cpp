@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/codegen/cuda_column_writer.h"
 #include "compiler/codegen/cuda_expression.h"
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/codegen/cuda_row_writer.h"
@@ -34,6 +35,10 @@ std::string words_of(const RowSchedule& plan) {
   return fmt::format("{} threads a row{}, {} x {} elements a thread{}", plan.threads,
                      plan.across ? ", neighbours on other rows" : "", plan.steps, plan.width,
                      plan.keep == Keep::nothing ? ", read again in every pass" : "");
+}
+
+std::string words_of(const ColumnSchedule& plan) {
+  return fmt::format("columns, {} neighbours a thread, {} threads for each", plan.width, plan.lanes);
 }
 
 std::string words_of(const WindowSchedule& plan) {
@@ -82,6 +87,7 @@ KernelSource source_of(const Kernel& kernel, const Plan& plan, CudaFunction (*wr
 
 KernelSource generate_cuda(const Kernel& kernel, const DeviceInfo& device) {
   if (const auto windows = window_schedule(kernel, device)) return source_of(kernel, *windows, cuda_window_function);
+  if (const auto columns = column_schedule(kernel, device)) return source_of(kernel, *columns, cuda_column_function);
   if (kernel.reduced > 0) return source_of(kernel, row_schedule(kernel, device), cuda_row_function);
   if (const auto transpose = transpose_schedule(kernel)) {
     return source_of(kernel, *transpose, cuda_transpose_function);

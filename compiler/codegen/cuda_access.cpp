@@ -12,6 +12,20 @@ namespace sinter::codegen {
 using kernel::Kernel;
 using kernel::Param;
 
+namespace {
+
+void move_to_end(ir::Affine& affine, size_t loop) {
+  const auto at = affine.strides.begin() + static_cast<std::ptrdiff_t>(loop);
+  std::rotate(at, at + 1, affine.strides.end());
+}
+
+void move_to_end(ir::Index& index, size_t loop) {
+  move_to_end(index.affine, loop);
+  for (ir::QuasiTerm& term : index.terms) move_to_end(term.inner, loop);
+}
+
+}  // namespace
+
 std::vector<Reference> references(const Kernel& kernel) {
   std::vector<Reference> all;
   for (const auto& instruction : kernel.body) {
@@ -63,6 +77,21 @@ bool needs_wide_index(const Kernel& kernel, int64_t points_dealt) {
          std::ranges::any_of(references(kernel),
                              [&](const Reference& reference) { return is_wide(*reference.index); }) ||
          std::ranges::any_of(questions(kernel), [&](const kernel::Inside* inside) { return is_wide(inside->index); });
+}
+
+Kernel lanes_last(Kernel kernel, size_t lanes) {
+  for (kernel::Instruction& instruction : kernel.body) {
+    auto* load = std::get_if<kernel::Load>(&instruction.operation);
+    if (load != nullptr && kernel.params[load->param].role != kernel::Param::Role::host_scalar) {
+      move_to_end(load->index, lanes);
+    }
+    if (auto* inside = std::get_if<kernel::Inside>(&instruction.operation)) move_to_end(inside->index, lanes);
+  }
+  for (kernel::Store& store : kernel.stores) move_to_end(store.index, lanes);
+  const auto at = kernel.extents.begin() + static_cast<std::ptrdiff_t>(lanes);
+  std::rotate(at, at + 1, kernel.extents.end());
+  kernel.reduced = 0;
+  return kernel;
 }
 
 }  // namespace sinter::codegen

@@ -42,6 +42,9 @@ struct Reference {
 /// An access by `width` neighbouring points of the innermost loop, which begin at a multiple of `width`.
 [[nodiscard]] LaneAccess access_along(const Reference& reference, const kernel::Kernel& kernel, int64_t width);
 
+/// The same accesses with loop `lanes` as the innermost one, as access_along looks at them.
+[[nodiscard]] kernel::Kernel lanes_last(kernel::Kernel kernel, size_t lanes);
+
 /// Lanes that fill one 16-byte access of the widest element that streams through the kernel. Operands that repeat
 /// (a scale per channel) do not count.
 [[nodiscard]] int64_t preferred_width(const kernel::Kernel& kernel);

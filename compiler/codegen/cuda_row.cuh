@@ -32,3 +32,26 @@ static __device__ __forceinline__ T join_warps(T value, T* partial, Join join) {
   for (unsigned w = 1u; w < warps; ++w) all = join(all, partial[w * 32u + threadIdx.x % 32u]);
   return all;
 }
+
+// The value of column threadIdx.x % (beside * width) of a block of `warps` warps: of every warp, `beside` neighbouring
+// threads have `width` columns each, and every beside-th thread has the same ones. `partial` is shared memory for one
+// value a column and warp that nothing else uses.
+template <unsigned beside, unsigned warps, unsigned width, class T, class Join>
+static __device__ __forceinline__ T join_columns(T (&values)[width], T* partial, Join join) {
+  const unsigned lane = threadIdx.x % 32u;
+#pragma unroll
+  for (unsigned k = 0; k < width; ++k) {
+    T value = values[k];
+#pragma unroll
+    for (unsigned distance = beside; distance < 32u; distance *= 2u) {
+      value = join(value, (T)__shfl_xor_sync(~0u, value, distance));
+    }
+    if (lane < beside) partial[(threadIdx.x / 32u * beside + lane) * width + k] = value;
+  }
+  __syncthreads();
+  const unsigned column = threadIdx.x % (beside * width);
+  T all = partial[column];
+#pragma unroll
+  for (unsigned w = 1u; w < warps; ++w) all = join(all, partial[w * beside * width + column]);
+  return all;
+}

@@ -87,13 +87,6 @@ class RowWriter : private CudaText {
   /// True where only some threads may store.
   [[nodiscard]] bool guards_stores() const { return plan_.across && has_partial_block(); }
 
-  [[nodiscard]] std::span<const int64_t> outer_extents() const {
-    return std::span(kernel_.extents).first(kernel_.extents.size() - kernel_.reduced);
-  }
-  [[nodiscard]] std::span<const int64_t> row_extents() const {
-    return std::span(kernel_.extents).last(kernel_.reduced);
-  }
-
   /// Gives every loop that an access depends on a variable of its own; `first` is the number of the first one.
   void name_dims(char letter, size_t first, std::vector<std::string>& dims) {
     for (size_t d = 0; d < dims.size(); ++d) {
@@ -192,10 +185,6 @@ class RowWriter : private CudaText {
   /// What a thread holds of its part of the row.
   void declare_steps(Slot slot) {
     line("{} x{}[{}]{};", storage_type(slot), slot, plan_.steps, is_load(slot) && load(slot).guard ? " = {}" : "");
-  }
-
-  [[nodiscard]] bool is_load(Slot slot) const {
-    return std::holds_alternative<kernel::Load>(kernel_.body[slot].operation);
   }
 
   [[nodiscard]] bool is_question(Slot slot) const {
@@ -356,18 +345,6 @@ class RowWriter : private CudaText {
   }
 
   // Reductions.
-
-  [[nodiscard]] std::string identity(Slot slot) const {
-    const auto& reduce = std::get<kernel::Reduce>(kernel_.body[slot].operation);
-    const ir::DType dtype = kernel_.body[slot].dtype;
-    return cuda_literal(ir::identity(reduce.op, dtype), dtype);
-  }
-
-  [[nodiscard]] std::string joined(Slot slot, const std::string& a, const std::string& b) const {
-    const ir::DType dtype = kernel_.body[slot].dtype;
-    const auto& reduce = std::get<kernel::Reduce>(kernel_.body[slot].operation);
-    return render(ir::row(ir::combiner(reduce.op)).native().cuda_text(dtype), cuda_type(dtype), {a, b});
-  }
 
   void accumulate(Slot slot, const std::vector<std::string>& names) {
     const Slot operand = expressions_[slot].operands.front();

@@ -72,6 +72,8 @@ std::string CudaText::declaration(uint32_t param) const {
 
 const kernel::Load& CudaText::load(Slot slot) const { return std::get<kernel::Load>(kernel_.body[slot].operation); }
 
+bool CudaText::is_load(Slot slot) const { return std::holds_alternative<kernel::Load>(kernel_.body[slot].operation); }
+
 bool CudaText::is_memory_load(Slot slot) const {
   return live_[slot] && memory_load(kernel_, kernel_.body[slot]) != nullptr;
 }
@@ -92,6 +94,24 @@ std::string CudaText::expression(Slot slot, const std::vector<std::string>& name
   for (const Slot operand : e.operands) operands.push_back(names[operand]);
   return render(e.text, cuda_type(computation_dtype(kernel_, slot)), operands);
 }
+
+std::string CudaText::identity(Slot reduction) const {
+  const auto& reduce = std::get<kernel::Reduce>(kernel_.body[reduction].operation);
+  const ir::DType dtype = kernel_.body[reduction].dtype;
+  return cuda_literal(ir::identity(reduce.op, dtype), dtype);
+}
+
+std::string CudaText::joined(Slot reduction, const std::string& a, const std::string& b) const {
+  const auto& reduce = std::get<kernel::Reduce>(kernel_.body[reduction].operation);
+  const ir::DType dtype = kernel_.body[reduction].dtype;
+  return render(ir::row(ir::combiner(reduce.op)).native().cuda_text(dtype), cuda_type(dtype), {a, b});
+}
+
+std::span<const int64_t> CudaText::outer_extents() const {
+  return std::span(kernel_.extents).first(kernel_.extents.size() - kernel_.reduced);
+}
+
+std::span<const int64_t> CudaText::row_extents() const { return std::span(kernel_.extents).last(kernel_.reduced); }
 
 std::string CudaText::inside(Slot slot, const std::vector<std::string>& dims) const {
   const auto& question = std::get<kernel::Inside>(kernel_.body[slot].operation);

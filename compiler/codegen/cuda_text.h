@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +47,7 @@ class CudaText {
   /// A parameter's name says what it is: in0, scalar1, out2.
   [[nodiscard]] std::string param_name(uint32_t param) const;
   [[nodiscard]] const kernel::Load& load(kernel::Slot slot) const;
+  [[nodiscard]] bool is_load(kernel::Slot slot) const;
   /// True for a live load that reads memory, not a number passed by value.
   [[nodiscard]] bool is_memory_load(kernel::Slot slot) const;
   /// The type that holds `width` lanes of an access.
@@ -54,6 +56,12 @@ class CudaText {
   [[nodiscard]] std::string host_scalar(kernel::Slot slot) const;
   /// What computes the slot, given a text that names each operand's value.
   [[nodiscard]] std::string expression(kernel::Slot slot, const std::vector<std::string>& names) const;
+  /// What joined with any value of a reduction gives that value, and the text that joins two.
+  [[nodiscard]] std::string identity(kernel::Slot reduction) const;
+  [[nodiscard]] std::string joined(kernel::Slot reduction, const std::string& a, const std::string& b) const;
+  /// The loops of rows, and those that reductions run over.
+  [[nodiscard]] std::span<const int64_t> outer_extents() const;
+  [[nodiscard]] std::span<const int64_t> row_extents() const;
   /// True where the point with these positions lies.
   [[nodiscard]] std::string inside(kernel::Slot slot, const std::vector<std::string>& dims) const;
   /// The condition that a guard is: the name it has in `names`, else its text at these positions.

@@ -21,32 +21,6 @@ constexpr uint32_t smallest_block = 64;
 constexpr int64_t shortest_run = 64;  ///< bytes that neighbouring threads read together
 constexpr double good_enough = 1.03;  ///< of the cost of the best tile: smaller ones have more threads
 
-void move_to_end(ir::Affine& affine, size_t loop) {
-  const auto at = affine.strides.begin() + static_cast<std::ptrdiff_t>(loop);
-  std::rotate(at, at + 1, affine.strides.end());
-}
-
-void move_to_end(ir::Index& index, size_t loop) {
-  move_to_end(index.affine, loop);
-  for (ir::QuasiTerm& term : index.terms) move_to_end(term.inner, loop);
-}
-
-/// The same accesses with the lanes as the innermost loop, as accesses by vectors are looked at.
-Kernel lanes_last(Kernel kernel, size_t lanes) {
-  for (kernel::Instruction& instruction : kernel.body) {
-    auto* load = std::get_if<kernel::Load>(&instruction.operation);
-    if (load != nullptr && kernel.params[load->param].role != kernel::Param::Role::host_scalar) {
-      move_to_end(load->index, lanes);
-    }
-    if (auto* inside = std::get_if<kernel::Inside>(&instruction.operation)) move_to_end(inside->index, lanes);
-  }
-  for (kernel::Store& store : kernel.stores) move_to_end(store.index, lanes);
-  const auto at = kernel.extents.begin() + static_cast<std::ptrdiff_t>(lanes);
-  std::rotate(at, at + 1, kernel.extents.end());
-  kernel.reduced = 0;
-  return kernel;
-}
-
 class Scheduling {
  public:
   Scheduling(const Kernel& kernel, const DeviceInfo& device, kernel::Windows windows)

@@ -348,14 +348,11 @@ class WindowWriter : private CudaText {
 
   void clear_accumulators() {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      const auto* reduce = live_[slot] ? reduction(slot) : nullptr;
-      if (reduce == nullptr) continue;
-      const ir::DType dtype = kernel_.body[slot].dtype;
+      if (!live_[slot] || reduction(slot) == nullptr) continue;
       line("{} a{}[{}][{}];", type(slot), slot, plan_.outputs, plan_.width);
       open_unrolled("t", plan_.outputs);
       line("#pragma unroll");
-      line("for (unsigned k = 0; k < {}u; ++k) a{}[t][k] = {};", plan_.width, slot,
-           cuda_literal(ir::identity(reduce->op, dtype), dtype));
+      line("for (unsigned k = 0; k < {}u; ++k) a{}[t][k] = {};", plan_.width, slot, identity(slot));
       close();
       names_[slot] = fmt::format("a{}[t][k]", slot);
     }
@@ -413,21 +410,20 @@ class WindowWriter : private CudaText {
     if (!slots_of(Stage::tap, all).empty()) line("const unsigned r = (p - first) / {}u;", windows_.spread);
     for (const Slot slot : slots_of(Stage::pair, all)) name_value(slot, expression(slot, names_));
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      if (live_[slot] && reduction(slot) != nullptr) line("{} = {};", names_[slot], joined(slot));
+      if (live_[slot] && reduction(slot) != nullptr) line("{} = {};", names_[slot], continued(slot));
     }
     close();
     close();
   }
 
-  [[nodiscard]] std::string joined(Slot slot) const {
+  /// What the reduction has so far, joined with its operand.
+  [[nodiscard]] std::string continued(Slot slot) const {
     const kernel::Reduce& reduce = *reduction(slot);
     if (is_contracted(reduce.operand)) {
       const std::vector<Slot>& factors = expressions_[reduce.operand].operands;
       return fmt::format("fma({}, {}, {})", names_[factors[0]], names_[factors[1]], names_[slot]);
     }
-    const ir::DType dtype = kernel_.body[slot].dtype;
-    const auto text = ir::row(ir::combiner(reduce.op)).native().cuda_text(dtype);
-    return render(text, cuda_type(dtype), {names_[slot], names_[reduce.operand]});
+    return joined(slot, names_[slot], names_[reduce.operand]);
   }
 
   // Outputs.

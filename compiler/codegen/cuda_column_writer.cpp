@@ -1,0 +1,233 @@
+#include "compiler/codegen/cuda_column_writer.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <utility>
+
+namespace sinter::codegen {
+namespace {
+
+using kernel::Kernel;
+using kernel::Slot;
+using Kind = LaneAccess::Kind;
+
+class ColumnWriter : private CudaText {
+ public:
+  ColumnWriter(const Kernel& kernel, const ColumnSchedule& schedule)
+      : CudaText(kernel, schedule.wide), plan_(schedule), pass_(schedule.passes.passes.front()) {}
+
+  CudaFunction function() {
+    std::vector<std::string> names(kernel_.body.size());
+    name_numbers(names);
+    const std::vector<std::string> numbers = names;
+    find_columns();
+    values_of_columns(names);
+    go_through(std::move(names));
+    finish_column(numbers);
+    return finish(plan_.block);
+  }
+
+ private:
+  [[nodiscard]] int64_t columns_of_block() const { return plan_.beside * plan_.width; }
+  [[nodiscard]] std::string_view type_of(Slot slot) const { return cuda_type(kernel_.body[slot].dtype); }
+
+  /// What is one number for all columns: literals and host scalars.
+  void name_numbers(std::vector<std::string>& names) const {
+    for (Slot slot = 0; slot < names.size(); ++slot) {
+      const auto* immediate = std::get_if<kernel::Immediate>(&kernel_.body[slot].operation);
+      if (immediate != nullptr) names[slot] = cuda_literal(immediate->value, kernel_.body[slot].dtype);
+      if (live_[slot] && is_load(slot) && !is_memory_load(slot)) names[slot] = host_scalar(slot);
+    }
+  }
+
+  /// The first of this thread's columns, and its position in the outer loops.
+  void find_columns() {
+    const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
+    line("const unsigned lane = threadIdx.x / {}u;", plan_.beside);
+    line("const {} first = ({} * {}u + threadIdx.x % {}u) * {}u;", index_.type(), block, plan_.beside, plan_.beside,
+         plan_.width);
+    dims_ = index_.dims_of("first", outer_extents());
+    name_dims('i', 0, dims_);
+  }
+
+  /// Gives every loop's position a variable.
+  void name_dims(char letter, size_t first, std::vector<std::string>& dims) {
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d].find(' ') == std::string::npos) continue;
+      line("const {} {}{} = {};", index_.type(), letter, first + d, dims[d]);
+      dims[d] = fmt::format("{}{}", letter, first + d);
+    }
+  }
+
+  /// An index at these positions of the outer loops; the others are at their beginning.
+  [[nodiscard]] std::string at(const ir::Index& index, std::vector<std::string> dims) const {
+    dims.resize(kernel_.extents.size(), "0u");
+    return index_.at(index, dims);
+  }
+
+  void open_columns() {
+    line("#pragma unroll");
+    open("for (unsigned k = 0; k < {}u; ++k) {{", plan_.width);
+  }
+
+  /// Slots of `row_values` that elements need.
+  [[nodiscard]] std::vector<bool> needed_by_elements() const {
+    std::vector<bool> needed(kernel_.body.size(), false);
+    const auto need_operands = [&](Slot slot) {
+      for (const Slot operand : expressions_[slot].operands) needed[operand] = true;
+    };
+    for (const Slot slot : pass_.reductions) need_operands(slot);
+    for (const Slot slot : pass_.elements) need_operands(slot);
+    for (const size_t i : pass_.stores) needed[kernel_.stores[i].value] = true;
+    const auto& values = plan_.passes.row_values;
+    for (auto slot = values.rbegin(); slot != values.rend(); ++slot) {
+      if (needed[*slot]) need_operands(*slot);
+    }
+    return needed;
+  }
+
+  /// What elements need of their columns, for all columns of the thread: r5[k].
+  void values_of_columns(std::vector<std::string>& names) {
+    const std::vector<bool> needed = needed_by_elements();
+    std::vector<Slot> values;
+    for (const Slot slot : plan_.passes.row_values) {
+      if (needed[slot] && names[slot].empty()) values.push_back(slot);
+    }
+    if (values.empty()) return;
+    for (const Slot slot : values) {
+      if (is_load(slot) && plan_.loads[slot].kind == Kind::vector) load_vector(slot, dims_);
+      line("{} r{}[{}];", type_of(slot), slot, plan_.width);
+    }
+    open_columns();
+    for (const Slot slot : values) {
+      names[slot] = fmt::format("r{}[k]", slot);
+      line("r{}[k] = {};", slot, is_load(slot) ? element_of_column(slot) : expression(slot, names));
+    }
+    close();
+  }
+
+  [[nodiscard]] std::string element_of_column(Slot slot) const {
+    if (plan_.loads[slot].kind == Kind::vector) return fmt::format("x{}.v[k]", slot);
+    std::vector<std::string> dims = dims_;
+    dims.back() = fmt::format("({} + k)", dims.back());
+    return fmt::format("{}[{}]", param_name(load(slot).param), at(load(slot).index, dims));
+  }
+
+  void load_vector(Slot slot, const std::vector<std::string>& dims) {
+    const std::string type = pack_type(kernel_.body[slot].dtype, plan_.loads[slot], plan_.width);
+    line("const {0} x{1} = load<{0}>({2} + {3});", type, slot, param_name(load(slot).param),
+         parenthesised(at(load(slot).index, dims)));
+  }
+
+  void go_through(std::vector<std::string> names) {
+    for (const Slot slot : pass_.reductions) line("{} a{}[{}];", type_of(slot), slot, plan_.width);
+    open_columns();
+    for (const Slot slot : pass_.reductions) line("a{}[k] = {};", slot, identity(slot));
+    close();
+    line("#pragma unroll 4");
+    open("for ({} p = lane; p < {}; p += {}) {{", index_.type(), index_.count(kernel_.row_points()),
+         index_.literal(plan_.lanes));
+    std::vector<std::string> inner = index_.dims_of("p", row_extents());
+    name_dims('i', dims_.size(), inner);
+    std::vector<std::string> point = dims_;
+    point.insert(point.end(), inner.begin(), inner.end());
+    for (const Slot slot : pass_.elements) {
+      if (is_load(slot)) names[slot] = load_element(slot, point);
+    }
+    for (const size_t i : pass_.stores) line("{} y{};", store_type(i), i);
+    open_columns();
+    for (const Slot slot : pass_.elements) {
+      if (is_load(slot)) continue;
+      line("const {} v{} = {};", type_of(slot), slot, expression(slot, names));
+      names[slot] = fmt::format("v{}", slot);
+    }
+    for (const Slot slot : pass_.reductions) {
+      const std::string sum = fmt::format("a{}[k]", slot);
+      line("{} = {};", sum, joined(slot, sum, names[expressions_[slot].operands.front()]));
+    }
+    for (const size_t i : pass_.stores) line("y{}.v[k] = {};", i, names[kernel_.stores[i].value]);
+    close();
+    for (const size_t i : pass_.stores) {
+      const kernel::Store& store = kernel_.stores[i];
+      line("store({} + {}, y{});", param_name(store.param), parenthesised(index_.at(store.index, point)), i);
+    }
+    close();
+  }
+
+  /// Gives what names the element of column k.
+  std::string load_element(Slot slot, const std::vector<std::string>& point) {
+    if (plan_.loads[slot].kind == Kind::vector) {
+      load_vector(slot, point);
+      return fmt::format("x{}.v[k]", slot);
+    }
+    line("const {} x{} = {}[{}];", type_of(slot), slot, param_name(load(slot).param),
+         index_.at(load(slot).index, point));
+    return fmt::format("x{}", slot);
+  }
+
+  [[nodiscard]] std::string store_type(size_t i) const {
+    return pack_type(kernel_.params[kernel_.stores[i].param].dtype, plan_.stores[i], plan_.width);
+  }
+
+  /// One thread a column: the reductions, what follows from them, and stores.
+  void finish_column(std::vector<std::string> names) {
+    for (const Slot slot : pass_.reductions) join_threads(slot, names);
+    if (plan_.passes.row_stores.empty()) return;
+    open("if (threadIdx.x < {}u) {{", columns_of_block());
+    const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
+    line("const {} column = {} * {}u + threadIdx.x;", index_.type(), block, columns_of_block());
+    std::vector<std::string> dims = index_.dims_of("column", outer_extents());
+    name_dims('j', 0, dims);
+    const std::vector<bool> needed = needed_by_stores();
+    for (const auto* values : {&plan_.passes.row_values, &pass_.row_values}) {
+      for (const Slot slot : *values) {
+        if (!needed[slot] || !names[slot].empty()) continue;
+        const bool loads = is_load(slot);
+        line("const {} v{} = {};", type_of(slot), slot,
+             loads ? fmt::format("{}[{}]", param_name(load(slot).param), at(load(slot).index, dims))
+                   : expression(slot, names));
+        names[slot] = fmt::format("v{}", slot);
+      }
+    }
+    for (const size_t i : plan_.passes.row_stores) {
+      const kernel::Store& store = kernel_.stores[i];
+      line("{}[{}] = {};", param_name(store.param), at(store.index, dims), names[store.value]);
+    }
+    close();
+  }
+
+  /// Slots that stores of columns depend on.
+  [[nodiscard]] std::vector<bool> needed_by_stores() const {
+    std::vector<bool> needed(kernel_.body.size(), false);
+    for (const size_t i : plan_.passes.row_stores) needed[kernel_.stores[i].value] = true;
+    for (auto slot = static_cast<Slot>(needed.size()); slot-- > 0;) {
+      const bool reduces = std::holds_alternative<kernel::Reduce>(kernel_.body[slot].operation);
+      if (!needed[slot] || reduces) continue;
+      for (const Slot operand : expressions_[slot].operands) needed[operand] = true;
+    }
+    return needed;
+  }
+
+  /// After this every thread has the value of column threadIdx.x of the block, counted round and round.
+  void join_threads(Slot slot, std::vector<std::string>& names) {
+    const std::string_view type = type_of(slot);
+    const int64_t warps = plan_.block / warp_threads;
+    line("__shared__ {} partial{}[{}];", type, slot, warps * columns_of_block());
+    line("const {0} v{1} = join_columns<{2}u, {3}u>(a{1}, partial{1}, []({0} a, {0} b) -> {0} {{ return {4}; }});",
+         type, slot, plan_.beside, warps, joined(slot, "a", "b"));
+    names[slot] = fmt::format("v{}", slot);
+  }
+
+  const ColumnSchedule& plan_;
+  const RowPass& pass_;
+  std::vector<std::string> dims_;  ///< of the first column: a text for each outer loop
+};
+
+}  // namespace
+
+CudaFunction cuda_column_function(const Kernel& kernel, const ColumnSchedule& schedule) {
+  return ColumnWriter(kernel, schedule).function();
+}
+
+}  // namespace sinter::codegen
