@@ -12,7 +12,6 @@ using kernel::Slot;
 using Kind = LaneAccess::Kind;
 
 constexpr int64_t columns_of_a_block = 32;  ///< a line or half of one
-constexpr uint32_t smallest_block = 128;
 constexpr uint32_t largest_block = 512;
 constexpr int64_t threads_to_fill = 1024;  ///< of each multiprocessor
 constexpr int64_t fewest_points = 4;       ///< of a thread: what it joins with others is little beside them

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <ranges>
 #include <span>
 #include <utility>
 
@@ -80,9 +81,8 @@ class ColumnWriter : private CudaText {
     for (const Slot slot : pass_.reductions) need_operands(slot);
     for (const Slot slot : pass_.elements) need_operands(slot);
     for (const size_t i : pass_.stores) needed[kernel_.stores[i].value] = true;
-    const auto& values = plan_.passes.row_values;
-    for (auto slot = values.rbegin(); slot != values.rend(); ++slot) {
-      if (needed[*slot]) need_operands(*slot);
+    for (const Slot slot : std::views::reverse(plan_.passes.row_values)) {
+      if (needed[slot]) need_operands(slot);
     }
     return needed;
   }
