@@ -48,6 +48,8 @@ class Unifier {
     for (const NodeId id : old.order()) {
       const Node& node = old.node(id);
       if (!is_training_norm(old, node, context_)) continue;
+      const bool tracked = !node.args[training_norm_mean].is_none();
+      if (node.as<Call>()->mutates.empty() == tracked) continue;  // functional by now
       forward_.insert(id);
       if (node.results.size() > reserve_result) kept_.emplace(node.results[reserve_result], id);
     }
