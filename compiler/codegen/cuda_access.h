@@ -25,6 +25,7 @@ inline constexpr int64_t access_bytes = 16;  ///< the widest access of one threa
 inline constexpr int64_t sector_bytes = 32;  ///< what memory hands out at once
 inline constexpr int64_t line_bytes = 128;   ///< a cache line
 inline constexpr int64_t warp_threads = 32;
+inline constexpr int64_t threads_to_fill = 1024;  ///< of each multiprocessor: loads under way hide their latency
 
 /// One access to memory: which parameter and where.
 struct Reference {

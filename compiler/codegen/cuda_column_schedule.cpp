@@ -13,9 +13,8 @@ using Kind = LaneAccess::Kind;
 
 constexpr int64_t columns_of_a_block = 32;  ///< a line or half of one
 constexpr uint32_t largest_block = 512;
-constexpr int64_t threads_to_fill = 1024;  ///< of each multiprocessor
-constexpr int64_t fewest_points = 4;       ///< of a thread: what it joins with others is little beside them
-constexpr int64_t most_held = 64;          ///< values of columns and sums of one thread, in registers
+constexpr int64_t fewest_points = 4;  ///< of a thread: what it joins with others is little beside them
+constexpr int64_t most_held = 64;     ///< values of columns and sums of one thread, in registers
 
 /// Columns of one 16-byte access of the widest element that streams.
 int64_t widest_access(const Kernel& kernel) {

@@ -43,7 +43,7 @@ struct Chunk {
   std::set<std::string_view> mentions;
 };
 
-Chunk chunk_of(std::string_view text) {
+Chunk chunk_from(std::string_view text) {
   Chunk chunk{.text = text, .defines = {}, .mentions = {}};
   for_each_word(text, [&](std::string_view word, int depth, char next) {
     const bool opens_type_or_function = next == '{' || next == '(' || next == '<';
@@ -57,7 +57,7 @@ std::vector<Chunk> chunks_of(std::string_view text) {
   std::vector<Chunk> chunks;
   while (!text.empty()) {
     const size_t end = std::min(text.find("\n\n"), text.size());
-    if (end > 0) chunks.push_back(chunk_of(text.substr(0, end)));
+    if (end > 0) chunks.push_back(chunk_from(text.substr(0, end)));
     text.remove_prefix(std::min(text.size(), end + 1));
     while (!text.empty() && text.front() == '\n') text.remove_prefix(1);
   }
@@ -76,7 +76,7 @@ bool defines_any(const Chunk& chunk, const std::set<std::string_view>& wanted) {
 std::string cuda_prelude(std::string_view text) {
   static const std::vector<Chunk> helpers = chunks_of(cuda_helpers());
   std::vector<bool> used(helpers.size(), false);
-  std::set<std::string_view> wanted = chunk_of(text).mentions;
+  std::set<std::string_view> wanted = chunk_from(text).mentions;
   for (bool grew = true; grew;) {
     grew = false;
     for (size_t i = 0; i < helpers.size(); ++i) {

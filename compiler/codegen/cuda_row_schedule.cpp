@@ -18,7 +18,6 @@ constexpr int64_t threads_of_small_rows = 128;  ///< of a block whose warps work
 constexpr int64_t kept_bytes = 64;              ///< of one thread, in registers, from pass to pass: short texts
 constexpr int64_t most_kept_bytes = 128;        ///< where a block has no more threads to share a row
 constexpr int64_t most_kept_steps = 8;
-constexpr int64_t threads_to_fill = 1024;   ///< of each multiprocessor: enough loads under way to hide their latency
 constexpr int64_t fewest_warps_across = 4;  ///< of a block that works on 32 rows
 constexpr int64_t most_warps_across = 32;
 
