@@ -99,7 +99,7 @@ class LayoutChooser {
     const bool follows = primitive_follows(node);
     const ValueId* view = follows ? nullptr : followed_view(node);
     const ir::NodeId copy = follows ? relay_results(id) : rewriter_.copy(id);
-    if (view != nullptr) relay_as(node.results[0], next_type(*view));
+    if (view != nullptr) relay(node.results[0], ir::dense_like(next_type(*view), next_type(node.results[0]).sizes));
     auto& args = rewriter_.next().node(copy).args;
     for (size_t i = 0; i < args.size(); ++i) {
       const ValueId* value = node.args[i].value();
@@ -139,10 +139,9 @@ class LayoutChooser {
     return nullptr;
   }
 
-  /// Gives the result of a node that was copied the order of dims of another type of its sizes.
-  void relay_as(ValueId result, const Type& like) {
+  /// Gives the result of a node that was copied the strides of another type of its sizes.
+  void relay(ValueId result, const Type& wanted) {
     Type& type = rewriter_.next().value(rewriter_.get(result)).type;
-    const Type wanted = ir::dense_like(like, type.sizes);
     if (same_layout(type, wanted)) return;
     type.strides = wanted.strides;
     moved_.insert(result);
@@ -225,13 +224,8 @@ class LayoutChooser {
   ir::NodeId relay_results(ir::NodeId id) {
     const ir::NodeId copy = rewriter_.copy(id);
     for (const ValueId result : rewriter_.old().node(id).results) {
-      Type& type = rewriter_.next().value(rewriter_.get(result)).type;
-      if (type.rank() != 4 || !type.is_static()) continue;
-      const Type wanted = channels_last(type);
-      if (same_layout(type, wanted)) continue;
-      type = wanted;
-      moved_.insert(result);
-      ++changes_;
+      const Type& type = next_type(result);
+      if (type.rank() == 4 && type.is_static()) relay(result, channels_last(type));
     }
     return copy;
   }

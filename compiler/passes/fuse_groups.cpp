@@ -1,7 +1,6 @@
 #include "compiler/passes/fuse_groups.h"
 
 #include <algorithm>
-#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -103,6 +102,7 @@ FuseGroups::FuseGroups(const Graph& graph, bool freeze)
       reduces_(graph.node_count(), false),
       slides_(graph.node_count(), false),
       position_(graph.node_count(), 0) {
+  size_t calls = 0;
   for (size_t i = 0; i < graph.order().size(); ++i) {
     const NodeId id = graph.order()[i];
     position_[id.index] = i;
@@ -110,6 +110,8 @@ FuseGroups::FuseGroups(const Graph& graph, bool freeze)
     members_[id.index] = {id};
     reduces_[id.index] = graph.node(id).as<Reduce>() != nullptr;
     reach_.push_back(i);
+    calls_before_.push_back(calls);
+    if (graph.node(id).as<Call>() != nullptr) ++calls;
   }
   collect_edges();
   collect_siblings();
@@ -207,11 +209,10 @@ bool FuseGroups::try_merge_siblings(const Edge& edge) {
 
 /// What is computed before a library call but needed after it takes memory meanwhile.
 bool FuseGroups::call_between(NodeId a, NodeId b) const {
-  size_t first = position_[members_[a.index].back().index];
-  size_t last = position_[members_[b.index].back().index];
-  if (first > last) std::swap(first, last);
-  const auto calls = std::span(graph_.order()).subspan(first, last - first);
-  return std::ranges::any_of(calls, [&](NodeId id) { return graph_.node(id).as<Call>() != nullptr; });
+  const auto calls_before = [&](NodeId leader) {
+    return calls_before_[position_[members_[leader.index].back().index]];
+  };
+  return calls_before(a) != calls_before(b);
 }
 
 bool FuseGroups::try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&)) {

@@ -66,6 +66,7 @@ class FuseGroups {
   std::vector<bool> reduces_;                       ///< by leader: the region has a reduction
   std::vector<bool> slides_;                        ///< by leader: the region is one kernel of windows that overlap
   std::vector<size_t> position_;                    ///< by node
+  std::vector<size_t> calls_before_;                ///< by position: library calls that stand before it
   std::vector<size_t> reach_;                       ///< by position: the last one of regions that begin there or before
   std::vector<Edge> edges_;
   std::vector<Edge> siblings_;  ///< two consumers of one value

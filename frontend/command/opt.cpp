@@ -140,7 +140,8 @@ int dump(const DumpOptions& options) {
   const Target target = make_target(options.target);
   auto compiled = sinter::compile(target.forward, compile_options(options.target, target));
   // What comes twice is compiled. A first training step makes what later ones find.
-  for (int times = 0; times < 4; ++times) (void)call(compiled, target.first);
+  const int calls = options.target.train ? 4 : 2;
+  for (int times = 0; times < calls; ++times) (void)call(compiled, target.first);
   return 0;
 }
 

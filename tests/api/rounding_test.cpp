@@ -167,7 +167,7 @@ TEST_P(Rounding, of_a_half_is_what_every_decision_sees) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Where, Rounding, everywhere(), [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Where, Rounding, everywhere(), name_of);
 
 }  // namespace
 }  // namespace sinter::test

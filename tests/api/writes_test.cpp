@@ -259,7 +259,7 @@ TEST_P(CpuWrites, an_operator_that_throws_after_a_host_read_does_so_whoever_need
   EXPECT_THROW(fast(full(2, 5), index), c10::Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Where, Writes, everywhere(), [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Where, Writes, everywhere(), name_of);
 
 }  // namespace
 }  // namespace sinter::test
