@@ -65,9 +65,6 @@ class WindowWriter : private CudaText {
   [[nodiscard]] bool is_question(Slot slot) const {
     return std::holds_alternative<kernel::Inside>(kernel_.body[slot].operation);
   }
-  [[nodiscard]] bool is_load(Slot slot) const {
-    return std::holds_alternative<kernel::Load>(kernel_.body[slot].operation);
-  }
   [[nodiscard]] Stage stage(Slot slot) const { return windows_.stages[slot]; }
   [[nodiscard]] std::string_view type(Slot slot) const { return cuda_type(kernel_.body[slot].dtype); }
 

@@ -13,11 +13,7 @@ using Extents = std::span<const int64_t>;
 
 /// Largest value of (inner / divisor) % modulus.
 int64_t largest_value(const QuasiTerm& term, Extents extents) {
-  int64_t reach = term.inner.offset;
-  for (size_t d = 0; d < term.inner.strides.size(); ++d) {
-    if (extents[d] > 1) reach += term.inner.strides[d] * (extents[d] - 1);
-  }
-  const int64_t quotient = reach / term.divisor;
+  const int64_t quotient = largest(term.inner, extents) / term.divisor;
   return term.modulus == 0 ? quotient : std::min(quotient, term.modulus - 1);
 }
 

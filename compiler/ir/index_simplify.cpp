@@ -13,19 +13,6 @@ using Extents = std::span<const int64_t>;
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 int64_t floor_mod(int64_t a, int64_t b) { return a % b + (a % b < 0 ? b : 0); }
 
-/// Largest value of an expression without negative strides; saturates.
-int64_t largest(const Affine& affine, Extents extents) {
-  int64_t sum = affine.offset;
-  for (size_t d = 0; d < affine.strides.size(); ++d) {
-    if (affine.strides[d] == 0 || extents[d] <= 1) continue;
-    int64_t part = 0;
-    const bool overflow =
-        __builtin_mul_overflow(affine.strides[d], extents[d] - 1, &part) || __builtin_add_overflow(sum, part, &sum);
-    if (overflow) return std::numeric_limits<int64_t>::max();
-  }
-  return sum;
-}
-
 /// The expression by `unit`: quotients and remainders of its offset and strides.
 struct Parts {
   int64_t unit = 1;
@@ -108,6 +95,18 @@ bool join_pair(Index& index, Extents extents) {
 }
 
 }  // namespace
+
+int64_t largest(const Affine& affine, Extents extents) {
+  int64_t sum = affine.offset;
+  for (size_t d = 0; d < affine.strides.size(); ++d) {
+    if (affine.strides[d] == 0 || extents[d] <= 1) continue;
+    int64_t part = 0;
+    const bool overflow =
+        __builtin_mul_overflow(affine.strides[d], extents[d] - 1, &part) || __builtin_add_overflow(sum, part, &sum);
+    if (overflow) return std::numeric_limits<int64_t>::max();
+  }
+  return sum;
+}
 
 Index zero_index(size_t rank) { return {{0, std::vector<int64_t>(rank, 0)}, {}}; }
 

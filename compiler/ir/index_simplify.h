@@ -10,6 +10,9 @@
 /// the nest. Strides and offsets of the terms' inner parts are never negative.
 namespace sinter::ir {
 
+/// The largest value of an expression without negative strides; saturates.
+[[nodiscard]] int64_t largest(const Affine& affine, std::span<const int64_t> extents);
+
 /// The index that is 0 everywhere.
 [[nodiscard]] Index zero_index(size_t rank);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/ir/index_simplify.h"
+
 namespace sinter::kernel {
 namespace {
 
@@ -15,12 +17,6 @@ std::vector<int> readers(const Kernel& kernel) {
   return count;
 }
 
-int64_t largest(const ir::Affine& affine, const std::vector<int64_t>& extents) {
-  int64_t value = affine.offset;
-  for (size_t d = 0; d < affine.strides.size(); ++d) value += affine.strides[d] * (extents[d] - 1);
-  return value;
-}
-
 bool descends(const ir::Affine& affine) {
   return affine.offset < 0 || std::ranges::any_of(affine.strides, [](int64_t stride) { return stride < 0; });
 }
@@ -28,10 +24,10 @@ bool descends(const ir::Affine& affine) {
 /// True where the index is in [0, end) at every point.
 bool stays_below(const ir::Index& index, const std::vector<int64_t>& extents, int64_t end) {
   if (descends(index.affine)) return false;
-  int64_t value = largest(index.affine, extents);
+  int64_t value = ir::largest(index.affine, extents);
   for (const ir::QuasiTerm& term : index.terms) {
     if (term.scale < 0 || descends(term.inner)) return false;
-    const int64_t quotient = largest(term.inner, extents) / term.divisor;
+    const int64_t quotient = ir::largest(term.inner, extents) / term.divisor;
     value += term.scale * (term.modulus == 0 ? quotient : std::min(quotient, term.modulus - 1));
   }
   return value < end;

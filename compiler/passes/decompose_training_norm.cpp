@@ -80,10 +80,10 @@ class TrainingNorm {
   ValueId inverse(const Type& type) { return channels_.build.result(inverse_, type); }
 
   /// What the running mean and variance, whose elements are corrected for their number, are from now on.
-  ValueId running_mean(double momentum, const Type& type) { return running(3, mean_, momentum, type); }
+  ValueId running_mean(double momentum, const Type& type) { return running(training_norm_mean, mean_, momentum, type); }
   ValueId running_variance(double momentum, const Type& type) {
     const double correction = channels_.count() / (channels_.count() - 1);
-    return running(4, channels_.build.op("mul", {variance_, {correction}}), momentum, type);
+    return running(training_norm_mean + 1, channels_.build.op("mul", {variance_, {correction}}), momentum, type);
   }
 
  private:
@@ -175,25 +175,22 @@ constexpr std::array training_norm_rows = {
 }  // namespace
 
 std::optional<Results> training_norm(Graph& graph, const CallSite& site) {
-  if (site.args.size() != training_norm_arguments || !writes_results(graph, site)) return std::nullopt;
-  const auto* training = std::get_if<bool>(&site.args[5].data);
-  const auto* momentum = std::get_if<double>(&site.args[6].data);
-  const auto* eps = std::get_if<double>(&site.args[7].data);
-  if (training == nullptr || !*training || momentum == nullptr || eps == nullptr) return std::nullopt;
+  const auto numbers = training_numbers(site.args);
+  if (!numbers || !writes_results(graph, site)) return std::nullopt;
   for (const Arg& arg : site.args.first(5)) {
     if (!reads_optional_tensor(graph, arg)) return std::nullopt;
   }
   if (site.args[0].is_none() || !generates_training_norm(site.context, graph.type(*site.args[0].value()))) {
     return std::nullopt;
   }
-  TrainingNorm norm(graph, site, *eps);
+  TrainingNorm norm(graph, site, numbers->eps);
   Results results(site.results.size());
   const auto used = [&](size_t i) { return i < site.results.size() && site.results[i].used; };
   if (used(0)) results[0] = norm.output();
   if (used(1)) results[1] = norm.mean(site.results[1].type);
   if (used(2)) results[2] = norm.inverse(site.results[2].type);
-  if (used(3)) results[3] = norm.running_mean(*momentum, site.results[3].type);
-  if (used(4)) results[4] = norm.running_variance(*momentum, site.results[4].type);
+  if (used(3)) results[3] = norm.running_mean(numbers->momentum, site.results[3].type);
+  if (used(4)) results[4] = norm.running_variance(numbers->momentum, site.results[4].type);
   return results;
 }
 

@@ -21,13 +21,16 @@ bool is_parameter(const Graph& graph, const Arg& arg, const Type& image) {
          type.device == image.device && type.is_dense();
 }
 
-bool has_known_numbers(const std::vector<Arg>& args) {
-  const auto* training = std::get_if<bool>(&args[5].data);
-  return training != nullptr && *training && std::holds_alternative<double>(args[6].data) &&
-         std::holds_alternative<double>(args[7].data);
-}
-
 }  // namespace
+
+std::optional<TrainingNumbers> training_numbers(std::span<const Arg> args) {
+  if (args.size() != training_norm_arguments) return std::nullopt;
+  const auto* training = std::get_if<bool>(&args[5].data);
+  const auto* momentum = std::get_if<double>(&args[6].data);
+  const auto* eps = std::get_if<double>(&args[7].data);
+  if (training == nullptr || !*training || momentum == nullptr || eps == nullptr) return std::nullopt;
+  return TrainingNumbers{*momentum, *eps};
+}
 
 std::vector<uint32_t> statistics_dims(size_t rank) {
   std::vector<uint32_t> dims = {0};
@@ -43,17 +46,17 @@ bool generates_training_norm(const PassContext& context, const Type& image) {
 
 bool is_training_norm(const Graph& graph, const Node& node, const PassContext& context) {
   const auto* call = node.as<Call>();
-  if (call == nullptr || node.args.size() != training_norm_arguments || node.results.size() < 3) return false;
+  if (call == nullptr || node.results.size() < training_norm_results || !training_numbers(node.args)) return false;
   const std::string_view name = base_name(call->op);
   if (name != "aten::native_batch_norm" && name != "aten::cudnn_batch_norm") return false;
-  if (node.args[0].value() == nullptr || !has_known_numbers(node.args)) return false;
+  if (node.args[0].value() == nullptr) return false;
   const Type& image = graph.type(*node.args[0].value());
   if (!generates_training_norm(context, image)) return false;
   const auto parameters = std::span(node.args).subspan(1, 4);
   const bool known = std::ranges::all_of(parameters, [&](const Arg& arg) { return is_parameter(graph, arg, image); });
   const Type& result = graph.type(node.results[0]);
-  return known && node.args[3].is_none() == node.args[4].is_none() && result.sizes == image.sizes &&
-         result.dtype == image.dtype && is_kernel_result(graph, result);
+  return known && node.args[training_norm_mean].is_none() == node.args[training_norm_mean + 1].is_none() &&
+         result.sizes == image.sizes && result.dtype == image.dtype && is_kernel_result(graph, result);
 }
 
 }  // namespace sinter::passes

@@ -13,6 +13,15 @@ namespace sinter::passes {
 inline constexpr std::string_view functional_training_norm = "aten::_native_batch_norm_legit_functional";
 inline constexpr size_t training_norm_mean = 3;  ///< argument: the running mean; behind it the running variance
 inline constexpr size_t training_norm_arguments = 8;
+inline constexpr size_t training_norm_results = 3;  ///< that all forms have
+
+struct TrainingNumbers {
+  double momentum = 0;
+  double eps = 0;
+};
+
+/// The numbers of a call in training; nothing in inference, and where they are no constants.
+[[nodiscard]] std::optional<TrainingNumbers> training_numbers(std::span<const ir::Arg> args);
 
 /// The dims that statistics are taken along: all but that of the channels.
 [[nodiscard]] std::vector<uint32_t> statistics_dims(size_t rank);

@@ -14,8 +14,8 @@ namespace {
 using namespace ir;
 
 constexpr std::string_view cudnn_backward = "aten::cudnn_batch_norm_backward";
-constexpr size_t reserve_result = 3;    ///< of cudnn_batch_norm
-constexpr size_t reserve_argument = 8;  ///< of cudnn_batch_norm_backward
+constexpr size_t reserve_result = training_norm_results;  ///< of cudnn_batch_norm, behind those that all have
+constexpr size_t reserve_argument = 8;                    ///< of cudnn_batch_norm_backward
 
 bool is_backward(const Node& node) {
   const auto* call = node.as<Call>();
@@ -75,7 +75,7 @@ class Unifier {
     const bool tracked = !node.args[training_norm_mean].is_none();
     std::vector<Arg> args = rewriter_.map_args(node.args);
     std::vector<Type> types;
-    for (size_t i = 0; i < reserve_result; ++i) types.push_back(rewriter_.old().type(node.results[i]));
+    for (size_t i = 0; i < training_norm_results; ++i) types.push_back(rewriter_.old().type(node.results[i]));
     Call call;
     call.op = tracked ? functional_training_norm : "aten::native_batch_norm";
     const std::vector<Arg> written = {args[training_norm_mean], args[training_norm_mean + 1]};
@@ -85,9 +85,9 @@ class Unifier {
     Graph& next = rewriter_.next();
     const ScopeId scope = rewriter_.map_scope(node.scope);
     const NodeId made = next.add(std::move(call), std::move(args), std::move(types), scope);
-    for (size_t i = 0; i < reserve_result; ++i) rewriter_.set(node.results[i], next.node(made).results[i]);
+    for (size_t i = 0; i < training_norm_results; ++i) rewriter_.set(node.results[i], next.node(made).results[i]);
     for (size_t i = 0; tracked && i < written.size(); ++i) {
-      write(*written[i].value(), next.node(made).results[reserve_result + i], scope);
+      write(*written[i].value(), next.node(made).results[training_norm_results + i], scope);
     }
   }
 
