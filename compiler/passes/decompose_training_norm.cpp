@@ -21,7 +21,8 @@ class Channels {
         dims_(statistics_dims(image.rank())),
         count_(static_cast<double>(elements_along(image, dims_))) {}
 
-  /// A vector over the channels, in f32, that broadcasts along dim 1 of the image.
+  /// A vector over the channels, in f32, that broadcasts along dim 1 of the image. It has the sizes of what is reduced,
+  /// so that kernels of statistics may write over it.
   Arg of(const Arg& vector) {
     std::vector<Dim> sizes(rank_, 1);
     sizes[1] = build.type(vector).sizes[0];

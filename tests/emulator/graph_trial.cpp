@@ -1,6 +1,7 @@
 #include "tests/emulator/graph_trial.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
@@ -8,6 +9,7 @@
 
 #include "compiler/codegen/cuda.h"
 #include "compiler/ir/interpret.h"
+#include "compiler/ir/print.h"
 
 namespace sinter::test {
 namespace {
@@ -55,6 +57,15 @@ std::string difference_of(const GraphTrial& trial) {
 }
 
 }  // namespace
+
+std::vector<Graph> bodies_of(const Graph& graph) {
+  std::vector<Graph> bodies;
+  for (const ir::NodeId id : graph.order()) {
+    EXPECT_EQ(graph.node(id).as<ir::Call>(), nullptr) << ir::print(graph);
+    if (const auto* fused = graph.node(id).as<ir::Fused>()) bodies.push_back(*fused->body);
+  }
+  return bodies;
+}
 
 GraphTrial graph_trial(std::string name, Graph graph, bool generic, uint64_t seed) {
   GraphTrial trial{.name = std::move(name),

@@ -20,6 +20,9 @@ struct GraphTrial {
   double slack = 1;            ///< times what the order of a sum may change
 };
 
+/// The bodies of the fused nodes of a graph; expects that it has no call.
+[[nodiscard]] std::vector<ir::Graph> bodies_of(const ir::Graph& graph);
+
 /// `generic`: the text takes sizes as parameters.
 [[nodiscard]] GraphTrial graph_trial(std::string name, ir::Graph graph, bool generic, uint64_t seed);
 

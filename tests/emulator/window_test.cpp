@@ -8,7 +8,6 @@
 
 #include "compiler/codegen/cuda.h"
 #include "compiler/ir/parse.h"
-#include "compiler/ir/print.h"
 #include "compiler/passes/pipeline.h"
 #include "tests/emulator/graph_trial.h"
 
@@ -80,27 +79,22 @@ std::string graph_of(const Windows& w, std::string_view call, std::string_view d
       w.channels, result, text, wide_result, wide_result, wide_result, wide_result, result);
 }
 
-/// The bodies that the passes make of a graph.
-std::vector<ir::Graph> bodies_of(const std::string& text) {
+/// What the passes make of a graph.
+ir::Graph compiled(const std::string& text) {
   ir::Graph graph = ir::parse(text);
   passes::PassContext context;
   context.device = test_device();
   for (const auto& row : passes::pipeline()) {
     if (row.name != "functionalize" && row.name != "decompose") row.run(graph, context);
   }
-  std::vector<ir::Graph> bodies;
-  for (const ir::NodeId id : graph.order()) {
-    EXPECT_EQ(graph.node(id).as<ir::Call>(), nullptr) << ir::print(graph);
-    if (const auto* fused = graph.node(id).as<ir::Fused>()) bodies.push_back(*fused->body);
-  }
-  return bodies;
+  return graph;
 }
 
 bool is_of_windows(const GraphTrial& trial) { return trial.source.comment.find("windows of") != std::string::npos; }
 
 /// The trials of a graph: one kernel for the windows and what follows them, perhaps one that lays weights out.
 void add_trials(const std::string& name, const std::string& text, bool generic, std::vector<GraphTrial>& trials) {
-  const std::vector<ir::Graph> bodies = bodies_of(text);
+  const std::vector<ir::Graph> bodies = bodies_of(compiled(text));
   EXPECT_LE(bodies.size(), 2u) << text;
   for (const ir::Graph& body : bodies) {
     trials.push_back(graph_trial(name, body, generic, trials.size()));
