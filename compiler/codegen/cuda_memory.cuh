@@ -5,9 +5,18 @@ struct alignas(ALIGNMENT) pack {
   T v[N];
 };
 
+// 16 bytes at once are loaded as words of which the compiler knows nothing: NVRTC 13.0 takes a sum of bytes that were
+// loaded in another way for one of 16 bits, and leaves out the extension of its sign.
 template <class P, class T>
 static __device__ __forceinline__ P load(const T* from) {
-  return *reinterpret_cast<const P*>(from);
+  if constexpr (sizeof(T) == 1u && alignof(P) == 16u) {
+    using Words = pack<unsigned, sizeof(P) / 4u, 16>;
+    Words words = *reinterpret_cast<const Words*>(from);
+    for (unsigned& word : words.v) asm("" : "+r"(word));
+    return __builtin_bit_cast(P, words);
+  } else {
+    return *reinterpret_cast<const P*>(from);
+  }
 }
 
 template <class P, class T>

@@ -193,8 +193,11 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("logistic", {}, 1, floating, "1 / (1 + exp(-{0}))", all_reals),
     derived("threshold_backward", {"aten::threshold_backward"}, 2, same,
             "boolean: refuse; where({1} <= {2}, 0, {0})", all_reals),
-    derived("sigmoid_backward", {"aten::sigmoid_backward"}, 2, floating, "{0} * (1 - {1}) * {1}", all_reals),
-    derived("tanh_backward", {"aten::tanh_backward"}, 2, floating, "{0} * fma(-{1}, {1}, 1)", all_reals),
+    // ATen computes the next two in halves on CUDA.
+    derived("sigmoid_backward", {"aten::sigmoid_backward"}, 2, floating,
+            "cuda, half: rounded({0} * rounded(1 - {1})) * {1}; {0} * (1 - {1}) * {1}", all_reals),
+    derived("tanh_backward", {"aten::tanh_backward"}, 2, floating,
+            "cuda, half: {0} * rounded(1 - rounded({1} * {1})); {0} * fma(-{1}, {1}, 1)", all_reals),
     derived("gelu_backward", {"aten::gelu_backward"}, 2, floating,
             "{2}='tanh': {0} * gelu_tanh_slope({1}, {1} * {1},"
             "  tanh(0.7978845608028654 * fma(0.044715, {1} * {1} * {1}, {1})));"

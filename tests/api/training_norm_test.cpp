@@ -58,7 +58,7 @@ class TrainingNorm : public OnDevice {
 
 TEST_P(TrainingNorm, of_images_gives_eagers_steps) {
   for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
-    expect_eagers_steps<torch::nn::BatchNorm2d>({8, 64, 14, 14}, format, 1e-3);
+    expect_eagers_steps<torch::nn::BatchNorm2d>({32, 64, 14, 14}, format, 1e-3);
     expect_eagers_steps<torch::nn::BatchNorm2d>({16, 64, 33, 20}, format, 1e-3);
   }
 }

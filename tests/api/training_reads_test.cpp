@@ -316,13 +316,14 @@ Tensor autocast_loss(Loop& loop, const Tensor& x, const Tensor& y) {
   return loss;
 }
 
-/// Gradients that are kept wide inside kernels are others in the third digit, and momentum adds up ten of them. They
-/// also overflow later than halves do: their scale jumps from where all do to where none does.
+/// A sum in another order rounds to the next half, 1e-3 of it. Gradients that are kept wide inside kernels are others
+/// in the third digit. Momentum adds up ten of them. Wide ones also overflow later than halves do: their scale jumps
+/// from where all do to where none does.
 TEST_P(TrainingReads, autocast_and_a_scaler_do_what_eager_does) {
   const auto check = [this](MakeOptimizer optimizer, Numerics numerics) {
     Twins twins(mlp, GetParam().device, optimizer);
-    twins.relative = numerics == Numerics::fast ? 3e-2 : 1e-3;
-    twins.absolute = numerics == Numerics::fast ? 3e-2 : 1e-3;
+    twins.relative = numerics == Numerics::fast ? 3e-2 : 5e-3;
+    twins.absolute = numerics == Numerics::fast ? 3e-2 : 5e-3;
     const double initial = numerics == Numerics::fast ? 0x1p40 : 0x1p16;
     Scaler mine(GetParam().device, initial), theirs(GetParam().device, initial);
     for (Scaler* scaler : {&mine, &theirs}) {

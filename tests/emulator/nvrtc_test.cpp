@@ -34,6 +34,25 @@ TEST_P(EveryText, compiles_for_sm_80_and_sm_90) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, EveryText, testing::ValuesIn(kernel_dtypes()),
                          [](const auto& param) { return std::string(ir::name(param.param)); });
 
+size_t count_of(std::string_view part, std::string_view text) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// A sum of bytes is one of 16 bits in PTX, whose sign must be extended before it is converted.
+TEST(Bytes, keep_the_sign_of_their_sums) {
+  const auto graph = ir::parse(
+      "graph @g on cuda:0 (%x: i8[64,64]) -> (%s) {\n"
+      "%a = add %x, 2 : i8[64,64]\n%c = cast %a : f32[64,64]\n%s = reduce sum %c over 1 : f32[64,1] }");
+  const std::vector sources{graph_trial("bytes", graph, /*generic=*/false, 1).source};
+  ASSERT_NE(sources[0].text.find("load<pack<signed char, 16, 16>>"), std::string::npos) << sources[0].text;
+  const auto nvrtc = Nvrtc::open();
+  if (!nvrtc) GTEST_SKIP() << "not compiled: SINTER_LIBTORCH names no LibTorch";
+  const auto compiled = nvrtc->compile(sources, "compute_90");
+  EXPECT_EQ(count_of("cvt.s16.s8", compiled.ptx), 16) << compiled.ptx;
+}
+
 TEST(Joins, compile_for_sm_90) {
   std::vector<KernelSource> sources;
   for (const std::string_view body :
