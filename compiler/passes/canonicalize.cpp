@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "compiler/ir/placed_view.h"
 #include "compiler/ir/view_source.h"
 #include "compiler/passes/bodies.h"
 #include "compiler/passes/exact.h"
@@ -14,7 +15,7 @@ using namespace ir;
 
 class Canonicalizer {
  public:
-  explicit Canonicalizer(Graph& graph) : graph_(graph), ownership_(graph) {}
+  explicit Canonicalizer(Graph& graph) : graph_(graph), ownership_(graph), uses_(use_counts(graph)) {}
 
   int64_t run() {
     for (NodeId id : graph_.order()) {
@@ -42,6 +43,7 @@ class Canonicalizer {
     const ValueId value = node.results[0];
     if (graph_.type(value) != graph_.type(by) || !ownership_.can_replace(value, by)) return false;
     ownership_.replaced(value, by);
+    uses_[by.index] += uses_[value.index];
     replacements_[value] = by;
     ++changes_;
     return true;
@@ -120,6 +122,7 @@ class Canonicalizer {
 
   void visit_cast(Node& node) {
     const ValueId source = *node.args[0].value();
+    if (undoes_copy(node)) look_through_copy(source);
     if (replace(node, source)) return;
     const Node& inner = graph_.producer(source);
     if (op_name(inner) != "cast" || inner.args[0].value() == nullptr) return;
@@ -132,8 +135,40 @@ class Canonicalizer {
     replace(node, origin);
   }
 
+  /// The view in front of a copied value of the elements that `view`, a view of the copy, sees.
+  [[nodiscard]] std::optional<PlacedView> in_front_of_copy(ValueId view) const {
+    const Node& node = graph_.producer(view);
+    if (node.as<View>() == nullptr) return std::nullopt;
+    const ValueId copy = *node.args[0].value();
+    const Node& inner = graph_.producer(copy);
+    if (op_name(inner) != "cast" || inner.args[0].value() == nullptr) return std::nullopt;
+    const Type& from = graph_.type(*inner.args[0].value());
+    const Type& to = graph_.type(copy);
+    const bool same = from.dtype == to.dtype && from.sizes == to.sizes && from.is_static() && to.is_dense();
+    return same ? seen_in(to, from, {graph_.type(view), node.as<View>()->offset}) : std::nullopt;
+  }
+
+  /// True for a copy that brings the elements of another copy back into the order that they had before that one.
+  [[nodiscard]] bool undoes_copy(const Node& node) const {
+    const ValueId source = *node.args[0].value();
+    if (uses_[source.index] != 1) return false;
+    const auto seen = in_front_of_copy(source);
+    return seen && seen->type == graph_.type(node.results[0]);
+  }
+
+  void look_through_copy(ValueId view) {
+    const PlacedView seen = *in_front_of_copy(view);
+    Node& node = graph_.node(graph_.value(view).producer);
+    const ViewSource origin = view_source(graph_, *graph_.producer(*node.args[0].value()).args[0].value());
+    node.args[0].data = origin.base;
+    node.as<View>()->offset = origin.offset + seen.offset;
+    graph_.value(view).type = seen.type;
+    ++changes_;
+  }
+
   Graph& graph_;
   Ownership ownership_;
+  std::vector<uint32_t> uses_;
   std::unordered_map<ValueId, ValueId> replacements_;
   int64_t changes_ = 0;
 };

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "compiler/ir/index.h"
+#include "compiler/ir/placed_view.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/layout_rules.h"
 #include "compiler/passes/rewriter.h"
@@ -39,25 +39,6 @@ bool same_layout(const Type& a, const Type& b) {
     if (!(a.sizes[dim] == ir::Dim(1)) && !(a.strides[dim] == b.strides[dim])) return false;
   }
   return true;
-}
-
-/// How a view sees memory: its first element after that of the value, and its type.
-struct Look {
-  int64_t offset = 0;
-  Type type;
-};
-
-/// The elements that `look` sees in a value of type `captured`, where that value now has type `now`. Nothing where no
-/// strides reach them.
-std::optional<Look> seen_in(const Type& captured, const Type& now, const Look& look) {
-  if (!look.type.is_static()) return std::nullopt;
-  const auto dims = ir::view_map(captured, look.type, look.offset);
-  if (!dims) return std::nullopt;
-  const auto index = ir::compose(ir::storage_index(now), *dims, look.type.static_sizes());
-  if (!index || !index->is_affine()) return std::nullopt;
-  Look seen{index->affine.offset, look.type};
-  seen.type.strides.assign(index->affine.strides.begin(), index->affine.strides.end());
-  return seen;
 }
 
 class LayoutChooser {
@@ -119,8 +100,8 @@ class LayoutChooser {
     if (!was_moved(base)) return false;
     const ValueId now = as_computed(base);
     const ValueId result = node.results[0];
-    const Look captured{node.as<ir::View>()->offset, rewriter_.old().type(result)};
-    const auto look = seen_in(rewriter_.old().type(base), rewriter_.next().type(now), captured);
+    const ir::PlacedView captured{rewriter_.old().type(result), node.as<ir::View>()->offset};
+    const auto look = ir::seen_in(rewriter_.old().type(base), rewriter_.next().type(now), captured);
     if (!look) return false;
     rewriter_.set(result, rewriter_.add(ir::View{look->offset}, {{now}}, look->type, node.scope));
     views_.insert(result);

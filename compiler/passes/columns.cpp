@@ -34,6 +34,7 @@ constexpr std::array operand_rows = {
     OperandRow{"aten::bmm", 0, 1, Takes::matrix},
     OperandRow{"aten::baddbmm", 1, 2, Takes::matrix},
     // Results are laid out by the order of the query's strides, or in one order always.
+    OperandRow{"aten::scaled_dot_product_attention", 0, 2, Takes::rows},
     OperandRow{"aten::_scaled_dot_product_flash_attention", 0, 2, Takes::rows},
     OperandRow{"aten::_scaled_dot_product_efficient_attention", 0, 2, Takes::rows},
     OperandRow{"aten::_scaled_dot_product_cudnn_attention", 0, 2, Takes::rows},

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/ir/graph.h"
+#include "compiler/ir/placed_view.h"
 
 /// Row-major matrices that lie in memory as columns of a wider one.
 namespace sinter::passes {
@@ -16,19 +17,13 @@ struct Columns {
   int64_t pitch = 0;
 };
 
-/// A view, as a View node and its result's type say it.
-struct PlacedView {
-  ir::Type type;
-  int64_t offset = 0;
-};
-
 /// True when a view of a row-major matrix with `width` elements a row can be one of columns of a wider matrix: each
 /// dim steps whole rows, or stays, together with the others that do not, within one row.
-[[nodiscard]] bool keeps_to_columns(const PlacedView& view, int64_t width);
+[[nodiscard]] bool keeps_to_columns(const ir::PlacedView& view, int64_t width);
 
 /// The same elements where the matrix lies as columns. Its strides have the order they had: equal ones stay equal,
 /// greater ones greater. Needs: keeps_to_columns.
-[[nodiscard]] PlacedView among_columns(PlacedView view, const Columns& columns);
+[[nodiscard]] ir::PlacedView among_columns(ir::PlacedView view, const Columns& columns);
 
 /// What the users of a matrix need, should it become columns of a wider one.
 enum class ColumnsNeed : uint8_t {

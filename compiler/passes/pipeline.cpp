@@ -11,6 +11,7 @@
 #include "compiler/passes/dce.h"
 #include "compiler/passes/decompose.h"
 #include "compiler/passes/expand_windows.h"
+#include "compiler/passes/find_attention.h"
 #include "compiler/passes/fold_bias.h"
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
@@ -33,6 +34,8 @@ constexpr std::array rows = {
                 "before functionalize, which would copy the statistics that a call writes"},
     PipelineRow{"functionalize", functionalize, Stage::functional,
                 "every later pass moves nodes, which is legal on pure values only"},
+    PipelineRow{"find_attention", find_attention, Stage::functional,
+                "before pad_products, which would pad the products that it replaces"},
     PipelineRow{"pad_products", pad_products, Stage::functional,
                 "before decompose, which makes joins of its pads and the softmax is still one call"},
     PipelineRow{"decompose", decompose, Stage::functional, "before simplifying: primitives are what can be simplified"},

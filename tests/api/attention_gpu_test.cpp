@@ -1,0 +1,113 @@
+// Attention written out, beside eager and float64. Skips where there is no GPU.
+#include <ATen/ops/softmax.h>
+#include <torch/nn/modules/activation.h>
+
+#include <limits>
+
+#include "api_test.h"
+
+namespace sinter::test {
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t tokens = 96;
+constexpr int64_t heads = 4;
+constexpr int64_t width = 128;
+
+Tensor split(const Tensor& x) { return x.view({x.size(0), x.size(1), heads, width / heads}).transpose(1, 2); }
+
+/// Of [batch, tokens, width], with a mask that is added to the scores.
+Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask = {}) {
+  Tensor scores = at::matmul(split(query), split(key).transpose(2, 3)) / 5.5;
+  if (mask.defined()) scores = scores + mask;
+  return at::matmul(at::softmax(scores, -1), split(value)).transpose(1, 2).reshape(query.sizes());
+}
+
+class Attention : public Api {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  }
+
+  static Tensor drawn(int64_t batch) {
+    return at::randn({batch, tokens, width}, at::TensorOptions(at::kCUDA).dtype(at::kHalf));
+  }
+
+  static bool is_found(const Report& report) {
+    const auto is_attention = [](const ExternRecord& call) { return call.op == "aten::scaled_dot_product_attention"; };
+    return std::ranges::any_of(
+        report.entries, [&](const EntryReport& entry) { return std::ranges::any_of(entry.externs, is_attention); });
+  }
+
+  /// Compiled calls are as close to float64 as eager ones, and NaN where they are.
+  static void expect_no_more_error(const Tensor& compiled, const Tensor& eager, const Tensor& exact) {
+    ASSERT_TRUE(at::equal(compiled.isnan(), eager.isnan()));
+    const auto error = [&](const Tensor& found) {
+      return (found.to(at::kDouble) - exact).nan_to_num(0).pow(2).mean().sqrt().item<double>();
+    };
+    EXPECT_LE(error(compiled), error(eager) * 1.05);
+  }
+
+ private:
+  c10::NoGradGuard no_grad_;
+};
+
+TEST_F(Attention, is_one_call_and_no_less_exact) {
+  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
+    for (const int64_t batch : {1, 3}) {
+      const auto fast =
+          compile([](const Tensor& q, const Tensor& k, const Tensor& v) { return attention(q, k, v) * 2; },
+                  unlimited({.mode = mode, .strict = true}));
+      for (int call = 0; call < 4; ++call) {
+        const Tensor q = drawn(batch), k = drawn(batch), v = drawn(batch);
+        const Tensor exact = attention(q.to(at::kDouble), k.to(at::kDouble), v.to(at::kDouble)) * 2;
+        expect_no_more_error(fast(q, k, v), attention(q, k, v) * 2, exact);
+      }
+      EXPECT_TRUE(is_found(fast.report())) << fast.report();
+    }
+  }
+}
+
+TEST_F(Attention, with_a_mask_is_nan_where_that_leaves_nothing) {
+  constexpr double nothing = -std::numeric_limits<double>::infinity();
+  const auto fast = compile([](const Tensor& x, const Tensor& mask) { return attention(x, x, x, mask); },
+                            unlimited({.strict = true}));
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = drawn(2);
+    Tensor mask = at::randn({2, 1, tokens, tokens}, x.options());
+    mask.slice(3, 40 + call).fill_(nothing);
+    mask.select(2, 7).fill_(nothing);
+    mask.select(2, 8).select(2, 1).fill_(std::numeric_limits<double>::infinity());
+    const Tensor wide = x.to(at::kDouble);
+    expect_no_more_error(fast(x, mask), attention(x, x, x, mask), attention(wide, wide, wide, mask.to(at::kDouble)));
+  }
+  EXPECT_TRUE(is_found(fast.report())) << fast.report();
+}
+
+TEST_F(Attention, of_libtorchs_module_is_found) {
+  torch::nn::MultiheadAttention layer(width, heads);
+  layer->to(at::kCUDA, at::kHalf);
+  layer->eval();
+  const auto call = [&](const Tensor& x) { return std::get<0>(layer->forward(x, x, x, {}, /*need_weights=*/false)); };
+  const auto fast = compile(call, unlimited({.strict = true}));
+  for (int turn = 0; turn < 4; ++turn) {
+    const Tensor x = drawn(2).transpose(0, 1);
+    EXPECT_TRUE(at::allclose(fast(x), call(x), 1e-2, 1e-3));
+  }
+  EXPECT_TRUE(is_found(fast.report())) << fast.report();
+}
+
+TEST_F(Attention, whose_weights_are_given_too_stays) {
+  const auto fast = compile(
+      [](const Tensor& x) {
+        const Tensor weights = at::softmax(at::matmul(split(x), split(x).transpose(2, 3)), -1);
+        return std::pair(weights, at::matmul(weights, split(x)));
+      },
+      unlimited({.strict = true}));
+  for (int call = 0; call < 4; ++call) static_cast<void>(fast(drawn(1)));
+  EXPECT_FALSE(is_found(fast.report())) << fast.report();
+}
+
+}  // namespace
+}  // namespace sinter::test
