@@ -66,10 +66,25 @@ class RecordingStreams {
   std::vector<c10::DataPtr> workspaces_;  ///< until the process ends: nobody counts the graphs that work in them
 };
 
+constexpr int64_t least_given_back = int64_t{16} << 20;
+
+/// Gives memory that LibTorch's allocator keeps for later back to the driver. It keeps blocks by stream and pool, so
+/// that what eager calls, the warm-up and the recording need of it would else be held three times.
+void give_back_cached(c10::DeviceIndex device) {
+  const auto stats = allocator::getDeviceStats(device);
+  constexpr auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  if (stats.reserved_bytes[all].current - stats.allocated_bytes[all].current < least_given_back) return;
+  try {
+    allocator::emptyCache();
+  } catch (const c10::Error&) {  // while somebody records a graph nothing is given back
+  }
+}
+
 class TorchRecording final : public runtime::Host::Recording {
  public:
   TorchRecording(c10::DeviceIndex device, bool use_pool)
       : turn_(RecordingStreams::get().take_turn()), device_(device), guard_(RecordingStreams::get().on(device)) {
+    give_back_cached(device_);
     if (!use_pool) return;
     pool_ = at::cuda::MemPool::graph_pool_handle(/*is_user_created=*/false);
     const auto stream = guard_.current_stream().stream();

@@ -2,6 +2,7 @@
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/Sleep.h>
 #include <ATen/ops/full.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
@@ -56,6 +57,28 @@ TEST_F(Gpu, a_gelu_lambda_gives_eagers_results_in_every_mode_and_dtype) {
       EXPECT_TRUE(unbroken(fast.report()));
     }
   }
+}
+
+int64_t reserved_bytes() {
+  return c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device()).reserved_bytes[0].current;
+}
+
+/// LibTorch keeps memory by stream and pool: what eager calls and the warm-up used is not held beside the graph's.
+TEST_F(Gpu, a_recorded_graph_holds_its_memory_once) {
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  const at::Tensor x = at::randn({4096, 4096}, at::TensorOptions(at::kCUDA));  // 64 MiB
+  const auto chain = [](const at::Tensor& in) {
+    const at::Tensor a = at::mm(in, in);
+    const at::Tensor b = at::mm(a.relu(), a);
+    return at::mm(b.relu(), a).sum();
+  };
+  static_cast<void>(chain(x));
+  const int64_t eager = reserved_bytes();
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  auto fast = compile(chain, unlimited({.mode = Mode::ReduceOverhead}));
+  for (int call = 0; call < 6; ++call) static_cast<void>(fast(x));
+  ASSERT_EQ(graphs(fast.report()), 1) << fast.report();
+  EXPECT_LE(reserved_bytes(), eager + eager / 4) << fast.report();
 }
 
 TEST_F(Gpu, a_convolution_block_gives_eagers_results_in_every_mode) {
