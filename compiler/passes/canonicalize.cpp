@@ -122,7 +122,7 @@ class Canonicalizer {
 
   void visit_cast(Node& node) {
     const ValueId source = *node.args[0].value();
-    if (undoes_copy(node)) look_through_copy(source);
+    if (const auto seen = undone_copy(node)) look_through_copy(node, *seen);
     if (replace(node, source)) return;
     const Node& inner = graph_.producer(source);
     if (op_name(inner) != "cast" || inner.args[0].value() == nullptr) return;
@@ -135,34 +135,35 @@ class Canonicalizer {
     replace(node, origin);
   }
 
-  /// The view in front of a copied value of the elements that `view`, a view of the copy, sees.
-  [[nodiscard]] std::optional<PlacedView> in_front_of_copy(ValueId view) const {
-    const Node& node = graph_.producer(view);
-    if (node.as<View>() == nullptr) return std::nullopt;
-    const ValueId copy = *node.args[0].value();
-    const Node& inner = graph_.producer(copy);
-    if (op_name(inner) != "cast" || inner.args[0].value() == nullptr) return std::nullopt;
-    const Type& from = graph_.type(*inner.args[0].value());
-    const Type& to = graph_.type(copy);
-    const bool same = from.dtype == to.dtype && from.sizes == to.sizes && from.is_static() && to.is_dense();
-    return same ? seen_in(to, from, {graph_.type(view), node.as<View>()->offset}) : std::nullopt;
-  }
-
-  /// True for a copy that brings the elements of another copy back into the order that they had before that one.
-  [[nodiscard]] bool undoes_copy(const Node& node) const {
+  /// Where the elements that `node` copies lie in front of another copy, of which its source is a view, if they lie
+  /// there as `node` wants them.
+  [[nodiscard]] std::optional<PlacedView> undone_copy(const Node& node) const {
     const ValueId source = *node.args[0].value();
-    if (uses_[source.index] != 1) return false;
-    const auto seen = in_front_of_copy(source);
-    return seen && seen->type == graph_.type(node.results[0]);
+    const Node& view = graph_.producer(source);
+    if (uses_[source.index] != 1 || view.as<View>() == nullptr) return std::nullopt;
+    const ValueId copied = *view.args[0].value();
+    const Node& copy = graph_.producer(copied);
+    if (op_name(copy) != "cast" || copy.args[0].value() == nullptr) return std::nullopt;
+    const Type& from = graph_.type(*copy.args[0].value());
+    const Type& to = graph_.type(copied);
+    if (from.dtype != to.dtype || from.sizes != to.sizes || !from.is_static() || !to.is_dense()) return std::nullopt;
+    auto seen = seen_in(to, from, {graph_.type(source), view.as<View>()->offset});
+    if (!seen) return std::nullopt;
+    const Type& wanted = graph_.type(node.results[0]);
+    for (size_t dim = 0; dim < wanted.rank(); ++dim) {
+      if (wanted.sizes[dim] == Dim(1)) seen->type.strides[dim] = wanted.strides[dim];
+    }
+    return seen->type == wanted ? seen : std::nullopt;
   }
 
-  void look_through_copy(ValueId view) {
-    const PlacedView seen = *in_front_of_copy(view);
-    Node& node = graph_.node(graph_.value(view).producer);
-    const ViewSource origin = view_source(graph_, *graph_.producer(*node.args[0].value()).args[0].value());
-    node.args[0].data = origin.base;
-    node.as<View>()->offset = origin.offset + seen.offset;
-    graph_.value(view).type = seen.type;
+  /// Makes the source of a node, a view of a copy that nothing else reads, a view of what was copied.
+  void look_through_copy(const Node& node, const PlacedView& seen) {
+    const ValueId source = *node.args[0].value();
+    Node& view = graph_.node(graph_.value(source).producer);
+    const ViewSource origin = view_source(graph_, *graph_.producer(*view.args[0].value()).args[0].value());
+    view.args[0].data = origin.base;
+    view.as<View>()->offset = origin.offset + seen.offset;
+    graph_.value(source).type = seen.type;
     ++changes_;
   }
 

@@ -156,6 +156,9 @@ class Matcher {
       mask.type.sizes.insert(mask.type.sizes.begin(), 1);
       mask.type.strides.insert(mask.type.strides.begin(), 0);
     }
+    for (size_t dim = 0; dim < 4; ++dim) {
+      if (mask.type.strides[dim] == Dim(0)) mask.type.sizes[dim] = 1;  // the kernels repeat it
+    }
     return is_aligned(mask) ? std::optional(mask) : std::nullopt;
   }
 
@@ -278,7 +281,7 @@ class AttentionBuilder {
  private:
   void build(const Node& product, const Attention& found) {
     const Heads& s = found.sizes;
-    const Arg mask = found.mask ? Arg{see(*found.mask, product)} : Arg{};
+    const Arg mask = found.mask ? Arg{spoilt_rows(see(*found.mask, product), product)} : Arg{};
     const std::vector<Arg> args = {{see(found.query, product)},
                                    {see(found.key, product)},
                                    {see(found.values, product)},
@@ -289,8 +292,8 @@ class AttentionBuilder {
                                    {false}};
     Call call;
     call.op = "aten::scaled_dot_product_attention";
-    ValueId mixed = rewrite_.add(std::move(call), args, tokens_before_heads(product, s), product.scope);
-    if (found.mask) mixed = without_masked_rows(mixed, *mask.value(), product);
+    const ValueId mixed =
+        rewrite_.add(std::move(call), args, dense_like(found.query.type, found.query.type.sizes), product.scope);
     // As the product gave it; readers of this copy see the original where its order is theirs.
     const Type& wanted = rewrite_.old().type(product.results[0]);
     Type copied = contiguous(wanted.dtype, {s.batch, s.heads, s.queries, s.vector}, wanted.device);
@@ -298,29 +301,22 @@ class AttentionBuilder {
     rewrite_.set(product.results[0], rewrite_.add(View{0}, {{copy}}, Type(wanted), product.scope));
   }
 
-  /// Rows of which the mask leaves nothing, or takes all, are NaN: what is infinite times 0 is.
-  ValueId without_masked_rows(ValueId mixed, ValueId mask, const Node& product) {
-    Type rows = rewrite_.next().type(mask);
-    rows.sizes.back() = 1;
-    rows = contiguous(rows.dtype, rows.sizes, rows.device);
+  /// The mask, of which rows that leave nothing, or take all, are NaN: what is infinite times 0 is.
+  ValueId spoilt_rows(ValueId mask, const Node& product) {
+    const Type& type = rewrite_.next().type(mask);
+    std::vector<Dim> sizes = type.sizes;
+    sizes.back() = 1;
+    const Type rows = contiguous(type.dtype, std::move(sizes), type.device);
+    const Type whole = dense_like(type, type.sizes);
     Call call;
     call.op = "aten::amax";
     const ValueId greatest = rewrite_.add(std::move(call), {{mask}, {ArgList{{-1}}}, {true}}, rows, product.scope);
-    const ValueId spoilt =
-        rewrite_.add(Primitive{op_named("mul")}, {{greatest}, {0.0}}, rewrite_.next().type(greatest), product.scope);
-    return rewrite_.add(Primitive{op_named("add")}, {{mixed}, {spoilt}}, Type(rewrite_.next().type(mixed)),
-                        product.scope);
+    const ValueId spoilt = rewrite_.add(Primitive{op_named("mul")}, {{greatest}, {0.0}}, rows, product.scope);
+    return rewrite_.add(Primitive{op_named("add")}, {{mask}, {spoilt}}, whole, product.scope);
   }
 
   ValueId see(const Operand& operand, const Node& product) {
     return rewrite_.add(View{0}, {{rewrite_.get(operand.value)}}, Type(operand.type), product.scope);
-  }
-
-  [[nodiscard]] Type tokens_before_heads(const Node& product, const Heads& s) const {
-    Type type = rewrite_.old().type(product.results[0]);
-    type.sizes = {s.batch, s.heads, s.queries, s.vector};
-    type.strides = {s.queries * s.heads * s.vector, s.vector, s.heads * s.vector, 1};
-    return type;
   }
 
   Rewriter rewrite_;

@@ -7,11 +7,11 @@ namespace sinter::passes {
 /// Attention written out, softmax(q x k^T * scale) x v in calls of `aten::bmm` and `aten::_softmax`, becomes a call of
 /// `aten::scaled_dot_product_attention`, whose kernels keep the scores on the chip. They are rounded once less than
 /// eager's. Copies that line operands up for the product are looked through, and what reads the result finds it in the
-/// order in which the kernels write it: tokens before heads. A mask that is added to the scores is added there; a row
-/// that it masks whole is 0 in some of those kernels, and made NaN, which softmax gives. Needs and gives: functional,
-/// not yet decomposed. On CUDA, for halves under Numerics::fast, where nothing else reads the scores: a training step
-/// keeps them.
-/// The kernels are those of FlashAttention (Dao et al., 2022); Inductor looks for attention in the same way.
+/// order in which most kernels write it, that of the query. A mask that is added to the scores is added there; a row
+/// that it masks whole becomes one of NaN, which softmax gives and those kernels would not. Needs and gives:
+/// functional, not yet decomposed. On CUDA, for halves under Numerics::fast, where nothing else reads the scores: a
+/// training step keeps them. The kernels are those of FlashAttention (Dao et al., 2022); Inductor looks for attention
+/// in the same way.
 PassResult find_attention(ir::Graph& graph, const PassContext& context);
 
 }  // namespace sinter::passes

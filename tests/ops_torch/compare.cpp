@@ -91,6 +91,20 @@ at::Tensor power_of_half(const Given& given, double base, double exponent, bool 
 /// What lets a gradient pass is asked as a condition for it in vectors, and as one against it alone.
 at::Tensor passes_nan(const Given& given) { return given.arg(1).isnan().logical_and(gives(given, given.arg(0))); }
 
+/// The gradient of tanh, from a result that no tanh gives: its square is beyond a half.
+at::Tensor square_beyond_half(const Given& given) {
+  if (!at::isReducedFloatingType(given.compiled.scalar_type())) return given.nowhere();
+  const auto square = given.arg(1).square();
+  const auto beyond = square.to(given.compiled.scalar_type()).isinf().logical_and(square.isfinite());
+  return beyond.logical_and(gives(given, given.arg(0).mul(1 - square)));
+}
+
+/// 0 times a gradient that is beyond the dtype of the result.
+at::Tensor gradient_beyond_result(const Given& given) {
+  const auto beyond = given.arg(0).to(given.compiled.scalar_type()).isinf().logical_and(given.arg(0).isfinite());
+  return beyond.logical_and(given.compiled.eq(0)).logical_and(given.eager.isnan());
+}
+
 /// Infinite where eager's f32 is in the upper half of its range.
 at::Tensor overflows_early(const Given& given) {
   if (given.compiled.scalar_type() == at::kDouble) return given.nowhere();
@@ -127,6 +141,9 @@ constexpr std::array exceptions{
               [](const Given& g) { return quotient_overflows(g); }},
     Exception{"aten::remainder", at::kCPU, "SLEEF's fmod, in vectors, is NaN where the quotient overflows",
               [](const Given& g) { return quotient_overflows(g); }},
+    Exception{"aten::tanh_backward", at::kCUDA, "ATen rounds the square of a half to one", square_beyond_half},
+    Exception{"aten::mish_backward", at::kCUDA, "ATen takes the gradient in the dtype of the input first",
+              gradient_beyond_result},
     Exception{"aten::remainder", at::kCUDA, "x modulo 0 is undefined for integers",
               [](const Given& g) { return at::isFloatingType(g.eager.scalar_type()) ? g.nowhere() : g.arg(1).eq(0); }},
 };
