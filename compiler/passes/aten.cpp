@@ -12,7 +12,9 @@ namespace {
 constexpr std::array<std::string_view, 12> checks_data = {
     "linalg",         "cholesky",     "inverse",  "solve",    "_assert",   "histc",
     "segment_reduce", "searchsorted", "ctc_loss", "::normal", "lu_unpack", "pack_padded_sequence"};
-/// The same of ops that do so on the CPU: elsewhere the device checks, and throws nothing.
+/// Ops among those that go through their data like any other.
+constexpr std::array<std::string_view, 2> checks_nothing = {"aten::linalg_vector_norm", "aten::linalg_cross"};
+/// Words in the names of ops that do so on the CPU: elsewhere the device checks, and throws nothing.
 constexpr std::array<std::string_view, 8> checks_indices = {"index", "gather", "scatter", "embedding",
                                                             "take",  "::put",  "one_hot", "max_unpool"};
 constexpr std::array<std::string_view, 9> checks_values = {"nll_loss", "margin_loss", "binary_cross_entropy",
@@ -39,7 +41,7 @@ bool refuses_a_divisor(const ir::Graph& graph, const ir::Node& node, const ir::C
 bool refuses_by_name(std::string_view op, ir::Device::Kind device) {
   if (!op.starts_with("aten::")) return true;
   const std::string_view base = base_name(op);
-  if (base == scatter) return false;
+  if (base == scatter || std::ranges::find(checks_nothing, base) != checks_nothing.end()) return false;
   if (mentions(base, checks_data)) return true;
   return device == ir::Device::Kind::cpu && (mentions(base, checks_indices) || mentions(base, checks_values));
 }

@@ -267,6 +267,21 @@ TEST_P(Refusals, leave_what_was_written_before) {
       op);
 }
 
+/// Not all of linear algebra looks for data to refuse: what does not is no reason for another segment.
+TEST_F(Api, norms_of_vectors_and_cross_products_do_not_end_segments) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const Tensor& x) {
+    const Tensor length = at::linalg_vector_norm(x, 2, at::IntArrayRef{1}, /*keepdim=*/true);
+    return at::linalg_cross(x / length, x + 1) * 2;
+  };
+  const auto fast = compile(program, unlimited({.strict = true}));
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = at::randn({8, 3});
+    EXPECT_TRUE(same(fast(x), program(x)));
+  }
+  EXPECT_EQ(fast.report().entries.size(), 1) << fast.report();
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, Refusals, ::testing::ValuesIn(refusals()),
                          [](const auto& test) { return std::string(test.param.name); });
 

@@ -96,7 +96,7 @@ at::Tensor square_beyond_half(const Given& given) {
   if (!at::isReducedFloatingType(given.compiled.scalar_type())) return given.nowhere();
   const auto square = given.arg(1).square();
   const auto beyond = square.to(given.compiled.scalar_type()).isinf().logical_and(square.isfinite());
-  return beyond.logical_and(gives(given, given.arg(0).mul(1 - square)));
+  return beyond.logical_and(gives(given, given.arg(0).mul(square.neg().add(1))));
 }
 
 /// 0 times a gradient that is beyond the dtype of the result.
