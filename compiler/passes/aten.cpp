@@ -52,6 +52,11 @@ std::string_view base_name(std::string_view op) {
   return op.substr(0, dot);
 }
 
+const ir::Call* call_named(const ir::Node& node, std::string_view op, size_t args) {
+  const auto* call = node.as<ir::Call>();
+  return call != nullptr && call->op == op && node.args.size() == args ? call : nullptr;
+}
+
 std::string pure_form(const ir::Call& call) {
   if (!call.functional.empty()) return call.functional;
   const std::string_view base = base_name(call.op);

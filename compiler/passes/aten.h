@@ -11,6 +11,9 @@ namespace sinter::passes {
 /// "aten::add.Tensor" -> "aten::add".
 [[nodiscard]] std::string_view base_name(std::string_view op);
 
+/// A node that calls the op with as many args; null where it is none.
+[[nodiscard]] const ir::Call* call_named(const ir::Node& node, std::string_view op, size_t args);
+
 /// The pure op that computes what a writing call writes: Call::functional where the frontend found one, else the
 /// in-place form of an op of the table without its underscore; empty when there is none.
 [[nodiscard]] std::string pure_form(const ir::Call& call);

@@ -9,6 +9,7 @@
 
 #include "compiler/ir/op.h"
 #include "compiler/ir/view_source.h"
+#include "compiler/passes/aten.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -19,11 +20,6 @@ using namespace ir;
 constexpr int64_t fewest_tokens = 64;    ///< a tile of the kernels: of fewer queries or keys most of it is padding
 constexpr int64_t longest_vector = 128;  ///< that all of the kernels take
 constexpr int64_t aligned_elements = 8;  ///< halves in 16 bytes
-
-const Call* call_named(const Node& node, std::string_view op, size_t args) {
-  const auto* call = node.as<Call>();
-  return call != nullptr && call->op == op && node.args.size() == args ? call : nullptr;
-}
 
 /// Sizes of an attention.
 struct Heads {
@@ -306,12 +302,12 @@ class AttentionBuilder {
     const Type& type = rewrite_.next().type(mask);
     std::vector<Dim> sizes = type.sizes;
     sizes.back() = 1;
-    const Type rows = contiguous(type.dtype, std::move(sizes), type.device);
+    const Type by_row = contiguous(type.dtype, std::move(sizes), type.device);
     const Type whole = dense_like(type, type.sizes);
     Call call;
     call.op = "aten::amax";
-    const ValueId greatest = rewrite_.add(std::move(call), {{mask}, {ArgList{{-1}}}, {true}}, rows, product.scope);
-    const ValueId spoilt = rewrite_.add(Primitive{op_named("mul")}, {{greatest}, {0.0}}, rows, product.scope);
+    const ValueId greatest = rewrite_.add(std::move(call), {{mask}, {ArgList{{-1}}}, {true}}, by_row, product.scope);
+    const ValueId spoilt = rewrite_.add(Primitive{op_named("mul")}, {{greatest}, {0.0}}, by_row, product.scope);
     return rewrite_.add(Primitive{op_named("add")}, {{mask}, {spoilt}}, whole, product.scope);
   }
 

@@ -25,11 +25,6 @@ Type row_major(const Type& like, std::vector<Dim> sizes) {
   return contiguous(like.dtype, std::move(sizes), like.device);
 }
 
-const Call* call_named(const Node& node, std::string_view op, size_t args) {
-  const auto* call = node.as<Call>();
-  return call != nullptr && call->op == op && node.args.size() == args ? call : nullptr;
-}
-
 /// A product of halves that tensor cores are for.
 struct BatchedProduct {
   ValueId left;    ///< [batch, rows, inner]

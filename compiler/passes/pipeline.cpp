@@ -10,6 +10,7 @@
 #include "compiler/passes/cse.h"
 #include "compiler/passes/dce.h"
 #include "compiler/passes/decompose.h"
+#include "compiler/passes/expand_upsampling.h"
 #include "compiler/passes/expand_windows.h"
 #include "compiler/passes/find_attention.h"
 #include "compiler/passes/fold_bias.h"
@@ -50,6 +51,8 @@ constexpr std::array rows = {
                 "before fuse, so that the copies it adds become part of kernels"},
     PipelineRow{"expand_windows", expand_windows, Stage::functional,
                 "after choose_layouts, which sees images and calls, and before fuse, which sees windows as loops"},
+    PipelineRow{"expand_upsampling", expand_upsampling, Stage::functional,
+                "after choose_layouts, and before fuse, so that the copy it makes becomes part of kernels"},
     PipelineRow{"split_reductions", split_reductions, Stage::functional,
                 "before fuse, which then joins the first part with what computes its operand"},
     PipelineRow{"fuse", fuse, Stage::fused, "last on the whole graph: regions hide their primitives from other passes"},

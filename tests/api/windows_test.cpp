@@ -73,6 +73,32 @@ TEST_P(Windows, give_eagers_results) {
   }
 }
 
+/// Elements move and none is computed.
+TEST_P(Windows, of_one_element_repeat_it) {
+  const std::function<Tensor(const Tensor&, const Tensor&)> ups[] = {
+      [](const Tensor& x, const Tensor& y) { return at::upsample_nearest2d(at::relu(x), {56, 84}) + y; },
+      [](const Tensor& x, const Tensor& y) { return at::cat({at::upsample_nearest2d(x * 2, {56, 84}), y}, 1); },
+      [](const Tensor& x, const Tensor& y) { return at::_upsample_nearest_exact2d(x, {56, 84}) * y; },
+      [](const Tensor& x, const Tensor& y) { return at::upsample_nearest2d(x, {56, 84}, 2.0, 3.0) - y; },
+      [](const Tensor& x, const Tensor& y) { return at::upsample_nearest2d(x, {40, 30}) + y.sum(); },
+  };
+  for (const auto dtype : {at::kFloat, at::kHalf}) {
+    for (const auto format : {at::MemoryFormat::ChannelsLast, at::MemoryFormat::Contiguous}) {
+      for (const auto& up : ups) {
+        const auto fast = compile(up, options());
+        for (int call = 0; call < 4; ++call) {
+          const Tensor x = random({3, channels, 28, 28}, dtype, format);
+          const Tensor y = random({3, channels, 56, 84}, dtype, format);
+          const auto outcome = same(fast(x, y), up(x, y), tolerance_of(dtype));
+          ASSERT_TRUE(outcome) << &up - ups << " " << dtype << " " << format << ": " << outcome.message() << "\n"
+                               << fast.report();
+        }
+        EXPECT_GT(fast.stats().replayed, 0) << fast.report();
+      }
+    }
+  }
+}
+
 TEST_P(Windows, of_a_max_pool_pass_nan_and_minus_infinity_on) {
   const auto pool = [](const Tensor& x) { return at::max_pool2d(x, 3, 2, 1); };
   const auto fast = compile(pool, options());

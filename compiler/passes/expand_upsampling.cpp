@@ -1,0 +1,113 @@
+#include "compiler/passes/expand_upsampling.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "compiler/passes/aten.h"
+#include "compiler/passes/rewriter.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+/// An op, which is called with an image, the sizes of the result and a scale or none for each axis.
+struct UpsamplingRow {
+  std::string_view op;
+  size_t axes;
+  double shift;  ///< of a place in the result before it is scaled down
+};
+
+constexpr std::array upsampling_rows = {
+    UpsamplingRow{"aten::upsample_nearest1d", 1, 0},          UpsamplingRow{"aten::upsample_nearest2d", 2, 0},
+    UpsamplingRow{"aten::upsample_nearest3d", 3, 0},          UpsamplingRow{"aten::_upsample_nearest_exact1d", 1, 0.5},
+    UpsamplingRow{"aten::_upsample_nearest_exact2d", 2, 0.5}, UpsamplingRow{"aten::_upsample_nearest_exact3d", 3, 0.5},
+};
+
+const UpsamplingRow* row_of(const Node& node) {
+  const auto* call = node.as<Call>();
+  if (call == nullptr) return nullptr;
+  const auto found = std::ranges::find(upsampling_rows, base_name(call->op), &UpsamplingRow::op);
+  return found == upsampling_rows.end() || node.args.size() != 2 + found->axes ? nullptr : &*found;
+}
+
+/// True where place i of `out` is element i / factor of `in`, as ATen computes that in floats of type T.
+template <class T>
+bool repeats(int64_t in, int64_t out, const Arg& scale, double shift) {
+  const auto* given = std::get_if<double>(&scale.data);
+  const T step =
+      given != nullptr && *given > 0 ? static_cast<T>(1.0 / *given) : static_cast<T>(in) / static_cast<T>(out);
+  for (int64_t i = 0; i < out; ++i) {
+    const auto place = static_cast<int64_t>(std::floor((static_cast<T>(i) + static_cast<T>(shift)) * step));
+    if (std::min(place, in - 1) != i / (out / in)) return false;
+  }
+  return true;
+}
+
+/// How often a call repeats elements along each axis; nothing where it is none that a copy can stand for.
+std::optional<std::vector<int64_t>> factors_of(const Graph& graph, const Node& node) {
+  const UpsamplingRow* row = row_of(node);
+  if (row == nullptr || node.args[0].value() == nullptr || graph.value(node.results[0]).alias) return std::nullopt;
+  const Type& image = graph.type(*node.args[0].value());
+  const Type& result = graph.type(node.results[0]);
+  const size_t rank = row->axes + 2;
+  if (image.rank() != rank || result.rank() != rank || !image.is_static() || !result.is_static()) return std::nullopt;
+  if (!is_kernel_dtype(result.dtype) || !result.is_dense() || result.numel() == 0) return std::nullopt;
+  std::vector<int64_t> factors;
+  for (size_t axis = 0; axis < row->axes; ++axis) {
+    const int64_t in = image.sizes[2 + axis].value();
+    const int64_t out = result.sizes[2 + axis].value();
+    const Arg& scale = node.args[2 + axis];
+    if (out % in != 0 || !repeats<float>(in, out, scale, row->shift) || !repeats<double>(in, out, scale, row->shift)) {
+      return std::nullopt;
+    }
+    factors.push_back(out / in);
+  }
+  return factors;
+}
+
+/// The result as a copy of the image, in which every axis is followed by one for its repetitions.
+ValueId repeated(Rewriter& rewrite, const Node& node, const std::vector<int64_t>& factors) {
+  const ValueId image = rewrite.get(*node.args[0].value());
+  const Type& from = rewrite.next().type(image);
+  const Type& to = rewrite.old().type(node.results[0]);
+  Type view{from.dtype, {from.sizes[0], from.sizes[1]}, {from.strides[0], from.strides[1]}, from.device};
+  Type copy = view;
+  copy.strides = {to.strides[0], to.strides[1]};
+  for (size_t axis = 0; axis < factors.size(); ++axis) {
+    for (Type* type : {&view, &copy}) type->sizes.insert(type->sizes.end(), {from.sizes[2 + axis], factors[axis]});
+    view.strides.insert(view.strides.end(), {from.strides[2 + axis], 0});
+    copy.strides.insert(copy.strides.end(), {to.strides[2 + axis] * factors[axis], to.strides[2 + axis]});
+  }
+  const ValueId seen = rewrite.add(View{0}, {{image}}, std::move(view), node.scope);
+  const ValueId copied = rewrite.add(Primitive{op_named("cast")}, {{seen}}, std::move(copy), node.scope);
+  return rewrite.add(View{0}, {{copied}}, Type(to), node.scope);
+}
+
+}  // namespace
+
+PassResult expand_upsampling(Graph& graph, const PassContext& context) {
+  if (context.device.backend != Backend::cuda || context.generic_sizes) return {};
+  PassResult result;
+  Rewriter rewrite(graph);
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const auto factors = factors_of(graph, node);
+    if (!factors) {
+      rewrite.copy(id);
+      continue;
+    }
+    rewrite.set(node.results[0], repeated(rewrite, node, *factors));
+    ++result.changes;
+  }
+  if (result.changes == 0) return result;
+  Graph next = rewrite.finish();
+  graph = std::move(next);
+  return result;
+}
+
+}  // namespace sinter::passes
