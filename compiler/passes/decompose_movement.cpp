@@ -72,14 +72,23 @@ class Movement {
   Arg block(const Arg& number, const Arg& like, uint32_t dim, int64_t size) {
     std::vector<Dim> sizes = type(like).sizes;
     sizes[dim] = size;
-    return add(Primitive{op_named("cast")}, {number}, laid_out(std::move(sizes)));
+    return number_as(number, laid_out(std::move(sizes)));
   }
+
+  Arg number_as(const Arg& number, Type type) { return add(Primitive{op_named("cast")}, {number}, std::move(type)); }
 
   Arg join(std::vector<Arg> values, uint32_t dim) {
     std::vector<Dim> sizes = type(values.front()).sizes;
     for (size_t i = 1; i < values.size(); ++i) sizes[dim] = sizes[dim] + type(values[i]).sizes[dim];
     return add(Join{dim}, std::move(values), laid_out(std::move(sizes)));
   }
+
+  Arg join_as(std::vector<Arg> values, uint32_t dim, Type type) {
+    return add(Join{dim}, std::move(values), std::move(type));
+  }
+
+  /// A computed value whose memory is the result's, in other sizes.
+  Results seen_as_result(const Arg& value) { return only_first(site_, *add(View{0}, {value}, site_.type()).value()); }
 
   /// The value in memory of its own, as the call's result.
   Results result(const Arg& value) {
@@ -182,6 +191,72 @@ std::optional<Results> constant_pad(Graph& graph, const CallSite& site) {
   return move.result(value);
 }
 
+/// The value between zeros, as much as the result has along a dim, from element `begin` on.
+std::optional<Results> among_zeros(Movement& move, const CallSite& site, const Arg& value, uint32_t dim,
+                                   int64_t begin) {
+  if (move.type(value).dtype != site.type().dtype || move.type(value).numel() == 0) return std::nullopt;
+  const int64_t after = site.type().sizes[dim].value() - begin - move.type(value).sizes[dim].value();
+  if (begin < 0 || after < 0) return std::nullopt;
+  std::vector<Arg> parts;
+  if (begin > 0) parts.push_back(move.block(Arg{0.0}, value, dim, begin));
+  parts.push_back(value);
+  if (after > 0) parts.push_back(move.block(Arg{0.0}, value, dim, after));
+  return joined(move, site, std::move(parts), dim);
+}
+
+/// The value's elements along a dim, `step` apart from element `begin` on, and zeros between them.
+std::optional<Results> spread_among_zeros(Movement& move, const CallSite& site, const Arg& value, uint32_t dim,
+                                          int64_t begin, int64_t step) {
+  const Type& result = site.type();
+  const bool even = result.sizes[dim] == move.type(value).sizes[dim] * step && begin < step;
+  if (!even || move.type(value).dtype != result.dtype || move.type(value).numel() == 0) return std::nullopt;
+  Type apart = result;
+  apart.sizes[dim] = move.type(value).sizes[dim];
+  apart.strides[dim] = result.strides[dim] * step;
+  apart.sizes.insert(apart.sizes.begin() + dim + 1, step);
+  apart.strides.insert(apart.strides.begin() + dim + 1, result.strides[dim]);
+  const auto zeros = [&](int64_t count) {
+    std::vector<Dim> sizes = apart.sizes;
+    sizes[dim + 1] = count;
+    return move.number_as(Arg{0.0}, dense_like(apart, std::move(sizes)));
+  };
+  std::vector<Arg> parts;
+  if (begin > 0) parts.push_back(zeros(begin));
+  parts.push_back(move.unsqueeze(value, dim + 1));
+  if (begin + 1 < step) parts.push_back(zeros(step - begin - 1));
+  return move.seen_as_result(move.join_as(std::move(parts), dim + 1, std::move(apart)));
+}
+
+/// A place along a dim of `size` elements, which may count from the end.
+int64_t counted_place(int64_t place, int64_t size) {
+  return std::clamp<int64_t>(place < 0 ? place + size : place, 0, size);
+}
+
+/// slice_backward(grad_output, input_sizes, dim, start, end, step)
+std::optional<Results> slice_backward(Graph& graph, const CallSite& site) {
+  Movement move(graph, site);
+  if (site.args.size() != 6 || !move.reads(site.args[0]) || !move.writes_result()) return std::nullopt;
+  const auto dim = counted_dim(site.args[2], site.type().rank());
+  const auto start = integer_in(site.args[3]);
+  const auto step = integer_in(site.args[5]);
+  const bool known = dim && start && step && *step > 0;
+  if (!known || move.type(site.args[0]).rank() != site.type().rank()) return std::nullopt;
+  const int64_t begin = counted_place(*start, site.type().sizes[*dim].value());
+  return *step == 1 ? among_zeros(move, site, site.args[0], *dim, begin)
+                    : spread_among_zeros(move, site, site.args[0], *dim, begin, *step);
+}
+
+/// select_backward(grad_output, input_sizes, dim, index)
+std::optional<Results> select_backward(Graph& graph, const CallSite& site) {
+  Movement move(graph, site);
+  if (site.args.size() != 4 || !move.reads(site.args[0]) || !move.writes_result()) return std::nullopt;
+  const auto dim = counted_dim(site.args[2], site.type().rank());
+  const auto index = integer_in(site.args[3]);
+  if (!dim || !index || move.type(site.args[0]).rank() + 1 != site.type().rank()) return std::nullopt;
+  const int64_t begin = counted_place(*index, site.type().sizes[*dim].value());
+  return among_zeros(move, site, move.unsqueeze(site.args[0], *dim), *dim, begin);
+}
+
 /// roll(self, shifts, dims)
 std::optional<Results> roll(Graph& graph, const CallSite& site) {
   Movement move(graph, site);
@@ -209,6 +284,8 @@ constexpr std::array movement_rows = {
     RuleRow{"aten::stack", stack},
     RuleRow{"aten::constant_pad_nd", constant_pad},
     RuleRow{"aten::roll", roll},
+    RuleRow{"aten::slice_backward", slice_backward},
+    RuleRow{"aten::select_backward", select_backward},
 };
 
 }  // namespace

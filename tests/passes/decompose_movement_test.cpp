@@ -45,6 +45,22 @@ TEST(DecomposeMovement, stacks_along_a_new_dim) {
   EXPECT_EQ(found.at(1), matrix(12, 2, [&](size_t i, size_t j) { return j == 0 ? x[i] : y[i]; }));
 }
 
+TEST(DecomposeMovement, gradients_of_parts_have_zeros_elsewhere) {
+  const ir::HostTensor a = drawn("f32[3,4]", 1);
+  const ir::HostTensor b = drawn("f32[3]", 2);
+  const Row x = numbers_of(a);
+  const Row y = numbers_of(b);
+  const auto found = decomposed(
+      "graph @g on cuda:0 (%a: f32[3,4], %b: f32[3]) -> (%s, %t, %u) {"
+      " %u = call aten.slice_backward(%a, [9,4], 0, 1, 8, 3) : f32[9,4]"
+      " %s = call aten.slice_backward(%a, [3,7], -1, 2, -1, 1) : f32[3,7]"
+      " %t = call aten.select_backward(%b, [3,4], 1, 3) : f32[3,4] }",
+      {a, b});
+  EXPECT_EQ(found.at(0), matrix(3, 7, [&](size_t i, size_t j) { return j >= 2 && j < 6 ? x[4 * i + j - 2] : 0; }));
+  EXPECT_EQ(found.at(1), matrix(3, 4, [&](size_t i, size_t j) { return j == 3 ? y[i] : 0; }));
+  EXPECT_EQ(found.at(2), matrix(9, 4, [&](size_t i, size_t j) { return i % 3 == 1 ? x[4 * (i / 3) + j] : 0; }));
+}
+
 TEST(DecomposeMovement, pads_and_cuts_both_ends_of_dims) {
   const ir::HostTensor a = drawn("f32[3,4]", 1);
   const Row x = numbers_of(a);
