@@ -1,6 +1,7 @@
 #include "compiler/passes/fuse_groups.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -37,6 +38,9 @@ bool is_constant(const Node& node) {
 
 /// A value with more users is none that a pair of reductions goes through.
 constexpr size_t most_siblings = 8;
+
+/// Elements up to which a kernel takes hardly longer than its launch.
+constexpr int64_t small_region = int64_t{1} << 16;
 
 /// Windows that share an element along one loop compute it once for several of them (codegen/cuda_window_writer.h).
 constexpr int64_t windows_of_an_element = 4;
@@ -179,7 +183,47 @@ int64_t FuseGroups::merge_all() {
   }
   merges += std::ranges::count_if(siblings_, [&](const Edge& edge) { return try_merge_siblings(edge); });
   const auto second_parts = reductions_of_one_region();
-  return merges + std::ranges::count_if(second_parts, [&](const Edge& edge) { return try_merge_siblings(edge); });
+  merges += std::ranges::count_if(second_parts, [&](const Edge& edge) { return try_merge_siblings(edge); });
+  return merges + merge_small_regions();
+}
+
+/// Small regions of equal sizes in one launch, whatever they read: updates of parameters and of counters.
+int64_t FuseGroups::merge_small_regions() {
+  if (graph_.device.kind != Device::Kind::cuda) return 0;
+  int64_t merges = 0;
+  std::map<std::vector<int64_t>, NodeId> last;  // by sizes and strides: a member of the region that was seen last
+  for (const NodeId id : graph_.order()) {
+    const NodeId leader = leader_[id.index];
+    if (!is_computed(graph_.node(id)) || members_[leader.index].back() != id || reduces_[leader.index]) continue;
+    const Type& type = graph_.type(graph_.node(id).results[0]);
+    if (!type.is_static() || type.numel() > small_region || type.numel() == 0) continue;
+    std::vector<int64_t> key = type.static_sizes();
+    const std::vector<int64_t> strides = type.static_strides();
+    key.insert(key.end(), strides.begin(), strides.end());
+    const auto [before, first] = last.try_emplace(std::move(key), id);
+    if (first) continue;
+    merges += try_merge_siblings({before->second, id, bytes(type)}) ? 1 : 0;
+    before->second = id;
+  }
+  return merges;
+}
+
+/// True for a region that reads and gives nothing but what the call was given, and what it leaves behind: it may run
+/// at any time.
+bool FuseGroups::runs_at_any_time(NodeId leader) const {
+  const auto given = [&](const Arg& arg) {
+    if (arg.value() == nullptr) return true;
+    const NodeId producer = graph_.value(kernel::region_operand(graph_, *arg.value()).base).producer;
+    const Node& node = graph_.node(producer);
+    return node.as<Input>() != nullptr || node.as<State>() != nullptr || leader_[producer.index] == leader;
+  };
+  const auto is_left = [&](NodeId consumer) {
+    return graph_.node(consumer).as<Write>() != nullptr || leader_[consumer.index] == leader;
+  };
+  return std::ranges::all_of(members_[leader.index], [&](NodeId member) {
+    return std::ranges::all_of(graph_.node(member).args, given) &&
+           std::ranges::all_of(consumers_[member.index], is_left);
+  });
 }
 
 /// Neighbouring pairs of the reductions that read what one region computes: the second parts of sums that were split.
@@ -204,7 +248,8 @@ bool FuseGroups::try_merge_siblings(const Edge& edge) {
   const NodeId b = leader_[edge.consumer.index];
   if (reduces_[a.index] != reduces_[b.index]) return false;
   if (reduces_[a.index]) return try_merge(edge);
-  return graph_.device.kind == Device::Kind::cuda && !call_between(a, b) && try_merge(edge, streams);
+  const bool near = !call_between(a, b) || (runs_at_any_time(a) && runs_at_any_time(b));
+  return graph_.device.kind == Device::Kind::cuda && near && try_merge(edge, streams);
 }
 
 /// What is computed before a library call but needed after it takes memory meanwhile.

@@ -15,7 +15,7 @@ class FuseGroups {
   FuseGroups(const ir::Graph& graph, bool freeze);
 
   /// Joins regions, those that save most bytes first, until no pair can be joined: consumers with producers, then
-  /// those that read one value with each other. Returns the number of joins.
+  /// those that read one value with each other, and small ones. Returns the number of joins.
   int64_t merge_all();
 
   /// For every node the node that leads its region; nodes that are no primitives lead themselves. By NodeId.
@@ -52,6 +52,8 @@ class FuseGroups {
                      std::unordered_set<ir::NodeId>& found) const;
   bool try_merge_siblings(const Edge& edge);
   std::vector<Edge> reductions_of_one_region() const;
+  int64_t merge_small_regions();
+  bool runs_at_any_time(ir::NodeId leader) const;
   bool call_between(ir::NodeId a, ir::NodeId b) const;
   bool path_around(ir::NodeId from, ir::NodeId to) const;
   size_t no_return_after(ir::NodeId from, ir::NodeId to) const;
