@@ -146,7 +146,8 @@ class Canonicalizer {
     if (op_name(copy) != "cast" || copy.args[0].value() == nullptr) return std::nullopt;
     const Type& from = graph_.type(*copy.args[0].value());
     const Type& to = graph_.type(copied);
-    if (from.dtype != to.dtype || from.sizes != to.sizes || !from.is_static() || !to.is_dense()) return std::nullopt;
+    if (from.dtype != to.dtype || from.sizes != to.sizes || !from.is_static()) return std::nullopt;
+    if (!to.is_dense() || to.numel() == 0) return std::nullopt;
     auto seen = seen_in(to, from, {graph_.type(source), view.as<View>()->offset});
     if (!seen) return std::nullopt;
     const Type& wanted = graph_.type(node.results[0]);

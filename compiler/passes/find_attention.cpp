@@ -110,7 +110,7 @@ class Matcher {
     Scores scores;
     const auto& sizes = graph_.type(*value).sizes;
     if (sizes.size() == 4) scores.batch = sizes[0].constant();
-    if (sizes.size() != 4 && sizes.size() != 3) return std::nullopt;
+    if ((sizes.size() != 4 && sizes.size() != 3) || graph_.type(*value).numel() == 0) return std::nullopt;
     value = unshaped(*softmax.args[0].value());
     if (value && is_sum(graph_.producer(*value))) {
       scores.mask = mask_of(graph_.producer(*value));
