@@ -41,6 +41,8 @@ constexpr size_t most_siblings = 8;
 
 /// Elements up to which a kernel takes hardly longer than its launch.
 constexpr int64_t small_region = int64_t{1} << 16;
+/// The same where launches of equal kernels may be put together without memory for it.
+constexpr int64_t small_copy = int64_t{1} << 22;
 
 /// Windows that share an element along one loop compute it once for several of them (codegen/cuda_window_writer.h).
 constexpr int64_t windows_of_an_element = 4;
@@ -187,7 +189,8 @@ int64_t FuseGroups::merge_all() {
   return merges + merge_small_regions();
 }
 
-/// Small regions of equal sizes in one launch, whatever they read: updates of parameters and of counters.
+/// Small regions of equal sizes in one launch, whatever they read: updates of parameters and of counters, weights that
+/// autocast rounds.
 int64_t FuseGroups::merge_small_regions() {
   if (graph_.device.kind != Device::Kind::cuda) return 0;
   int64_t merges = 0;
@@ -196,33 +199,52 @@ int64_t FuseGroups::merge_small_regions() {
     const NodeId leader = leader_[id.index];
     if (!is_computed(graph_.node(id)) || members_[leader.index].back() != id || reduces_[leader.index]) continue;
     const Type& type = graph_.type(graph_.node(id).results[0]);
-    if (!type.is_static() || type.numel() > small_region || type.numel() == 0) continue;
+    if (!type.is_static() || type.numel() > small_copy || type.numel() == 0) continue;
     std::vector<int64_t> key = type.static_sizes();
     const std::vector<int64_t> strides = type.static_strides();
     key.insert(key.end(), strides.begin(), strides.end());
     const auto [before, first] = last.try_emplace(std::move(key), id);
     if (first) continue;
-    merges += try_merge_siblings({before->second, id, bytes(type)}) ? 1 : 0;
+    const NodeId a = leader_[before->second.index];
+    const bool near =
+        type.numel() <= small_region && (!call_between(a, leader) || (leaves_all(a) && leaves_all(leader)));
+    const bool fits = near || is_kept_past(a, leader);
+    merges += fits && !reduces_[a.index] && try_merge({a, leader, bytes(type)}, streams) ? 1 : 0;
     before->second = id;
   }
   return merges;
 }
 
-/// True for a region that reads and gives nothing but what the call was given, and what it leaves behind: it may run
-/// at any time.
-bool FuseGroups::runs_at_any_time(NodeId leader) const {
+/// True for a region that reads nothing but what the call was given.
+bool FuseGroups::reads_what_is_given(NodeId leader) const {
   const auto given = [&](const Arg& arg) {
     if (arg.value() == nullptr) return true;
     const NodeId producer = graph_.value(kernel::region_operand(graph_, *arg.value()).base).producer;
     const Node& node = graph_.node(producer);
     return node.as<Input>() != nullptr || node.as<State>() != nullptr || leader_[producer.index] == leader;
   };
+  return std::ranges::all_of(members_[leader.index],
+                             [&](NodeId member) { return std::ranges::all_of(graph_.node(member).args, given); });
+}
+
+/// True for a region that reads what the call was given, and gives what it leaves behind: it may run at any time.
+bool FuseGroups::leaves_all(NodeId leader) const {
   const auto is_left = [&](NodeId consumer) {
     return graph_.node(consumer).as<Write>() != nullptr || leader_[consumer.index] == leader;
   };
-  return std::ranges::all_of(members_[leader.index], [&](NodeId member) {
-    return std::ranges::all_of(graph_.node(member).args, given) &&
-           std::ranges::all_of(consumers_[member.index], is_left);
+  return reads_what_is_given(leader) && std::ranges::all_of(members_[leader.index], [&](NodeId member) {
+           return std::ranges::all_of(consumers_[member.index], is_left);
+         });
+}
+
+/// True where the later of two regions may run when the earlier one does, and what that gives is needed after the later
+/// one's place: the memory of both is held at once anyway.
+bool FuseGroups::is_kept_past(NodeId earlier, NodeId later) const {
+  if (!reads_what_is_given(earlier) || !reads_what_is_given(later)) return false;
+  const size_t place = position_[members_[later.index].back().index];
+  return std::ranges::all_of(outputs(members_[earlier.index]), [&](ValueId value) {
+    const auto& users = consumers_[graph_.value(value).producer.index];
+    return std::ranges::any_of(users, [&](NodeId user) { return position_[user.index] > place; });
   });
 }
 
@@ -248,8 +270,7 @@ bool FuseGroups::try_merge_siblings(const Edge& edge) {
   const NodeId b = leader_[edge.consumer.index];
   if (reduces_[a.index] != reduces_[b.index]) return false;
   if (reduces_[a.index]) return try_merge(edge);
-  const bool near = !call_between(a, b) || (runs_at_any_time(a) && runs_at_any_time(b));
-  return graph_.device.kind == Device::Kind::cuda && near && try_merge(edge, streams);
+  return graph_.device.kind == Device::Kind::cuda && !call_between(a, b) && try_merge(edge, streams);
 }
 
 /// What is computed before a library call but needed after it takes memory meanwhile.

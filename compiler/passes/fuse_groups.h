@@ -53,7 +53,9 @@ class FuseGroups {
   bool try_merge_siblings(const Edge& edge);
   std::vector<Edge> reductions_of_one_region() const;
   int64_t merge_small_regions();
-  bool runs_at_any_time(ir::NodeId leader) const;
+  bool reads_what_is_given(ir::NodeId leader) const;
+  bool leaves_all(ir::NodeId leader) const;
+  bool is_kept_past(ir::NodeId earlier, ir::NodeId later) const;
   bool call_between(ir::NodeId a, ir::NodeId b) const;
   bool path_around(ir::NodeId from, ir::NodeId to) const;
   size_t no_return_after(ir::NodeId from, ir::NodeId to) const;
