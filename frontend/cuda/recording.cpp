@@ -71,12 +71,12 @@ constexpr int64_t least_given_back = int64_t{16} << 20;
 /// Gives memory that LibTorch's allocator keeps for later back to the driver. It keeps blocks by stream and pool, so
 /// that what eager calls, the warm-up and the recording need of it would else be held three times.
 void give_back_cached(c10::DeviceIndex device) {
-  const auto stats = allocator::getDeviceStats(device);
-  constexpr auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  if (stats.reserved_bytes[all].current - stats.allocated_bytes[all].current < least_given_back) return;
   try {
+    const auto stats = allocator::getDeviceStats(device);
+    constexpr auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    if (stats.reserved_bytes[all].current - stats.allocated_bytes[all].current < least_given_back) return;
     allocator::emptyCache();
-  } catch (const c10::Error&) {  // while somebody records a graph nothing is given back
+  } catch (const c10::Error&) {  // an allocator that keeps no count, or somebody is recording a graph
   }
 }
 
