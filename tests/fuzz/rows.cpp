@@ -63,7 +63,8 @@ const Row all_rows[] = {
     {Kind::pointwise, "fS", EXPRESSION(at::tanh_backward(t[0], t[1]))},
     {Kind::pointwise, "fS", EXPRESSION(at::silu_backward(t[0], t[1]))},
     // Of what is infinite, ATen's vectors and single elements on the CPU differ.
-    {Kind::pointwise, "fS", EXPRESSION(at::gelu_backward(at::nan_to_num(t[0]), at::clamp(t[1], -5, 5)))},
+    // Not its tails: 1 + erf cancels there, and a rounding of erf is much of what is left.
+    {Kind::pointwise, "fS", EXPRESSION(at::gelu_backward(at::nan_to_num(t[0]), at::clamp(t[1], -2, 2)))},
     {Kind::pointwise, "fBBr", EXPRESSION(at::addcmul(t[0], t[1], t[2], n[0]))},
     {Kind::pointwise, "fB", EXPRESSION(at::where(t[0] > t[1], t[0], t[1] * 2))},
     {Kind::pointwise, "f", EXPRESSION(at::pow(t[0], 2))},
