@@ -231,6 +231,13 @@ bool lies_in_elements_of(const Type& base, const Type& view, int64_t offset) {
   return inside;
 }
 
+bool same_layout(const Type& a, const Type& b) {
+  for (size_t dim = 0; dim < a.rank(); ++dim) {
+    if (!(a.sizes[dim] == Dim(1)) && !(a.strides[dim] == b.strides[dim])) return false;
+  }
+  return true;
+}
+
 Type dense_like(const Type& like, std::vector<Dim> sizes) {
   std::vector<size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), 0);

@@ -85,6 +85,9 @@ struct Type {
   [[nodiscard]] int64_t span() const;
 };
 
+/// Equal addresses for every element of two types of equal sizes: strides of dims of size 1 do not count.
+[[nodiscard]] bool same_layout(const Type& a, const Type& b);
+
 /// Row-major strides of static or symbolic sizes. Throws InternalError when a product of two symbols would be needed.
 [[nodiscard]] std::vector<Dim> contiguous_strides(const std::vector<Dim>& sizes);
 [[nodiscard]] Type contiguous(DType dtype, std::vector<Dim> sizes, Device device);

@@ -139,8 +139,12 @@ class Canonicalizer {
   /// there as `node` wants them.
   [[nodiscard]] std::optional<PlacedView> undone_copy(const Node& node) const {
     const ValueId source = *node.args[0].value();
+    const Type& looked_at = graph_.type(source);
+    const Type& wanted = graph_.type(node.results[0]);
     const Node& view = graph_.producer(source);
-    if (uses_[source.index] != 1 || view.as<View>() == nullptr) return std::nullopt;
+    if (view.as<View>() == nullptr || uses_[source.index] != 1) return std::nullopt;
+    const bool comparable = looked_at.dtype == wanted.dtype && looked_at.device == wanted.device;
+    if (!comparable || looked_at.sizes != wanted.sizes) return std::nullopt;
     const ValueId copied = *view.args[0].value();
     const Node& copy = graph_.producer(copied);
     if (op_name(copy) != "cast" || copy.args[0].value() == nullptr) return std::nullopt;
@@ -148,13 +152,10 @@ class Canonicalizer {
     const Type& to = graph_.type(copied);
     if (from.dtype != to.dtype || from.sizes != to.sizes || !from.is_static()) return std::nullopt;
     if (!to.is_dense() || to.numel() == 0) return std::nullopt;
-    auto seen = seen_in(to, from, {graph_.type(source), view.as<View>()->offset});
-    if (!seen) return std::nullopt;
-    const Type& wanted = graph_.type(node.results[0]);
-    for (size_t dim = 0; dim < wanted.rank(); ++dim) {
-      if (wanted.sizes[dim] == Dim(1)) seen->type.strides[dim] = wanted.strides[dim];
-    }
-    return seen->type == wanted ? seen : std::nullopt;
+    auto seen = seen_in(to, from, {looked_at, view.as<View>()->offset});
+    if (!seen || !same_layout(seen->type, wanted)) return std::nullopt;
+    seen->type = wanted;
+    return seen;
   }
 
   /// Makes the source of a node, a view of a copy that nothing else reads, a view of what was copied.

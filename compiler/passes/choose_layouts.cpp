@@ -33,14 +33,6 @@ Type channels_last(Type type) {
   return type;
 }
 
-/// Equal addresses for every element: strides of dims of size 1 do not count.
-bool same_layout(const Type& a, const Type& b) {
-  for (size_t dim = 0; dim < a.rank(); ++dim) {
-    if (!(a.sizes[dim] == ir::Dim(1)) && !(a.strides[dim] == b.strides[dim])) return false;
-  }
-  return true;
-}
-
 class LayoutChooser {
  public:
   LayoutChooser(const Graph& old, const PassContext& context) : rewriter_(old), context_(context) {
@@ -115,7 +107,7 @@ class LayoutChooser {
       const ValueId* value = arg.value();
       if (value == nullptr || !views_.contains(*value)) continue;
       const Type& seen = rewriter_.old().type(*value);
-      if (seen.sizes == result.sizes && seen.is_dense() && same_layout(seen, result)) return value;
+      if (seen.sizes == result.sizes && seen.is_dense() && ir::same_layout(seen, result)) return value;
     }
     return nullptr;
   }
@@ -123,7 +115,7 @@ class LayoutChooser {
   /// Gives the result of a node that was copied the strides of another type of its sizes.
   void relay(ValueId result, const Type& wanted) {
     Type& type = rewriter_.next().value(rewriter_.get(result)).type;
-    if (same_layout(type, wanted)) return;
+    if (ir::same_layout(type, wanted)) return;
     type.strides = wanted.strides;
     moved_.insert(result);
     ++changes_;
@@ -215,7 +207,7 @@ class LayoutChooser {
   ValueId lay_out(ValueId old_value, ir::ScopeId scope) {
     const Type& now = next_type(old_value);
     const Type wanted = now.rank() == 4 && now.is_static() ? channels_last(now) : now;
-    if (same_layout(now, wanted)) return rewriter_.get(old_value);
+    if (ir::same_layout(now, wanted)) return rewriter_.get(old_value);
     const auto [place, added] = laid_out_.try_emplace(old_value);
     if (added) {
       place->second = rewriter_.add(ir::Primitive{cast_}, {{rewriter_.get(old_value)}}, wanted, scope);
@@ -232,7 +224,7 @@ class LayoutChooser {
   [[nodiscard]] bool is_moved_image(ValueId old_value) const {
     if (!was_moved(old_value) || !is_image(rewriter_.old().type(old_value))) return false;
     const Type& type = rewriter_.next().type(as_computed(old_value));
-    return same_layout(type, channels_last(type));
+    return ir::same_layout(type, channels_last(type));
   }
 
   /// From here on a view sees its value in the captured layout.

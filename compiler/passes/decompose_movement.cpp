@@ -83,6 +83,15 @@ class Movement {
     return add(Join{dim}, std::move(values), laid_out(std::move(sizes)));
   }
 
+  /// The value between elements that are a number, along a dim.
+  Arg padded(const Arg& value, const Arg& number, uint32_t dim, int64_t before, int64_t after) {
+    std::vector<Arg> parts;
+    if (before > 0) parts.push_back(block(number, value, dim, before));
+    parts.push_back(value);
+    if (after > 0) parts.push_back(block(number, value, dim, after));
+    return parts.size() == 1 ? value : join(std::move(parts), dim);
+  }
+
   Arg join_as(std::vector<Arg> values, uint32_t dim, Type type) {
     return add(Join{dim}, std::move(values), std::move(type));
   }
@@ -181,11 +190,7 @@ std::optional<Results> constant_pad(Graph& graph, const CallSite& site) {
         move.type(value).sizes[dim].value() + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
     if (left <= 0) return std::nullopt;
     if (before < 0 || after < 0) value = move.slice(value, dim, std::max<int64_t>(-before, 0), left);
-    std::vector<Arg> parts;
-    if (before > 0) parts.push_back(move.block(site.args[2], value, dim, before));
-    parts.push_back(value);
-    if (after > 0) parts.push_back(move.block(site.args[2], value, dim, after));
-    if (parts.size() > 1) value = move.join(std::move(parts), dim);
+    value = move.padded(value, site.args[2], dim, before, after);
   }
   if (move.type(value).sizes != site.type().sizes) return std::nullopt;
   return move.result(value);
@@ -197,11 +202,10 @@ std::optional<Results> among_zeros(Movement& move, const CallSite& site, const A
   if (move.type(value).dtype != site.type().dtype || move.type(value).numel() == 0) return std::nullopt;
   const int64_t after = site.type().sizes[dim].value() - begin - move.type(value).sizes[dim].value();
   if (begin < 0 || after < 0) return std::nullopt;
-  std::vector<Arg> parts;
-  if (begin > 0) parts.push_back(move.block(Arg{0.0}, value, dim, begin));
-  parts.push_back(value);
-  if (after > 0) parts.push_back(move.block(Arg{0.0}, value, dim, after));
-  return joined(move, site, std::move(parts), dim);
+  std::vector<Dim> sizes = move.type(value).sizes;
+  sizes[dim] = site.type().sizes[dim];
+  if (sizes != site.type().sizes) return std::nullopt;
+  return move.result(move.padded(value, Arg{0.0}, dim, begin, after));
 }
 
 /// The value's elements along a dim, `step` apart from element `begin` on, and zeros between them.

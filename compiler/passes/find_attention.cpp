@@ -10,6 +10,7 @@
 #include "compiler/ir/op.h"
 #include "compiler/ir/view_source.h"
 #include "compiler/passes/aten.h"
+#include "compiler/passes/batched_product.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -19,7 +20,6 @@ using namespace ir;
 
 constexpr int64_t fewest_tokens = 64;    ///< a tile of the kernels: of fewer queries or keys most of it is padding
 constexpr int64_t longest_vector = 128;  ///< that all of the kernels take
-constexpr int64_t aligned_elements = 8;  ///< halves in 16 bytes
 
 /// Sizes of an attention.
 struct Heads {
@@ -45,32 +45,27 @@ class Matcher {
   explicit Matcher(const Graph& graph) : graph_(graph), uses_(use_counts(graph)) {}
 
   [[nodiscard]] std::optional<Attention> attention_at(const Node& product) const {
-    const auto operands = operands_of(product);
-    if (!operands) return std::nullopt;
-    const auto [weights, values] = *operands;
-    const auto scores = scores_behind(weights);
-    if (!scores) return std::nullopt;
-    const auto inner = operands_of(graph_.producer(scores->product));
+    const auto outer = batched_product(graph_, product);
+    const auto scores = outer ? scores_behind(outer->left) : std::nullopt;
+    const auto inner = scores ? batched_product(graph_, graph_.producer(scores->product)) : std::nullopt;
     if (!inner) return std::nullopt;
     Attention found;
     found.scale = scores->scale;
     found.mask = scores->mask;
     found.sizes = sizes_of(*inner, scores->batch);
     const Heads& s = found.sizes;
-    const bool vectors = graph_.type(values).sizes[2] == Dim(s.vector) && s.vector % aligned_elements == 0;
+    const bool vectors = graph_.type(outer->right).sizes[2] == Dim(s.vector) && s.vector % aligned_halves == 0;
     if (!vectors || s.vector > longest_vector) return std::nullopt;
     if (s.queries < fewest_tokens || s.keys < fewest_tokens) return std::nullopt;
-    const auto query = operand(inner->first, {s.batch, s.heads, s.queries, s.vector}, /*turned=*/false);
-    const auto key = operand(inner->second, {s.batch, s.heads, s.keys, s.vector}, /*turned=*/true);
-    const auto value = operand(values, {s.batch, s.heads, s.keys, s.vector}, /*turned=*/false);
+    const auto query = operand(inner->left, {s.batch, s.heads, s.queries, s.vector}, /*turned=*/false);
+    const auto key = operand(inner->right, {s.batch, s.heads, s.keys, s.vector}, /*turned=*/true);
+    const auto value = operand(outer->right, {s.batch, s.heads, s.keys, s.vector}, /*turned=*/false);
     if (!query || !key || !value) return std::nullopt;
     found.query = *query, found.key = *key, found.values = *value;
     return found;
   }
 
  private:
-  using Pair = std::pair<ValueId, ValueId>;
-
   struct Scores {
     ValueId product;  ///< [batch x heads, queries, keys]
     std::optional<Operand> mask;
@@ -78,26 +73,7 @@ class Matcher {
     int64_t batch = 1;
   };
 
-  /// Left and right of a product of static halves that gives a row-major result.
-  [[nodiscard]] std::optional<Pair> operands_of(const Node& node) const {
-    if (call_named(node, "aten::bmm", 2) == nullptr) return std::nullopt;
-    const auto *left = node.args[0].value(), *right = node.args[1].value();
-    if (left == nullptr || right == nullptr || !graph_.type(node.results[0]).is_contiguous()) return std::nullopt;
-    const Type &a = graph_.type(*left), &b = graph_.type(*right);
-    if (!is_half(a.dtype) || b.dtype != a.dtype || !a.is_static() || !b.is_static()) return std::nullopt;
-    return Pair{*left, *right};
-  }
-
-  [[nodiscard]] bool read_once(ValueId value) const { return uses_[value.index] == 1; }
-
-  /// The value behind reshapes, each of which is read once; nothing where one is read elsewhere too.
-  [[nodiscard]] std::optional<ValueId> unshaped(ValueId value) const {
-    while (read_once(value)) {
-      if (!is_reshape(graph_, value)) return value;
-      value = *graph_.producer(value).args[0].value();
-    }
-    return std::nullopt;
-  }
+  [[nodiscard]] std::optional<ValueId> unshaped(ValueId value) const { return behind_reshapes(graph_, uses_, value); }
 
   /// What is behind the softmax that a product weighs with: numbers times a product, in any row-major sizes of which
   /// the last two are its own.
@@ -106,7 +82,8 @@ class Matcher {
     if (value && is_copy_of_softmax(*value)) value = unshaped(*graph_.producer(*value).args[0].value());
     if (!value) return std::nullopt;
     const Node& softmax = graph_.producer(*value);
-    if (call_named(softmax, "aten::_softmax", 3) == nullptr || !goes_along_rows(softmax)) return std::nullopt;
+    if (!is_softmax_of_rows(graph_, softmax) || !is_half(graph_.type(*softmax.args[0].value()).dtype))
+      return std::nullopt;
     Scores scores;
     const auto& sizes = graph_.type(*value).sizes;
     if (sizes.size() == 4) scores.batch = sizes[0].constant();
@@ -166,15 +143,6 @@ class Matcher {
     return graph_.type(value).is_contiguous() && graph_.type(*node.args[0].value()).dtype == DType::f32;
   }
 
-  [[nodiscard]] bool goes_along_rows(const Node& softmax) const {
-    const auto* dim = std::get_if<int64_t>(&softmax.args[1].data);
-    const Type& type = graph_.type(softmax.results[0]);
-    const auto* operand = softmax.args[0].value();
-    if (dim == nullptr || operand == nullptr || !type.is_contiguous() || !is_half(graph_.type(*operand).dtype))
-      return false;
-    return *dim == -1 || *dim == static_cast<int64_t>(type.rank()) - 1;
-  }
-
   /// The number that a node multiplies its operand by.
   [[nodiscard]] std::optional<double> factor_of(const Node& node) const {
     const auto* call = node.as<Call>();
@@ -194,9 +162,9 @@ class Matcher {
     return std::isnormal(number) ? std::optional(number) : std::nullopt;
   }
 
-  [[nodiscard]] Heads sizes_of(const Pair& product, int64_t batch) const {
-    const auto left = graph_.type(product.first).static_sizes();
-    const auto right = graph_.type(product.second).static_sizes();
+  [[nodiscard]] Heads sizes_of(const BatchedProduct& product, int64_t batch) const {
+    const auto left = graph_.type(product.left).static_sizes();
+    const auto right = graph_.type(product.right).static_sizes();
     return {batch, left[0] / batch, left[1], right[2], left[2]};
   }
 
@@ -219,11 +187,11 @@ class Matcher {
   /// Vectors in one piece, each of which begins at a multiple of 16 bytes if the memory does.
   [[nodiscard]] bool is_aligned(const Operand& operand) const {
     const auto& strides = operand.type.strides;
-    if (!(strides[3] == Dim(1)) || view_source(graph_, operand.value).offset % aligned_elements != 0) return false;
+    if (!(strides[3] == Dim(1)) || view_source(graph_, operand.value).offset % aligned_halves != 0) return false;
     for (size_t dim = 0; dim < 3; ++dim) {
       if (operand.type.sizes[dim] == Dim(1)) continue;
       const int64_t stride = strides[dim].constant();
-      if (stride < 0 || stride % aligned_elements != 0) return false;
+      if (stride < 0 || stride % aligned_halves != 0) return false;
     }
     return true;
   }

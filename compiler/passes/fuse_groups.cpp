@@ -209,7 +209,7 @@ int64_t FuseGroups::merge_small_regions() {
     const bool near =
         type.numel() <= small_region && (!call_between(a, leader) || (leaves_all(a) && leaves_all(leader)));
     const bool fits = near || is_kept_past(a, leader);
-    merges += fits && !reduces_[a.index] && try_merge({a, leader, bytes(type)}, streams) ? 1 : 0;
+    merges += fits && try_merge({a, leader, bytes(type)}, streams) ? 1 : 0;
     before->second = id;
   }
   return merges;

@@ -6,6 +6,7 @@
 #include "compiler/ir/op.h"
 #include "compiler/ir/view_source.h"
 #include "compiler/passes/aten.h"
+#include "compiler/passes/batched_product.h"
 #include "compiler/passes/decompose_rules.h"
 #include "compiler/passes/rewriter.h"
 
@@ -14,32 +15,12 @@ namespace {
 
 using namespace ir;
 
-constexpr int64_t aligned_elements = 8;                ///< halves in 16 bytes
 constexpr int64_t fewest_elements = int64_t{1} << 20;  ///< of scores: smaller products take less than two launches
 
-int64_t padding_of(const Dim& size) {
-  return (aligned_elements - size.constant() % aligned_elements) % aligned_elements;
-}
+int64_t padding_of(const Dim& size) { return (aligned_halves - size.constant() % aligned_halves) % aligned_halves; }
 
 Type row_major(const Type& like, std::vector<Dim> sizes) {
   return contiguous(like.dtype, std::move(sizes), like.device);
-}
-
-/// A product of halves that tensor cores are for.
-struct BatchedProduct {
-  ValueId left;    ///< [batch, rows, inner]
-  ValueId right;   ///< [batch, inner, columns]
-  ValueId result;  ///< row-major
-};
-
-std::optional<BatchedProduct> batched_product(const Graph& graph, const Node& node) {
-  if (call_named(node, "aten::bmm", 2) == nullptr) return std::nullopt;
-  const auto* left = node.args[0].value();
-  const auto* right = node.args[1].value();
-  if (left == nullptr || right == nullptr || !graph.type(node.results[0]).is_contiguous()) return std::nullopt;
-  const Type& type = graph.type(*right);
-  if (!is_half(type.dtype) || !type.is_static() || !graph.type(*left).is_static()) return std::nullopt;
-  return BatchedProduct{*left, *right, node.results[0]};
 }
 
 class Padder {
@@ -69,18 +50,12 @@ class Padder {
  private:
   /// The softmax along rows that an operand is, seen in other sizes at most, if nothing else reads it.
   [[nodiscard]] const Node* softmax_behind(ValueId value) const {
-    while (old_.producer(value).as<View>() != nullptr) {
-      if (!is_reshape(old_, value) || uses_[value.index] != 1) return nullptr;
-      value = *old_.producer(value).args[0].value();
-    }
-    const Node& node = old_.producer(value);
-    if (call_named(node, "aten::_softmax", 3) == nullptr || uses_[value.index] != 1) return nullptr;
-    const auto* dim = std::get_if<int64_t>(&node.args[1].data);
-    const Type& type = old_.type(value);
-    const auto* operand = node.args[0].value();
-    const bool last = dim != nullptr && (*dim == -1 || *dim == static_cast<int64_t>(type.rank()) - 1);
-    const bool same = operand != nullptr && old_.type(*operand).dtype == type.dtype && type.is_contiguous();
-    return last && same ? &node : nullptr;
+    const auto source = behind_reshapes(old_, uses_, value);
+    if (!source) return nullptr;
+    const Node& node = old_.producer(*source);
+    const bool same =
+        is_softmax_of_rows(old_, node) && old_.type(*node.args[0].value()).dtype == old_.type(*source).dtype;
+    return same ? &node : nullptr;
   }
 
   /// softmax(scores) x values, over more elements of each row.
