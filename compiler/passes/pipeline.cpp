@@ -22,6 +22,7 @@
 #include "compiler/passes/split_reductions.h"
 #include "compiler/passes/unify_batch_norms.h"
 #include "compiler/passes/widen.h"
+#include "compiler/passes/turn_scans.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
 
@@ -60,6 +61,8 @@ constexpr std::array rows = {
                 "inside regions: spreading and joining leave casts and constants that go"},
     PipelineRow{"cse", cse, Stage::fused, "merges what fuse computes again for several users of one region"},
     PipelineRow{"widen", widen, Stage::fused,
+    PipelineRow{"turn_scans", turn_scans, Stage::functional,
+                "after canonicalize, which would look through its copies, and before fuse, which takes them in"},
                 "where it is known what is stored and what is one value: who sees a half is settled"},
     PipelineRow{"dce", dce, Stage::fused, "drops what the three before it left, and arguments no body reads"},
     PipelineRow{"fold_bias", fold_bias, Stage::fused,

@@ -1,7 +1,9 @@
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/Sleep.h>
+#include <ATen/ops/cumsum.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/randint.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -252,6 +254,25 @@ TEST_F(Gpu, threads_may_share_a_recorded_graph) {
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(fast.report().entries.size(), 1) << fast.report();
   EXPECT_GT(fast.stats().replayed, 80) << fast.report();
+}
+
+TEST_F(Gpu, scans_along_far_elements_give_eagers_results) {
+  const auto run = [](const at::Tensor& chosen, const at::Tensor& x) {
+    return std::make_tuple(at::cumsum(chosen == 3, 0) - 1, at::cumsum(x.cos(), 1));
+  };
+  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
+    const auto fast = compile(run, unlimited({.mode = mode, .strict = true}));
+    for (int call = 0; call < 4; ++call) {
+      const at::Tensor chosen = at::randint(8, {300, 8}, at::TensorOptions(at::kCUDA).dtype(at::kLong));
+      const at::Tensor x = at::randn({2, 100, 5}, at::kCUDA);
+      const auto [counts, sums] = fast(chosen, x);
+      const auto [wanted, wanted_sums] = run(chosen, x);
+      EXPECT_TRUE(at::equal(counts, wanted));
+      EXPECT_EQ(counts.strides(), wanted.strides());
+      EXPECT_TRUE(same(sums, wanted_sums, 1e-5));
+    }
+    EXPECT_GT(fast.stats().replayed, 0);
+  }
 }
 
 TEST_F(Gpu, more_than_two_to_the_31_elements_in_every_layout_and_mode) {
