@@ -10,7 +10,7 @@ std::optional<Convolution> convolution_of(const ir::Graph& graph, const ir::Node
   if (!known) return std::nullopt;
   const ir::ValueId* input = node.args[convolution_input].value();
   const ir::ValueId* weight = node.args[convolution_weight].value();
-  const auto* groups = std::get_if<int64_t>(&node.args[8].data);
+  const auto* groups = std::get_if<int64_t>(&node.args[convolution_groups].data);
   if (input == nullptr || weight == nullptr || groups == nullptr) return std::nullopt;
   const ir::Type& type = graph.type(*input);
   const bool depthwise = *groups > 1 && type.rank() > 1 && type.sizes[1] == ir::Dim(*groups);

@@ -19,6 +19,11 @@ struct Convolution {
 inline constexpr size_t convolution_input = 0;
 inline constexpr size_t convolution_weight = 1;
 inline constexpr size_t convolution_bias = 2;
+inline constexpr size_t convolution_stride = 3;
+inline constexpr size_t convolution_padding = 4;
+inline constexpr size_t convolution_dilation = 5;
+inline constexpr size_t convolution_transposed = 6;
+inline constexpr size_t convolution_groups = 8;
 
 /// The node as a convolution; nothing where it is none, or its number of groups is no constant.
 [[nodiscard]] std::optional<Convolution> convolution_of(const ir::Graph& graph, const ir::Node& node);

@@ -18,6 +18,7 @@
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/merge_products.h"
 #include "compiler/passes/pad_products.h"
+#include "compiler/passes/pad_groups.h"
 #include "compiler/passes/split_bias.h"
 #include "compiler/passes/split_reductions.h"
 #include "compiler/passes/unify_batch_norms.h"
@@ -53,6 +54,9 @@ constexpr std::array rows = {
     PipelineRow{"expand_windows", expand_windows, Stage::functional,
                 "after choose_layouts, which sees images and calls, and before fuse, which sees windows as loops"},
     PipelineRow{"expand_upsampling", expand_upsampling, Stage::functional,
+    PipelineRow{
+        "pad_groups", pad_groups, Stage::functional,
+        "after choose_layouts, which says in what memory images lie, and before fuse, which takes its joins in"},
                 "after choose_layouts, and before fuse, so that the copy it makes becomes part of kernels"},
     PipelineRow{"split_reductions", split_reductions, Stage::functional,
                 "before fuse, which then joins the first part with what computes its operand"},

@@ -129,11 +129,11 @@ std::optional<WindowCall> depthwise(const Graph& graph, const Node& node, const 
   const Type& weight = graph.type(convolution.weight);
   if (input.rank() < 3 || input.rank() > 4 || node.args.size() < convolution_arguments) return std::nullopt;
   auto axes = image_axes(input, result, input.rank() - 2);
-  if (!axes || !is_false(node.args[6])) return std::nullopt;
+  if (!axes || !is_false(node.args[convolution_transposed])) return std::nullopt;
   if (!is_depthwise_weight(weight, input.sizes[1].value(), axes->size())) return std::nullopt;
-  const auto stride = per_axis(node.args[3], axes->size());
-  const auto padding = per_axis(node.args[4], axes->size());
-  const auto dilation = per_axis(node.args[5], axes->size());
+  const auto stride = per_axis(node.args[convolution_stride], axes->size());
+  const auto padding = per_axis(node.args[convolution_padding], axes->size());
+  const auto dilation = per_axis(node.args[convolution_dilation], axes->size());
   if (!stride || !padding || !dilation || weight.dtype != input.dtype) return std::nullopt;
   set_all(*axes, &WindowAxis::stride, *stride);
   set_all(*axes, &WindowAxis::padding, *padding);
