@@ -13,6 +13,8 @@ constexpr std::array<size_t, 1> first = {0};
 constexpr std::array<size_t, 2> first_two = {0, 1};
 constexpr std::array<size_t, 3> pooled = {0, 1, 7};
 constexpr std::array<size_t, 2> forward_images = {convolution_input, convolution_weight};
+/// cudnn_convolution_relu(input, weight, ...) and cudnn_convolution_add_relu(input, weight, summand, ...)
+constexpr std::array<size_t, 3> summed_images = {0, 1, 2};
 /// convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
 /// groups, output_mask)
 constexpr std::array<size_t, 3> backward_images = {0, 1, 2};
@@ -52,6 +54,11 @@ std::optional<ConvolutionImages> convolution_images(const ir::Graph& graph, cons
   if (const auto convolution = convolution_of(graph, node)) {
     if (convolution->depthwise) return std::nullopt;
     return ConvolutionImages{convolution->input, node.results[0], forward_images};
+  }
+  const bool sums = call_named(node, "aten::cudnn_convolution_add_relu", 9) != nullptr;
+  if (sums || call_named(node, "aten::cudnn_convolution_relu", 7) != nullptr) {
+    const std::span<const size_t> images = sums ? std::span<const size_t>(summed_images) : forward_images;
+    return ConvolutionImages{*node.args[convolution_input].value(), node.results[0], images};
   }
   const auto* call = node.as<ir::Call>();
   if (call == nullptr || call->op != "aten::convolution_backward" || node.args.size() != 11) return std::nullopt;

@@ -7,6 +7,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/passes/canonicalize.h"
 #include "compiler/passes/choose_layouts.h"
+#include "compiler/passes/convolution_epilogues.h"
 #include "compiler/passes/cse.h"
 #include "compiler/passes/dce.h"
 #include "compiler/passes/decompose.h"
@@ -37,6 +38,8 @@ constexpr std::array rows = {
                 "before functionalize, which would copy the statistics that a call writes"},
     PipelineRow{"functionalize", functionalize, Stage::functional,
                 "every later pass moves nodes, which is legal on pure values only"},
+    PipelineRow{"convolution_epilogues", convolution_epilogues, Stage::functional,
+                "before decompose, while batch norm is one call"},
     PipelineRow{"find_attention", find_attention, Stage::functional,
                 "before pad_products, which would pad the products that it replaces"},
     PipelineRow{"pad_products", pad_products, Stage::functional,

@@ -1,0 +1,152 @@
+// Convolutions that take what follows with them, or whose groups are padded, beside eager and float64.
+#include <ATen/ops/conv2d.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "where.h"
+
+namespace sinter::test {
+namespace {
+
+using at::Tensor;
+namespace nn = torch::nn;
+
+/// Of a residual network: two convolutions with norms, and a third on the way past them where the sizes change.
+struct ResidualBlockImpl : nn::Module {
+  ResidualBlockImpl(int64_t in, int64_t out, int64_t stride) {
+    const auto filters = [&](int64_t from, int64_t size, int64_t step) {
+      return nn::Conv2d(nn::Conv2dOptions(from, out, size).stride(step).padding(size / 2).bias(false));
+    };
+    first = register_module("first", nn::Sequential(filters(in, 3, stride), nn::BatchNorm2d(out)));
+    second = register_module("second", nn::Sequential(filters(out, 3, 1), nn::BatchNorm2d(out)));
+    if (in != out) past = register_module("past", nn::Sequential(filters(in, 1, stride), nn::BatchNorm2d(out)));
+    for (const auto& module : modules(/*include_self=*/false)) {
+      if (const auto* norm = module->as<nn::BatchNorm2d>()) set_statistics(*norm);
+    }
+  }
+
+  Tensor forward(const Tensor& x) {
+    const Tensor y = second->forward(at::relu(first->forward(x)));
+    return at::relu(y + (past.is_empty() ? x : past->forward(x)));
+  }
+
+  static void set_statistics(const nn::BatchNorm2dImpl& norm) {
+    norm.running_mean.normal_(0, 2);
+    norm.running_var.uniform_(0.5, 2);
+    norm.weight.data().uniform_(0.5, 1.5);
+    norm.bias.data().normal_();
+  }
+
+  nn::Sequential first{nullptr}, second{nullptr}, past{nullptr};
+};
+TORCH_MODULE(ResidualBlock);
+
+nn::Sequential residual_network() {
+  nn::Sequential net(ResidualBlock(32, 32, 1), ResidualBlock(32, 64, 2));
+  net->eval();
+  return net;
+}
+
+class Convolutions : public OnDevice {
+ protected:
+  [[nodiscard]] static Tensor random(at::IntArrayRef sizes, at::ScalarType dtype = at::kHalf) {
+    return at::randn(sizes, at::TensorOptions(at::kCUDA)).to(dtype);
+  }
+  [[nodiscard]] static Options options(bool freeze = false) {
+    return unlimited({.mode = GetParam().mode, .freeze = freeze, .strict = true});
+  }
+
+  /// Root mean square of the distance from float64.
+  static double error(const Tensor& found, const Tensor& exact) {
+    return (found.to(at::kDouble) - exact).square().mean().sqrt().item<double>();
+  }
+
+  static int64_t calls_of(const Report& report, std::string_view op) {
+    int64_t calls = 0;
+    for (const EntryReport& entry : report.entries) {
+      for (const ExternRecord& call : entry.externs) calls += call.op == op ? call.calls : 0;
+    }
+    return calls;
+  }
+
+ private:
+  c10::NoGradGuard no_grad_;
+};
+
+TEST_P(Convolutions, take_frozen_norms_summands_and_relu_with_them) {
+  for (const auto dtype : {at::kHalf, at::kBFloat16}) {
+    nn::Sequential net = residual_network(), exact = residual_network();
+    net->to(at::kCUDA, dtype);
+    exact->to(at::kCUDA, at::kDouble);
+    for (size_t i = 0; i < net->parameters().size(); ++i) exact->parameters()[i].copy_(net->parameters()[i]);
+    for (size_t i = 0; i < net->buffers().size(); ++i) exact->buffers()[i].copy_(net->buffers()[i]);
+    const auto fast = compile(net, options(/*freeze=*/true));
+    for (int call = 0; call < 4; ++call) {
+      const Tensor x = random({3, 32, 17, 15}, dtype);
+      const Tensor wanted = exact->forward(x.to(at::kDouble));
+      EXPECT_LE(error(fast(x), wanted), 1.25 * error(net->forward(x), wanted)) << dtype << ", call " << call;
+    }
+    const Report report = fast.report();
+    EXPECT_EQ(calls_of(report, "aten::cudnn_convolution_relu"), 2) << report;
+    EXPECT_EQ(calls_of(report, "aten::cudnn_convolution_add_relu"), 2) << report;
+    EXPECT_EQ(calls_of(report, "aten::convolution"), 1) << report;
+  }
+}
+
+TEST_P(Convolutions, with_a_bias_and_relu_see_new_weights) {
+  nn::Conv2d layer(nn::Conv2dOptions(16, 24, 3).padding(1));
+  layer->to(at::kCUDA, at::kHalf);
+  const auto fast = compile([layer](const Tensor& x) mutable { return at::relu(layer->forward(x)); }, options());
+  for (int call = 0; call < 5; ++call) {
+    const Tensor x = random({2, 16, 9, 9});
+    layer->bias.data().normal_();
+    layer->weight.data().mul_(1.25);
+    EXPECT_TRUE(same(fast(x), at::relu(layer->forward(x)))) << "call " << call;
+  }
+  EXPECT_EQ(calls_of(fast.report(), "aten::cudnn_convolution_relu"), 1) << fast.report();
+}
+
+TEST_P(Convolutions, with_relu_pass_on_what_is_no_number) {
+  const auto fast = compile(
+      [](const Tensor& x, const Tensor& w, const Tensor& b) { return at::relu(at::conv2d(x, w, b)); }, options());
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = random({2, 16, 9, 9}), w = random({16, 16, 3, 3}), b = random({16});
+    x[0][3][call][4].fill_(std::nan(""));
+    x[1][5][4][call].fill_(INFINITY);
+    const Tensor found = fast(x, w, b), eager = at::relu(at::conv2d(x, w, b));
+    EXPECT_TRUE(at::equal(found.isnan(), eager.isnan())) << "call " << call;
+    EXPECT_TRUE(same(found, eager)) << "call " << call;
+  }
+}
+
+TEST_P(Convolutions, over_padded_groups_are_as_exact_as_eagers) {
+  struct Shape {
+    int64_t width, groups, batch, size;
+  };
+  for (const Shape shape : {Shape{24, 3, 2, 9}, Shape{2, 6, 2, 9}, Shape{12, 4, 1, 7}, Shape{40, 6, 1, 8},
+                            Shape{20, 2, 2, 5}, Shape{120, 2, 16, 24}}) {
+    const int64_t channels = shape.width * shape.groups;
+    const auto run = [&](const Tensor& x, const Tensor& w) {
+      return at::conv2d(x.sigmoid(), w, {}, 1, 1, 1, shape.groups) + 0.5;
+    };
+    const auto fast = compile(run, options());
+    for (int call = 0; call < 4; ++call) {
+      const Tensor x = random({shape.batch, channels, shape.size, shape.size});
+      const Tensor w = random({channels, shape.width, 3, 3}) / 8;
+      const Tensor exact = run(x.to(at::kDouble), w.to(at::kDouble));
+      EXPECT_LE(error(fast(x, w), exact), 1.1 * error(run(x, w), exact)) << shape.width << ", call " << call;
+    }
+    EXPECT_GT(fast.stats().replayed, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, Convolutions,
+                         ::testing::Values(Where{"launched", at::kCUDA, Mode::Default},
+                                           Where{"graph", at::kCUDA, Mode::ReduceOverhead}),
+                         name_of);
+
+}  // namespace
+}  // namespace sinter::test
