@@ -59,7 +59,7 @@ bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
   if (shortcut.inference != c10::InferenceMode::is_enabled() || shortcut.tracked != is_any_tracked(arguments)) {
     return false;
   }
-  if (!surroundings_->are_current(true)) return false;
+  if (!surroundings_->are_current(shortcut.settings_matter)) return false;
   const auto is_tracked_otherwise = [&](const Returned& item) {
     return item.how == Returned::How::value && item.base &&
            is_tracked(arguments[*item.base].toTensor()) != shortcut.tracked;
@@ -84,10 +84,8 @@ bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
     }
   }
   for (const uint32_t raised : shortcut.raised) torch::autograd::increment_version(results[raised].toTensor());
-  for (const PathNode* node : shortcut.steps) {
-    note_writes(node->step);
-    settings_matter_ = settings_matter_ || node->step.settings_matter;
-  }
+  for (const PathNode* node : shortcut.steps) note_writes(node->step);
+  settings_matter_ = settings_matter_ || shortcut.settings_matter;
   if (!shortcut.steps.empty()) at_ = const_cast<PathNode*>(shortcut.steps.back());
   torch::jit::drop(*stack, count);
   for (c10::IValue& result : results) stack->push_back(std::move(result));
@@ -127,6 +125,8 @@ void Session::note_shortcut(PathNode& begin, Shortcut shortcut, c10::ArrayRef<c1
   if (!key || !steps) return;
   shortcut.steps = std::move(*steps);
   shortcut.key = std::move(*key);
+  shortcut.settings_matter =
+      std::ranges::any_of(shortcut.steps, [](const PathNode* node) { return node->step.settings_matter; });
   const OpFacts& facts = library_->traits(shortcut.op).facts;
   for (const c10::IValue& result : results) {
     Returned item = returned_like(facts, result, arguments, table_);

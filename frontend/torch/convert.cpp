@@ -105,7 +105,10 @@ std::optional<at::ScalarType> scalar_type_of(ir::DType dtype) {
 std::optional<c10::Device> current_cuda_device() {
   if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return std::nullopt;
   const c10::impl::VirtualGuardImpl guard(c10::kCUDA);
-  return guard.deviceCount() > 0 ? std::optional(guard.getDevice()) : std::nullopt;
+  const c10::DeviceIndex devices = guard.deviceCount();
+  if (devices == 0) return std::nullopt;
+  if (devices == 1) return c10::Device(c10::kCUDA, 0);  // asking the driver takes as long as matching an operator
+  return guard.getDevice();
 }
 
 ir::Device device_of(c10::Device device) {

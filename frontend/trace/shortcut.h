@@ -20,6 +20,7 @@ struct Shortcut {
   CallKey key{};
   bool inference = false;                ///< whether inference mode is on
   bool tracked = false;                  ///< views and versions are noted
+  bool settings_matter = false;          ///< to one of its steps
   std::vector<const PathNode*> steps{};  ///< in order
   std::vector<Returned> returns{};
   std::vector<size_t> raised{};        ///< results, once for each write that steps make into them
