@@ -18,13 +18,13 @@
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/merge_products.h"
-#include "compiler/passes/pad_products.h"
 #include "compiler/passes/pad_groups.h"
+#include "compiler/passes/pad_products.h"
 #include "compiler/passes/split_bias.h"
 #include "compiler/passes/split_reductions.h"
+#include "compiler/passes/turn_scans.h"
 #include "compiler/passes/unify_batch_norms.h"
 #include "compiler/passes/widen.h"
-#include "compiler/passes/turn_scans.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
 
@@ -54,13 +54,15 @@ constexpr std::array rows = {
     PipelineRow{"dce", dce, Stage::functional, "before fuse, which counts the users of every value"},
     PipelineRow{"choose_layouts", choose_layouts, Stage::functional,
                 "before fuse, so that the copies it adds become part of kernels"},
-    PipelineRow{"expand_windows", expand_windows, Stage::functional,
-                "after choose_layouts, which sees images and calls, and before fuse, which sees windows as loops"},
-    PipelineRow{"expand_upsampling", expand_upsampling, Stage::functional,
     PipelineRow{
         "pad_groups", pad_groups, Stage::functional,
         "after choose_layouts, which says in what memory images lie, and before fuse, which takes its joins in"},
+    PipelineRow{"expand_windows", expand_windows, Stage::functional,
+                "after choose_layouts, which sees images and calls, and before fuse, which sees windows as loops"},
+    PipelineRow{"expand_upsampling", expand_upsampling, Stage::functional,
                 "after choose_layouts, and before fuse, so that the copy it makes becomes part of kernels"},
+    PipelineRow{"turn_scans", turn_scans, Stage::functional,
+                "after canonicalize, which would look through its copies, and before fuse, which takes them in"},
     PipelineRow{"split_reductions", split_reductions, Stage::functional,
                 "before fuse, which then joins the first part with what computes its operand"},
     PipelineRow{"fuse", fuse, Stage::fused, "last on the whole graph: regions hide their primitives from other passes"},
@@ -68,8 +70,6 @@ constexpr std::array rows = {
                 "inside regions: spreading and joining leave casts and constants that go"},
     PipelineRow{"cse", cse, Stage::fused, "merges what fuse computes again for several users of one region"},
     PipelineRow{"widen", widen, Stage::fused,
-    PipelineRow{"turn_scans", turn_scans, Stage::functional,
-                "after canonicalize, which would look through its copies, and before fuse, which takes them in"},
                 "where it is known what is stored and what is one value: who sees a half is settled"},
     PipelineRow{"dce", dce, Stage::fused, "drops what the three before it left, and arguments no body reads"},
     PipelineRow{"fold_bias", fold_bias, Stage::fused,

@@ -286,6 +286,31 @@ int late_runs(const Program& program, const Options& options, const std::functio
   return runs;
 }
 
+TEST_P(Trusted, views_of_what_the_call_makes_may_be_changed_in_place) {
+  const c10::NoGradGuard no_grad;
+  int runs = 0;
+  const auto plain = [](const Tensor& x) {
+    Tensor y = (x * 2).t_();
+    Tensor z = x.exp().as_strided_({2, 3}, {3, 1}, 1);
+    return std::make_tuple(y.unsqueeze_(0), z + 1);
+  };
+  const auto fast = compile(
+      [&](const Tensor& x) {
+        ++runs;
+        return plain(x);
+      },
+      options());
+  for (int call = 0; call < 8; ++call) {
+    const Tensor x = random({4, 5});
+    const auto [y, z] = fast(x);
+    const auto [wanted_y, wanted_z] = plain(x);
+    ASSERT_TRUE(same(y, wanted_y)) << call;
+    ASSERT_EQ(y.strides(), wanted_y.strides()) << call;
+    ASSERT_TRUE(same(z, wanted_z)) << call;
+  }
+  EXPECT_EQ(runs, kLearning) << fast.report();
+}
+
 TEST_P(Trusted, what_cannot_be_known_without_the_host_code_is_checked_on_every_call) {
   const c10::NoGradGuard no_grad;
   const auto draw = [&] { return random({7}); };
