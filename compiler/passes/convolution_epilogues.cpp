@@ -1,6 +1,7 @@
 #include "compiler/passes/convolution_epilogues.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,6 +17,8 @@ namespace {
 
 using namespace ir;
 
+constexpr int64_t fewest_results = int64_t{1} << 20;  ///< a pass over fewer takes no longer than two small launches
+constexpr int64_t results_a_weight = 8;
 constexpr int64_t aligned_channels = 8;  ///< halves in 16 bytes, by which cuDNN's kernels with an epilogue load
 
 /// Batch norm by stored statistics.
@@ -65,8 +68,6 @@ class EpilogueMatcher {
     return uses_[value.index] == 1 && !leaves && !graph_.value(value).alias;
   }
 
-  [[nodiscard]] bool is_frozen(ValueId value) const { return frozen_[graph_.value(value).producer.index]; }
-
   /// chain + summand, the summand of the same sizes.
   [[nodiscard]] std::optional<Epilogue> sum_behind(ValueId value) const {
     const Node& sum = graph_.producer(value);
@@ -98,9 +99,26 @@ class EpilogueMatcher {
     const auto norm = stored_norm(node);
     if (!norm || node.args[0].value() == nullptr || !is_read_once(*node.args[0].value())) return std::nullopt;
     const Node& convolution = graph_.producer(*node.args[0].value());
-    if (!is_served(convolution) || !is_frozen(convolution_of(graph_, convolution)->weight)) return std::nullopt;
+    if (!is_served(convolution)) return std::nullopt;
+    return is_kept_folded(convolution, *norm) || pays_folded(convolution) ? std::optional(Chain{&convolution, norm})
+                                                                          : std::nullopt;
+  }
+
+  /// True where the scaled weights and the shifted bias are computed once.
+  [[nodiscard]] bool is_kept_folded(const Node& convolution, const StoredNorm& norm) const {
     const ValueId* bias = convolution.args[convolution_bias].value();
-    return bias == nullptr || is_frozen(*bias) ? std::optional(Chain{&convolution, norm}) : std::nullopt;
+    const std::array<std::optional<ValueId>, 6> sources{
+        *convolution.args[convolution_weight].value(),        norm.weight, norm.bias, norm.mean, norm.variance,
+        bias == nullptr ? std::nullopt : std::optional(*bias)};
+    return std::ranges::all_of(
+        sources, [&](const auto& source) { return !source || frozen_[graph_.value(*source).producer.index]; });
+  }
+
+  /// True where computing them in every call takes far less than a pass over the result.
+  [[nodiscard]] bool pays_folded(const Node& convolution) const {
+    const int64_t weights = graph_.type(*convolution.args[convolution_weight].value()).numel();
+    const int64_t results = graph_.type(convolution.results[0]).numel();
+    return results >= fewest_results && results >= results_a_weight * weights;
   }
 
   /// True for a convolution that cuDNN can add to as it stores.
@@ -122,7 +140,7 @@ class EpilogueMatcher {
     return weight.sizes[0].value() % aligned_channels == 0 && weight.sizes[1].value() % aligned_channels == 0;
   }
 
-  /// A batch norm in inference whose result alone is read, with vectors that are frozen.
+  /// A batch norm in inference whose result alone is read.
   [[nodiscard]] std::optional<StoredNorm> stored_norm(const Node& node) const {
     const auto* call = node.as<Call>();
     if (call == nullptr || node.args.size() < 7) return std::nullopt;
@@ -137,7 +155,7 @@ class EpilogueMatcher {
     for (size_t i = 1; i < 5; ++i) {
       const ValueId* vector = node.args[i].value();
       if (vector == nullptr && (i > 2 || !node.args[i].is_none())) return std::nullopt;
-      if (vector != nullptr && (!is_frozen(*vector) || graph_.type(*vector).rank() != 1)) return std::nullopt;
+      if (vector != nullptr && graph_.type(*vector).rank() != 1) return std::nullopt;
     }
     const auto vector = [&](size_t i) {
       const ValueId* value = node.args[i].value();

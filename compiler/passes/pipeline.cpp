@@ -18,7 +18,7 @@
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/merge_products.h"
-#include "compiler/passes/pad_groups.h"
+#include "compiler/passes/pad_channels.h"
 #include "compiler/passes/pad_products.h"
 #include "compiler/passes/split_bias.h"
 #include "compiler/passes/split_reductions.h"
@@ -55,7 +55,7 @@ constexpr std::array rows = {
     PipelineRow{"choose_layouts", choose_layouts, Stage::functional,
                 "before fuse, so that the copies it adds become part of kernels"},
     PipelineRow{
-        "pad_groups", pad_groups, Stage::functional,
+        "pad_channels", pad_channels, Stage::functional,
         "after choose_layouts, which says in what memory images lie, and before fuse, which takes its joins in"},
     PipelineRow{"expand_windows", expand_windows, Stage::functional,
                 "after choose_layouts, which sees images and calls, and before fuse, which sees windows as loops"},
