@@ -16,7 +16,8 @@ A table's figures are described by a comment above it, a sentence's by one befor
     It takes <!-- figure {"files": [...], "row": {...}, "cell": "{default.steady_ms:.3g}"} -->0.42<!-- /figure --> ms.
 
 A cell is text with figures in braces: MODE.FIELD of the row of the file (docs/benchmarking.md) that has this mode and
-everything that `rows` says of it, or the difference of two (" - "), or one divided by a number, MiB or GiB (" / ").
+everything that `rows` says of it, or the difference of two (" - "), or one divided by a number, MiB or GiB (" / "). A
+field that is a list of numbers stands for their sum.
 A name without a dot is what `rows` says. Files are looked through in order; a row may name "files" of its own. Of the
 columns counted in "best" the smallest figure of a row is set in bold. Files that state a commit must state the same one.
 """
@@ -70,8 +71,9 @@ def figure(term, wanted, files):
     for name, rows in files.rows(wanted["files"]):
         looked.append(name)
         for row in rows:
-            if fits(row, mode, wanted) and isinstance(row.get(field), (int, float)):
-                return row[field]
+            found = row.get(field)
+            if fits(row, mode, wanted) and isinstance(found, (int, float, list)):
+                return sum(found) if isinstance(found, list) else found
     said = {key: value for key, value in wanted.items() if key != "files"}
     raise Missing(f"no '{field}' of mode '{mode}' for {json.dumps(said)} in {', '.join(looked)}")
 

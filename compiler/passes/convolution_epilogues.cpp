@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -19,6 +21,8 @@ using namespace ir;
 
 constexpr int64_t fewest_results = int64_t{1} << 20;  ///< a pass over fewer takes no longer than two small launches
 constexpr int64_t results_a_weight = 8;
+/// ATen's calls with an epilogue do not cut what 32 bits cannot index into parts, as its convolutions do.
+constexpr int64_t most_elements = std::numeric_limits<int32_t>::max();
 constexpr int64_t aligned_channels = 8;  ///< halves in 16 bytes, by which cuDNN's kernels with an epilogue load
 
 /// Batch norm by stored statistics.
@@ -133,7 +137,8 @@ class EpilogueMatcher {
     const Type& weight = graph_.type(found->weight);
     const Type& result = graph_.type(node.results[0]);
     const bool halves = is_half(image.dtype) && weight.dtype == image.dtype && result.dtype == image.dtype;
-    if (!halves || image.rank() != 4 || !image.is_static() || !weight.is_static() || result.numel() == 0) return false;
+    if (!halves || image.rank() != 4 || !image.is_static() || !weight.is_static()) return false;
+    if (result.numel() == 0 || std::max(image.numel(), result.numel()) > most_elements) return false;
     if (found->bias && (graph_.type(*found->bias).dtype != image.dtype || graph_.type(*found->bias).rank() != 1)) {
       return false;
     }
