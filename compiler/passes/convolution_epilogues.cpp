@@ -287,23 +287,11 @@ class EpilogueBuilder {
 PassResult convolution_epilogues(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda || !context.device.channels_last_half) return {};
   if (context.numerics != Numerics::fast || context.generic_sizes) return {};
-  PassResult result;
   const EpilogueMatcher matcher(graph, context.freeze);
-  Rewriter rewrite(graph);
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
+  return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto found = matcher.epilogue_at(node);
-    if (!found) {
-      rewrite.copy(id);
-      continue;
-    }
-    rewrite.set(node.results[0], EpilogueBuilder(rewrite, node).run(*found));
-    ++result.changes;
-  }
-  if (result.changes == 0) return result;
-  Graph next = rewrite.finish();
-  graph = std::move(next);
-  return result;
+    return found ? std::optional(EpilogueBuilder(rewrite, node).run(*found)) : std::nullopt;
+  });
 }
 
 }  // namespace sinter::passes

@@ -92,22 +92,10 @@ ValueId repeated(Rewriter& rewrite, const Node& node, const std::vector<int64_t>
 
 PassResult expand_upsampling(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda || context.generic_sizes) return {};
-  PassResult result;
-  Rewriter rewrite(graph);
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
+  return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto factors = factors_of(graph, node);
-    if (!factors) {
-      rewrite.copy(id);
-      continue;
-    }
-    rewrite.set(node.results[0], repeated(rewrite, node, *factors));
-    ++result.changes;
-  }
-  if (result.changes == 0) return result;
-  Graph next = rewrite.finish();
-  graph = std::move(next);
-  return result;
+    return factors ? std::optional(repeated(rewrite, node, *factors)) : std::nullopt;
+  });
 }
 
 }  // namespace sinter::passes

@@ -210,25 +210,14 @@ std::optional<WindowCall> expandable(const Graph& graph, const Node& node, const
 
 PassResult expand_windows(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda || context.generic_sizes) return {};
-  PassResult result;
   const std::vector<uint32_t> uses = use_counts(graph);
-  Rewriter rewrite(graph);
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
+  return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto call = expandable(graph, node, uses, context);
-    const auto lanes =
-        call ? window_lanes(*call, rewrite.next().type(rewrite.get(call->input)), graph.type(node.results[0]))
-             : std::nullopt;
-    if (!lanes) {
-      rewrite.copy(id);
-      continue;
-    }
-    rewrite.set(node.results[0], Expansion(rewrite, node, *call, *lanes).run());
-    ++result.changes;
-  }
-  Graph next = rewrite.finish();
-  graph = std::move(next);
-  return result;
+    if (!call) return std::nullopt;
+    const Type& input = rewrite.next().type(rewrite.get(call->input));
+    const auto lanes = window_lanes(*call, input, graph.type(node.results[0]));
+    return lanes ? std::optional(Expansion(rewrite, node, *call, *lanes).run()) : std::nullopt;
+  });
 }
 
 }  // namespace sinter::passes

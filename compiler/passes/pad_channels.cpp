@@ -223,22 +223,10 @@ class ChannelPadder {
 
 PassResult pad_channels(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda || context.generic_sizes) return {};
-  PassResult result;
-  Rewriter rewrite(graph);
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
+  return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto padding = channel_padding_of(graph, node);
-    if (!padding) {
-      rewrite.copy(id);
-      continue;
-    }
-    rewrite.set(node.results[0], ChannelPadder(rewrite, node, *padding).run());
-    ++result.changes;
-  }
-  if (result.changes == 0) return result;
-  Graph next = rewrite.finish();
-  graph = std::move(next);
-  return result;
+    return padding ? std::optional(ChannelPadder(rewrite, node, *padding).run()) : std::nullopt;
+  });
 }
 
 }  // namespace sinter::passes

@@ -58,4 +58,23 @@ ir::Graph Rewriter::finish() {
   return std::move(next_);
 }
 
+PassResult rewrite_first_results(ir::Graph& graph, const StandIn& stand_in) {
+  PassResult result;
+  Rewriter rewrite(graph);
+  for (const ir::NodeId id : graph.order()) {
+    const ir::Node& node = graph.node(id);
+    const auto found = stand_in(rewrite, node);
+    if (!found) {
+      rewrite.copy(id);
+      continue;
+    }
+    rewrite.set(node.results[0], *found);
+    ++result.changes;
+  }
+  if (result.changes == 0) return result;
+  ir::Graph next = rewrite.finish();
+  graph = std::move(next);
+  return result;
+}
+
 }  // namespace sinter::passes

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "compiler/ir/graph.h"
+#include "compiler/passes/pass.h"
 
 namespace sinter::passes {
 
@@ -37,5 +40,11 @@ class Rewriter {
   std::vector<ir::ValueId> map_;
   std::vector<ir::ScopeId> scopes_;
 };
+
+/// Adds to the new graph what stands for the first result of a node of the old one; nothing where the node stays.
+using StandIn = std::function<std::optional<ir::ValueId>(Rewriter&, const ir::Node&)>;
+
+/// Rewrites a graph node by node. It stays as it is where nothing stands in for anything.
+PassResult rewrite_first_results(ir::Graph& graph, const StandIn& stand_in);
 
 }  // namespace sinter::passes

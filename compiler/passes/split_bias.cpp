@@ -39,7 +39,7 @@ ValueId per_channel(Rewriter& rewrite, ValueId bias, size_t rank, ScopeId scope)
   return rewrite.add(View{0}, {{bias}}, std::move(type), scope);
 }
 
-void split(Rewriter& rewrite, const Node& node) {
+ValueId split(Rewriter& rewrite, const Node& node) {
   const Type& type = rewrite.old().type(node.results[0]);
   std::vector<Arg> args = rewrite.map_args(node.args);
   const ValueId bias = *args[convolution_bias].value();
@@ -47,27 +47,17 @@ void split(Rewriter& rewrite, const Node& node) {
   const ValueId product = rewrite.add(*node.as<Call>(), std::move(args), type, node.scope);
   const std::array<Arg, 3> operands{{{product}, {per_channel(rewrite, bias, type.rank(), node.scope)}, {int64_t{1}}}};
   const auto sum = expand_call(rewrite.next(), "aten::add.Tensor", operands, type, rewrite.map_scope(node.scope));
-  rewrite.set(node.results[0], sum.value());
+  return sum.value();
 }
 
 }  // namespace
 
 PassResult split_bias(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda) return {};
-  PassResult result;
-  Rewriter rewrite(graph);
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
-    if (is_added_apart(graph, node, context.device)) {
-      split(rewrite, node);
-      ++result.changes;
-    } else {
-      rewrite.copy(id);
-    }
-  }
-  Graph next = rewrite.finish();
-  graph = std::move(next);
-  return result;
+  return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
+    if (!is_added_apart(graph, node, context.device)) return std::nullopt;
+    return split(rewrite, node);
+  });
 }
 
 }  // namespace sinter::passes

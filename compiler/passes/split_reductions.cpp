@@ -48,24 +48,12 @@ ValueId in_two(Rewriter& rewrite, const Node& node, const ReductionSplit& split)
 
 PassResult split_reductions(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda) return {};
-  PassResult result;
-  Rewriter rewrite(graph);
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
+  return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto* reduce = node.as<Reduce>();
-    const auto split = reduce == nullptr
-                           ? std::nullopt
-                           : reduction_split(graph.type(*node.args[0].value()), reduce->dims, context.device);
-    if (!split) {
-      rewrite.copy(id);
-      continue;
-    }
-    rewrite.set(node.results[0], in_two(rewrite, node, *split));
-    ++result.changes;
-  }
-  Graph next = rewrite.finish();
-  graph = std::move(next);
-  return result;
+    if (reduce == nullptr) return std::nullopt;
+    const auto split = reduction_split(graph.type(*node.args[0].value()), reduce->dims, context.device);
+    return split ? std::optional(in_two(rewrite, node, *split)) : std::nullopt;
+  });
 }
 
 }  // namespace sinter::passes

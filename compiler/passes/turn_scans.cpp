@@ -60,22 +60,10 @@ ValueId turned_scan(Rewriter& rewrite, const Node& node, size_t dim) {
 
 PassResult turn_scans(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda || context.generic_sizes) return {};
-  PassResult result;
-  Rewriter rewrite(graph);
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
+  return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto dim = turned_dim(graph, node, context.numerics);
-    if (!dim) {
-      rewrite.copy(id);
-      continue;
-    }
-    rewrite.set(node.results[0], turned_scan(rewrite, node, *dim));
-    ++result.changes;
-  }
-  if (result.changes == 0) return result;
-  Graph next = rewrite.finish();
-  graph = std::move(next);
-  return result;
+    return dim ? std::optional(turned_scan(rewrite, node, *dim)) : std::nullopt;
+  });
 }
 
 }  // namespace sinter::passes
