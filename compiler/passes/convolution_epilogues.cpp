@@ -257,7 +257,7 @@ class EpilogueBuilder {
 
   /// The weights times a number for each channel of the result.
   ValueId scaled(ValueId weight, ValueId scale) {
-    const Type& from = type(weight);
+    const Type from = type(weight);
     const ValueId by_channel =
         add(View{0}, {{scale}}, {DType::f32, {from.sizes[0], 1, 1, 1}, {1, 1, 1, 1}, from.device});
     return cast(computed("mul", {{cast(weight, DType::f32)}, {by_channel}}), from.dtype);
