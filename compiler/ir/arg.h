@@ -70,6 +70,14 @@ struct Arg {
   return numbers;
 }
 
+/// A number for each of `axes`: a list of as many, or of one that stands for all. Nothing for others.
+[[nodiscard]] inline std::optional<std::vector<int64_t>> integers_per_axis(const Arg& arg, size_t axes) {
+  auto numbers = integers_in(arg);
+  if (!numbers) return std::nullopt;
+  if (numbers->size() == 1) numbers->resize(axes, numbers->front());
+  return numbers->size() == axes ? numbers : std::nullopt;
+}
+
 /// Calls `visit(ValueId&)` (or `const ValueId&`) for every value in an argument, lists included, left to right.
 template <class A, class Visit>
 void for_each_value(A& arg, Visit&& visit) {

@@ -27,12 +27,6 @@ bool is_image(const Type& type) {
   return sizes[0] > 0 && sizes[1] > 1 && sizes[2] * sizes[3] > 1;
 }
 
-Type channels_last(Type type) {
-  const auto sizes = type.static_sizes();
-  type.strides = {sizes[1] * sizes[2] * sizes[3], 1, sizes[1] * sizes[3], sizes[1]};
-  return type;
-}
-
 class LayoutChooser {
  public:
   LayoutChooser(const Graph& old, const PassContext& context) : rewriter_(old), context_(context) {

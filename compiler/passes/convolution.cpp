@@ -19,4 +19,10 @@ std::optional<Convolution> convolution_of(const ir::Graph& graph, const ir::Node
   return convolution;
 }
 
+bool is_undilated_image_call(const ir::Node& convolution) {
+  const auto* transposed = std::get_if<bool>(&convolution.args[convolution_transposed].data);
+  const auto dilation = ir::integers_per_axis(convolution.args[convolution_dilation], 2);
+  return transposed != nullptr && !*transposed && dilation == std::vector<int64_t>{1, 1};
+}
+
 }  // namespace sinter::passes

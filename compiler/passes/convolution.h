@@ -25,6 +25,9 @@ inline constexpr size_t convolution_dilation = 5;
 inline constexpr size_t convolution_transposed = 6;
 inline constexpr size_t convolution_groups = 8;
 
+/// True for a call of a convolution over images that is neither transposed nor dilated.
+[[nodiscard]] bool is_undilated_image_call(const ir::Node& convolution);
+
 /// The node as a convolution; nothing where it is none, or its number of groups is no constant.
 [[nodiscard]] std::optional<Convolution> convolution_of(const ir::Graph& graph, const ir::Node& node);
 

@@ -45,13 +45,6 @@ struct Epilogue {
   std::optional<Chain> summands;  ///< the convolution with a norm that the summand is, if nothing else reads it
 };
 
-/// A number for each of two axes; calls may be given one for both, which the ops with an epilogue would not take.
-std::optional<std::vector<int64_t>> by_axis(const Arg& arg) {
-  auto numbers = integers_in(arg);
-  if (numbers && numbers->size() == 1) numbers->resize(2, numbers->front());
-  return numbers && numbers->size() == 2 ? numbers : std::nullopt;
-}
-
 class EpilogueMatcher {
  public:
   EpilogueMatcher(const Graph& graph, bool freeze)
@@ -67,10 +60,7 @@ class EpilogueMatcher {
   }
 
  private:
-  [[nodiscard]] bool is_read_once(ValueId value) const {
-    const bool leaves = std::ranges::find(graph_.outputs, value) != graph_.outputs.end();
-    return uses_[value.index] == 1 && !leaves && !graph_.value(value).alias;
-  }
+  [[nodiscard]] bool is_read_once(ValueId value) const { return uses_[value.index] == 1 && !graph_.value(value).alias; }
 
   /// chain + summand, the summand of the same sizes.
   [[nodiscard]] std::optional<Epilogue> sum_behind(ValueId value) const {
@@ -129,10 +119,9 @@ class EpilogueMatcher {
   [[nodiscard]] bool is_served(const Node& node) const {
     const auto found = convolution_of(graph_, node);
     if (!found || std::get<int64_t>(node.args[convolution_groups].data) != 1) return false;
-    const auto* transposed = std::get_if<bool>(&node.args[convolution_transposed].data);
-    const bool plain = by_axis(node.args[convolution_stride]) && by_axis(node.args[convolution_padding]) &&
-                       by_axis(node.args[convolution_dilation]) == std::vector<int64_t>{1, 1};
-    if (transposed == nullptr || *transposed || !plain) return false;
+    const bool placed =
+        integers_per_axis(node.args[convolution_stride], 2) && integers_per_axis(node.args[convolution_padding], 2);
+    if (!placed || !is_undilated_image_call(node)) return false;
     const Type& image = graph_.type(found->input);
     const Type& weight = graph_.type(found->weight);
     const Type& result = graph_.type(node.results[0]);
@@ -194,7 +183,7 @@ class EpilogueBuilder {
     if (found.summand) given.insert(given.end(), {summand, {int64_t{1}}});
     given.push_back({as_bias(shift, convolution)});
     for (const size_t position : {convolution_stride, convolution_padding, convolution_dilation}) {
-      given.push_back(listed(*by_axis(convolution.args[position])));
+      given.push_back(listed(*integers_per_axis(convolution.args[position], 2)));  // the op takes no single number
     }
     given.push_back(convolution.args[convolution_groups]);
     Call call;

@@ -39,6 +39,12 @@ constexpr std::array followers = {
 
 }  // namespace
 
+ir::Type channels_last(ir::Type type) {
+  const auto sizes = type.static_sizes();
+  type.strides = {sizes[1] * sizes[2] * sizes[3], 1, sizes[1] * sizes[3], sizes[1]};
+  return type;
+}
+
 const LayoutFollower* layout_follower(const ir::Node& node) {
   const auto* call = node.as<ir::Call>();
   if (call == nullptr) return nullptr;

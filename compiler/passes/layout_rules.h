@@ -9,6 +9,9 @@
 /// What choose_layouts knows of library ops.
 namespace sinter::passes {
 
+/// The type of four static dims in channels-last order, dense.
+[[nodiscard]] ir::Type channels_last(ir::Type type);
+
 /// A library op whose images (results of four dims) have the layout of one of its arguments.
 struct LayoutFollower {
   std::string_view op;               ///< without overload

@@ -7,6 +7,7 @@
 
 #include "compiler/ir/op.h"
 #include "compiler/passes/convolution.h"
+#include "compiler/passes/layout_rules.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -46,10 +47,7 @@ struct ChannelPadding {
 };
 
 bool is_channels_last(const Type& type) {
-  if (type.rank() != 4 || !type.is_static()) return false;
-  const int64_t channels = type.sizes[1].value();
-  const int64_t row = channels * type.sizes[3].value();
-  return same_layout(type, {type.dtype, type.sizes, {row * type.sizes[2].value(), 1, row, channels}, type.device});
+  return type.rank() == 4 && type.is_static() && same_layout(type, channels_last(type));
 }
 
 /// The width that groups should have; nothing where theirs serves as well.
@@ -65,13 +63,6 @@ int64_t most_packed(int64_t groups, int64_t width, int64_t wide) {
   int64_t packed = std::min(wide / width, groups);
   while (groups % packed != 0) --packed;
   return packed;
-}
-
-bool is_undilated(const Node& node) {
-  const auto dilation = integers_in(node.args[convolution_dilation]);
-  const auto* transposed = std::get_if<bool>(&node.args[convolution_transposed].data);
-  return dilation && std::ranges::all_of(*dilation, [](int64_t step) { return step == 1; }) && transposed != nullptr &&
-         !*transposed;
 }
 
 bool are_padded_images(const Graph& graph, const Node& node, const Convolution& convolution) {
@@ -92,7 +83,8 @@ bool loads_much(const Node& node, const Type& weight) {
 
 std::optional<ChannelPadding> channel_padding_of(const Graph& graph, const Node& node) {
   const auto convolution = convolution_of(graph, node);
-  if (!convolution || convolution->bias || convolution->depthwise || !is_undilated(node)) return std::nullopt;
+  if (!convolution || convolution->bias || convolution->depthwise || !is_undilated_image_call(node))
+    return std::nullopt;
   if (!are_padded_images(graph, node, *convolution)) return std::nullopt;
   const Type& weight = graph.type(convolution->weight);
   const int64_t groups = std::get<int64_t>(node.args[convolution_groups].data);

@@ -17,14 +17,6 @@ constexpr size_t convolution_arguments = 9;  ///< up to the groups
 
 using Numbers = std::vector<int64_t>;
 
-/// A number for each axis: a list of as many, or of one that stands for all.
-std::optional<Numbers> per_axis(const Arg& arg, size_t axes) {
-  auto numbers = integers_in(arg);
-  if (!numbers) return std::nullopt;
-  if (numbers->size() == 1) numbers->resize(axes, numbers->front());
-  return numbers->size() == axes ? numbers : std::nullopt;
-}
-
 bool is_false(const Arg& arg) {
   const auto* flag = std::get_if<bool>(&arg.data);
   return flag != nullptr && !*flag;
@@ -54,10 +46,10 @@ void set_all(std::vector<WindowAxis>& axes, int64_t WindowAxis::* member, const 
 /// Reads kernel sizes, strides (the kernel's sizes where the list is empty) and padding from three arguments.
 bool read_pool(std::vector<WindowAxis>& axes, const Node& node) {
   if (node.args.size() < 4) return false;
-  const auto taps = per_axis(node.args[1], axes.size());
+  const auto taps = integers_per_axis(node.args[1], axes.size());
   const bool own_stride = node.args[2].list() != nullptr && !node.args[2].list()->empty();
-  const auto stride = own_stride ? per_axis(node.args[2], axes.size()) : taps;
-  const auto padding = per_axis(node.args[3], axes.size());
+  const auto stride = own_stride ? integers_per_axis(node.args[2], axes.size()) : taps;
+  const auto padding = integers_per_axis(node.args[3], axes.size());
   if (!taps || !stride || !padding) return false;
   set_all(axes, &WindowAxis::taps, *taps);
   set_all(axes, &WindowAxis::stride, *stride);
@@ -68,7 +60,7 @@ bool read_pool(std::vector<WindowAxis>& axes, const Node& node) {
 /// max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
 std::optional<WindowCall> max_pool(const Node& node, std::vector<WindowAxis> axes) {
   if (node.args.size() < 5 || !read_pool(axes, node)) return std::nullopt;
-  const auto dilation = per_axis(node.args[4], axes.size());
+  const auto dilation = integers_per_axis(node.args[4], axes.size());
   if (!dilation) return std::nullopt;
   set_all(axes, &WindowAxis::dilation, *dilation);
   return WindowCall{WindowCall::Kind::largest, *node.args[0].value(), {}, {}, 1, std::move(axes)};
@@ -131,9 +123,9 @@ std::optional<WindowCall> depthwise(const Graph& graph, const Node& node, const 
   auto axes = image_axes(input, result, input.rank() - 2);
   if (!axes || !is_false(node.args[convolution_transposed])) return std::nullopt;
   if (!is_depthwise_weight(weight, input.sizes[1].value(), axes->size())) return std::nullopt;
-  const auto stride = per_axis(node.args[convolution_stride], axes->size());
-  const auto padding = per_axis(node.args[convolution_padding], axes->size());
-  const auto dilation = per_axis(node.args[convolution_dilation], axes->size());
+  const auto stride = integers_per_axis(node.args[convolution_stride], axes->size());
+  const auto padding = integers_per_axis(node.args[convolution_padding], axes->size());
+  const auto dilation = integers_per_axis(node.args[convolution_dilation], axes->size());
   if (!stride || !padding || !dilation || weight.dtype != input.dtype) return std::nullopt;
   set_all(*axes, &WindowAxis::stride, *stride);
   set_all(*axes, &WindowAxis::padding, *padding);

@@ -80,22 +80,14 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   }
 }
 
-/// True for a tensor over memory that a step makes: nobody has had it before the call.
-bool Session::is_of_this_segment(const c10::IValue& argument) const {
-  if (!argument.isTensor() || !argument.toTensor().defined() || !argument.toTensor().has_storage()) return false;
-  const TensorTable::Memory* memory = table_.memory_of(argument.toTensor());
-  return memory != nullptr && table_.known(table_.id_of(*memory)).fresh;
-}
-
 /// The same as without a log, but that nobody else calls an operator meanwhile.
 void Session::run_transparent(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
                               torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size()).vec();
   run_below(op, below, stack);
-  if (facts.view_in_place && !is_of_this_segment(arguments.front())) {
-    return refuse_in_log(facts.name + " changes a tensor's sizes or strides");
-  }
-  if (!facts.view_in_place && !facts.metadata_only) {
+  if (facts.view_in_place && table_.is_made(arguments.front().toTensor())) return;
+  if (facts.view_in_place) return refuse_in_log(facts.name + " changes a tensor's sizes or strides");
+  if (!facts.metadata_only) {
     log_->note_made(op, arguments, torch::jit::last(*stack, op.schema().returns().size()));
   }
 }

@@ -177,7 +177,6 @@ class Session : public c10::DebugInfoBase {
   [[nodiscard]] std::vector<TraceMemoryId> escaped() const;
   void run_matched(std::string_view reason);
   void run_compiled(const std::shared_ptr<CompiledPath>& path, const DrawLog::WhileItRuns& draws);
-  [[nodiscard]] bool is_of_this_segment(const c10::IValue& argument) const;
   void run_transparent(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
                        torch::jit::Stack* stack);
   void refuse_in_log(std::string_view what) {

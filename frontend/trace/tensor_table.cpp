@@ -106,6 +106,11 @@ bool TensorTable::is_deferred(const at::Tensor& tensor) const {
   return memory != nullptr && (known(id_of(*memory)).fresh || memory->written);
 }
 
+bool TensorTable::is_made(const at::Tensor& tensor) const {
+  const Memory* memory = tensor.defined() && tensor.has_storage() ? memory_of(tensor) : nullptr;
+  return memory != nullptr && known(id_of(*memory)).fresh;
+}
+
 bool TensorTable::is(TraceValueId id, const at::Tensor& tensor) const {
   const TraceValue& known = value(id);
   return room_.memories[known.memory.index].storage._unsafe_get_target() == storage_of(*tensor.unsafeGetTensorImpl()) &&

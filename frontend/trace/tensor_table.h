@@ -83,6 +83,8 @@ class TensorTable {
   [[nodiscard]] int64_t shift_of(const at::Tensor& tensor) const;
   /// True for a tensor whose data a step gives or writes.
   [[nodiscard]] bool is_deferred(const at::Tensor& tensor) const;
+  /// True for a tensor over memory that a step makes: nobody has had it before the run.
+  [[nodiscard]] bool is_made(const at::Tensor& tensor) const;
   /// True where a tensor is this value.
   [[nodiscard]] bool is(TraceValueId id, const at::Tensor& tensor) const;
 
