@@ -7,6 +7,7 @@
 #include <memory>
 #include <memory_resource>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "compiler/support/errors.h"
@@ -47,71 +48,89 @@ void launch_on_copies(const Program::Launch& launch, std::span<const Program::Pa
   }
 }
 
-/// Runs a program over a frame. `executor` has `launch(const Program::Launch&,
+/// A run of a program over a frame, stretch by stretch. `executor` has `launch(const Program::Launch&,
 /// std::span<const Program::Param>, std::span<uint64_t> values)`, values being addresses and scalars as the kernel
 /// takes them, `call(Frame&, uint32_t)`, and `copy(uint64_t to, uint64_t from, int64_t bytes)` in order with the
 /// launches. No kernel is launched on an address that is less aligned than it needs. Lets exceptions through; what was
 /// bound by then stays in the frame.
 template <class Executor>
-void interpret(const Program& program, Frame& frame, Executor&& executor) {
-  std::array<std::byte, 2048> stack;
-  std::pmr::monotonic_buffer_resource scratch(stack.data(), stack.size());
-  std::pmr::vector<uint64_t> addresses(program.slots.size(), &scratch);
-  std::pmr::vector<uint64_t> values(program.most_params, &scratch);
-  if (program.uses_arena) {
+class Interpretation {
+ public:
+  Interpretation(const Program& program, Frame& frame, Executor& executor)
+      : program_(program),
+        frame_(frame),
+        executor_(executor),
+        addresses_(program.slots.size(), &scratch_),
+        values_(program.most_params, &scratch_) {
+    if (!program.uses_arena) return;
     frame.allocate_arena();
-    addresses[Program::arena_slot] = reinterpret_cast<uint64_t>(frame.arena());
+    addresses_[Program::arena_slot] = reinterpret_cast<uint64_t>(frame.arena());
   }
-  const auto value_of = [&](const Program::Param& param) -> uint64_t {
+
+  /// Runs the instructions up to this one, from where the last stretch ended.
+  void run_to(size_t end) {
+    for (; next_ < end; ++next_) run(program_.instructions[next_]);
+    if (end == program_.instructions.size() && program_.uses_arena) frame_.release_arena();
+  }
+
+ private:
+  [[nodiscard]] uint64_t value_of(const Program::Param& param) const {
     switch (param.pass) {
       case KernelArg::Pass::pointer:
-        return addresses[param.slot] + static_cast<uint64_t>(param.offset);
+        return addresses_[param.slot] + static_cast<uint64_t>(param.offset);
       case KernelArg::Pass::scalar_f64:
-        return std::bit_cast<uint64_t>(frame.scalar_f64(param.buffer));
+        return std::bit_cast<uint64_t>(frame_.scalar_f64(param.buffer));
       case KernelArg::Pass::scalar_i64:
-        return static_cast<uint64_t>(frame.scalar_i64(param.buffer));
+        return static_cast<uint64_t>(frame_.scalar_i64(param.buffer));
       case KernelArg::Pass::size:
         return static_cast<uint64_t>(param.offset);
     }
     return 0;
-  };
-  using Kind = Program::Instruction::Kind;
-  for (const Program::Instruction& instruction : program.instructions) {
+  }
+
+  void launch(const Program::Launch& launch) {
+    const std::span params(program_.params.data() + launch.first_param, launch.param_count);
+    const std::span own(values_.data(), launch.param_count);
+    std::transform(params.begin(), params.end(), own.begin(), [this](const auto& param) { return value_of(param); });
+    if (is_misaligned(params, own)) return launch_on_copies(launch, params, own, frame_, executor_);
+    executor_.launch(launch, params, own);
+  }
+
+  void run(const Program::Instruction& instruction) {
+    using Kind = Program::Instruction::Kind;
     const BufferId buffer{instruction.index};
     switch (instruction.kind) {
-      case Kind::launch: {
-        const Program::Launch& launch = program.launches[instruction.index];
-        const std::span params(program.params.data() + launch.first_param, launch.param_count);
-        const std::span own(values.data(), launch.param_count);
-        std::transform(params.begin(), params.end(), own.begin(), value_of);
-        if (is_misaligned(params, own)) {
-          launch_on_copies(launch, params, own, frame, executor);
-        } else {
-          executor.launch(launch, params, own);
-        }
-        break;
-      }
+      case Kind::launch:
+        return launch(program_.launches[instruction.index]);
       case Kind::call:
-        executor.call(frame, instruction.index);
-        break;
+        return executor_.call(frame_, instruction.index);
       case Kind::allocate:
-        frame.allocate(buffer);
-        break;
+        return frame_.allocate(buffer);
       case Kind::bind:
-        frame.bind(buffer);
-        break;
+        return frame_.bind(buffer);
       case Kind::release:
-        frame.release(buffer);
-        break;
+        return frame_.release(buffer);
       case Kind::begin_writes:
-        frame.begin_writes();
-        break;
+        return frame_.begin_writes();
       case Kind::fetch:
-        addresses[instruction.slot] = reinterpret_cast<uint64_t>(frame.data(buffer));
-        break;
+        addresses_[instruction.slot] = reinterpret_cast<uint64_t>(frame_.data(buffer));
     }
   }
-  if (program.uses_arena) frame.release_arena();
+
+  const Program& program_;
+  Frame& frame_;
+  Executor& executor_;
+  std::array<std::byte, 2048> stack_;
+  std::pmr::monotonic_buffer_resource scratch_{stack_.data(), stack_.size()};
+  std::pmr::vector<uint64_t> addresses_;
+  std::pmr::vector<uint64_t> values_;
+  size_t next_ = 0;
+};
+
+/// Runs a whole program over a frame (see Interpretation).
+template <class Executor>
+void interpret(const Program& program, Frame& frame, Executor&& executor) {
+  Interpretation<std::remove_reference_t<Executor>>(program, frame, executor).run_to(program.instructions.size());
 }
 
 }  // namespace sinter::runtime

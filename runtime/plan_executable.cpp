@@ -37,12 +37,12 @@ void PlanExecutable::prepare(Frame& frame) {
   for (BufferId buffer : frozen_) kept_->share(buffer, frame, buffer);
 }
 
-void PlanExecutable::run(Frame& frame) {
+void PlanExecutable::run(Frame& frame, size_t started) {
   const RangeScope range(ranges_, plan_->name);
-  run_call(frame);
+  run_call(frame, started);
 }
 
-void PlanExecutable::run_call(Frame& frame) {
+void PlanExecutable::run_call(Frame& frame, size_t /*started*/) {
   share_frozen(frame);
   execute(steps_, frame);
   copy_kept_outputs(frame);

@@ -17,11 +17,11 @@ class PlanExecutable : public Executable {
   PlanExecutable(std::shared_ptr<const Plan> plan, Host& host, Ranges* ranges);
 
   void prepare(Frame& frame) final;
-  void run(Frame& frame) final;
+  void run(Frame& frame, size_t started) final;
 
  protected:
   /// One call, its range open.
-  virtual void run_call(Frame& frame);
+  virtual void run_call(Frame& frame, size_t started);
   /// Runs a program of this plan over a frame.
   virtual void execute(const Program& program, Frame& frame) = 0;
   /// Copies memory of this plan's device, in order with what `execute` started on this thread.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -31,6 +32,13 @@ class SteadyInputs {
 
   /// Looks at the addresses of a call, in which every input is bound.
   [[nodiscard]] Next next(const Frame& frame);
+  /// True where a recorded graph finds those of its inputs that `is_there` says are bound where it takes them.
+  template <class IsThere>
+  [[nodiscard]] bool stay(const Frame& frame, IsThere&& is_there) const {
+    return state_ == State::recorded && std::ranges::all_of(places_, [&](const Place& place) {
+             return !place.steady || !is_there(place.input.buffer) || frame.data(place.input.buffer) == place.address;
+           });
+  }
   /// As of the last `next`, in the order given: the inputs that a graph takes in place, and the others.
   [[nodiscard]] std::vector<BufferId> steady() const { return those(true); }
   [[nodiscard]] std::vector<BufferId> copied() const { return those(false); }

@@ -103,6 +103,7 @@ FuseGroups::FuseGroups(const Graph& graph, bool freeze)
       members_(graph.node_count()),
       consumers_(graph.node_count()),
       escapes_(graph.value_count(), false),
+      is_output_(graph.value_count(), false),
       users_(graph.value_count()),
       frozen_(frozen_nodes(graph, freeze)),
       reduces_(graph.node_count(), false),
@@ -142,7 +143,10 @@ void FuseGroups::collect_edges() {
       });
     }
   }
-  for (ValueId output : graph_.outputs) escapes_[view_source(graph_, output).base.index] = true;
+  for (ValueId output : graph_.outputs) {
+    const ValueId base = view_source(graph_, output).base;
+    escapes_[base.index] = is_output_[base.index] = true;
+  }
   std::stable_sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.bytes > b.bytes; });
 }
 
@@ -215,39 +219,6 @@ int64_t FuseGroups::merge_small_regions() {
   return merges;
 }
 
-/// True for a region that reads nothing but what the call was given.
-bool FuseGroups::reads_what_is_given(NodeId leader) const {
-  const auto given = [&](const Arg& arg) {
-    if (arg.value() == nullptr) return true;
-    const NodeId producer = graph_.value(kernel::region_operand(graph_, *arg.value()).base).producer;
-    const Node& node = graph_.node(producer);
-    return node.as<Input>() != nullptr || node.as<State>() != nullptr || leader_[producer.index] == leader;
-  };
-  return std::ranges::all_of(members_[leader.index],
-                             [&](NodeId member) { return std::ranges::all_of(graph_.node(member).args, given); });
-}
-
-/// True for a region that reads what the call was given, and gives what it leaves behind: it may run at any time.
-bool FuseGroups::leaves_all(NodeId leader) const {
-  const auto is_left = [&](NodeId consumer) {
-    return graph_.node(consumer).as<Write>() != nullptr || leader_[consumer.index] == leader;
-  };
-  return reads_what_is_given(leader) && std::ranges::all_of(members_[leader.index], [&](NodeId member) {
-           return std::ranges::all_of(consumers_[member.index], is_left);
-         });
-}
-
-/// True where the later of two regions may run when the earlier one does, and what that gives is needed after the later
-/// one's place: the memory of both is held at once anyway.
-bool FuseGroups::is_kept_past(NodeId earlier, NodeId later) const {
-  if (!reads_what_is_given(earlier) || !reads_what_is_given(later)) return false;
-  const size_t place = position_[members_[later.index].back().index];
-  return std::ranges::all_of(outputs(members_[earlier.index]), [&](ValueId value) {
-    const auto& users = consumers_[graph_.value(value).producer.index];
-    return std::ranges::any_of(users, [&](NodeId user) { return position_[user.index] > place; });
-  });
-}
-
 /// Neighbouring pairs of the reductions that read what one region computes: the second parts of sums that were split.
 std::vector<FuseGroups::Edge> FuseGroups::reductions_of_one_region() const {
   std::unordered_map<NodeId, NodeId> last;  // by region: the last one that was seen
@@ -270,15 +241,8 @@ bool FuseGroups::try_merge_siblings(const Edge& edge) {
   const NodeId b = leader_[edge.consumer.index];
   if (reduces_[a.index] != reduces_[b.index]) return false;
   if (reduces_[a.index]) return try_merge(edge);
-  return graph_.device.kind == Device::Kind::cuda && !call_between(a, b) && try_merge(edge, streams);
-}
-
-/// What is computed before a library call but needed after it takes memory meanwhile.
-bool FuseGroups::call_between(NodeId a, NodeId b) const {
-  const auto calls_before = [&](NodeId leader) {
-    return calls_before_[position_[members_[leader.index].back().index]];
-  };
-  return calls_before(a) != calls_before(b);
+  if (graph_.device.kind != Device::Kind::cuda || a == b) return false;
+  return (!call_between(a, b) || saves_memory(a, b)) && try_merge(edge, streams);
 }
 
 bool FuseGroups::try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&)) {
@@ -286,6 +250,7 @@ bool FuseGroups::try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&)
   const NodeId b = leader_[edge.consumer.index];
   const bool constant = members_[a.index].size() == 1 && is_constant(graph_.node(a));
   if (a == b || (frozen_[a.index] != frozen_[b.index] && !constant)) return false;
+  if (hoards(a, b)) return false;
   std::vector<NodeId> joined;
   const auto earlier = [&](NodeId x, NodeId y) { return position_[x.index] < position_[y.index]; };
   std::merge(members_[a.index].begin(), members_[a.index].end(), members_[b.index].begin(), members_[b.index].end(),

@@ -57,6 +57,13 @@ class FuseGroups {
   bool leaves_all(ir::NodeId leader) const;
   bool is_kept_past(ir::NodeId earlier, ir::NodeId later) const;
   bool call_between(ir::NodeId a, ir::NodeId b) const;
+  size_t place_of(ir::NodeId leader) const;
+  struct Waiting {
+    int64_t held = 0, given_later = 0;  ///< bytes
+  };
+  Waiting waiting(ir::NodeId earlier, ir::NodeId later) const;
+  bool hoards(ir::NodeId a, ir::NodeId b) const;
+  bool saves_memory(ir::NodeId a, ir::NodeId b) const;
   bool path_around(ir::NodeId from, ir::NodeId to) const;
   size_t no_return_after(ir::NodeId from, ir::NodeId to) const;
 
@@ -65,6 +72,7 @@ class FuseGroups {
   std::vector<std::vector<ir::NodeId>> members_;    ///< by leader
   std::vector<std::vector<ir::NodeId>> consumers_;  ///< by node: nodes that must run later, views looked through
   std::vector<bool> escapes_;                       ///< by value: used by something that is no primitive
+  std::vector<bool> is_output_;                     ///< by value: of the graph, views looked through
   std::vector<std::vector<ir::NodeId>> users_;      ///< by value: primitives that use it, views looked through
   std::vector<bool> frozen_;                        ///< by node
   std::vector<bool> reduces_;                       ///< by leader: the region has a reduction

@@ -20,6 +20,7 @@
 #include "compiler/passes/merge_products.h"
 #include "compiler/passes/pad_channels.h"
 #include "compiler/passes/pad_products.h"
+#include "compiler/passes/rematerialize.h"
 #include "compiler/passes/split_bias.h"
 #include "compiler/passes/split_reductions.h"
 #include "compiler/passes/turn_scans.h"
@@ -65,6 +66,10 @@ constexpr std::array rows = {
                 "after canonicalize, which would look through its copies, and before fuse, which takes them in"},
     PipelineRow{"split_reductions", split_reductions, Stage::functional,
                 "before fuse, which then joins the first part with what computes its operand"},
+    PipelineRow{
+        "rematerialize", rematerialize, Stage::functional,
+        "where all that is stored is there, and before fuse, which joins what is computed again with its users"},
+    PipelineRow{"dce", dce, Stage::functional, "drops what rematerialize has left without users"},
     PipelineRow{"fuse", fuse, Stage::fused, "last on the whole graph: regions hide their primitives from other passes"},
     PipelineRow{"canonicalize", canonicalize, Stage::fused,
                 "inside regions: spreading and joining leave casts and constants that go"},

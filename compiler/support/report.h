@@ -77,6 +77,7 @@ struct EntryReport {
   int64_t graphs = 0;                    ///< CUDA Graphs replayed per call
   int64_t captured_calls = 0;            ///< operators of the segment
   int64_t replays = 0;                   ///< calls answered by the executable
+  int64_t early = 0;                     ///< of these, begun before the program had called all of their operators
 
   void add_phase(const std::string& phase, double seconds);
   [[nodiscard]] KernelOrigins kernel_origins() const;

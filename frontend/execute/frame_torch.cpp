@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "compiler/support/errors.h"
 #include "frontend/torch/convert.h"
 #include "frontend/torch/cuda.h"
@@ -144,7 +146,10 @@ FrameLayout::FrameLayout(std::shared_ptr<const Plan> source, const std::vector<c
   for (const auto& buffer : plan->buffers) buffers.push_back(shape_of(buffer));
   for (uint32_t i = 0; i < buffers.size(); ++i) {
     buffers[i].in_arena = lies_in_arena(buffers, i);
-    if (buffers[i].kind == BufferKind::input) inputs.push_back(i);
+    if (buffers[i].kind == BufferKind::input) {
+      inputs.resize(std::max<size_t>(inputs.size(), buffers[i].index + 1));
+      inputs[buffers[i].index] = i;
+    }
     if (buffers[i].kind == BufferKind::state) states.push_back(i);
     if (buffers[i].kind == BufferKind::arena) arena.push_back(i);
   }
@@ -165,13 +170,26 @@ TorchFrame::TorchFrame(std::shared_ptr<const FrameLayout> layout)
 
 void TorchFrame::bind_arguments(std::span<const InputMemory> inputs, std::span<const at::Tensor> states) {
   memories_.assign(inputs.begin(), inputs.end());
-  for (const auto buffer : layout_->inputs) {
-    const InputMemory& memory = inputs[layout_->buffers[buffer].index];
-    auto* const base = static_cast<char*>(const_cast<void*>(memory.storage->data()));
-    const auto element_bytes = static_cast<int64_t>(c10::elementSize(memory.dtype));
-    data_[buffer] = base == nullptr ? nullptr : base + memory.offset * element_bytes;
-  }
+  for (uint32_t i = 0; i < layout_->inputs.size(); ++i) set_address(i, inputs[i]);
+  bind_states(states);
+}
+
+void TorchFrame::bind_states(std::span<const at::Tensor> states) {
   for (const auto buffer : layout_->states) set(buffer, states[layout_->buffers[buffer].index]);
+}
+
+void TorchFrame::bind_input(uint32_t index, const InputMemory& memory) {
+  if (memories_.size() <= index) memories_.resize(index + 1);
+  memories_[index] = memory;
+  if (index < layout_->inputs.size()) set_address(index, memory);
+}
+
+void TorchFrame::set_address(uint32_t input, const InputMemory& memory) {
+  const auto buffer = layout_->inputs[input];
+  if (!buffer) return;
+  auto* const base = static_cast<char*>(const_cast<void*>(memory.storage->data()));
+  const auto element_bytes = static_cast<int64_t>(c10::elementSize(memory.dtype));
+  data_[*buffer] = base == nullptr ? nullptr : base + memory.offset * element_bytes;
 }
 
 void TorchFrame::make_input(uint32_t buffer) const {

@@ -4,6 +4,7 @@
 #include <ATen/core/stack.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,7 +39,8 @@ struct FrameLayout {
   std::vector<BufferShape> buffers;
   std::vector<PreparedCall> calls;
   std::vector<std::vector<uint32_t>> inputs_of_calls;  ///< buffers that are inputs themselves
-  std::vector<uint32_t> inputs, states, arena;         ///< buffers of these kinds
+  std::vector<std::optional<uint32_t>> inputs;         ///< the buffer of each that has one
+  std::vector<uint32_t> states, arena;                 ///< buffers of these kinds
 };
 
 /// Where an input lies; its sizes and strides are those of its buffer.
@@ -55,6 +57,9 @@ class TorchFrame final : public runtime::Frame {
 
   /// Binds inputs, which become tensors where an operator asks for them, and state. Both outlive the call.
   void bind_arguments(std::span<const InputMemory> inputs, std::span<const at::Tensor> states);
+  /// The same, one by one, for a call that begins before all are there; each is bound again with all the others.
+  void bind_states(std::span<const at::Tensor> states);
+  void bind_input(uint32_t index, const InputMemory& memory);
   /// Drops every tensor.
   void clear();
   /// The tensor of a bound buffer.
@@ -83,6 +88,7 @@ class TorchFrame final : public runtime::Frame {
   void set_result(const ExternCall& call, size_t position, const at::Tensor& tensor);
   [[nodiscard]] bool is_view_of_operand(const ExternCall& call, const at::Tensor& result) const;
   [[nodiscard]] at::Tensor over_arena(const BufferShape& shape, void* data) const;
+  void set_address(uint32_t input, const InputMemory& memory);
 
   std::shared_ptr<const FrameLayout> layout_;
   mutable std::vector<at::Tensor> tensors_;

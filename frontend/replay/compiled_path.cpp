@@ -47,6 +47,11 @@ std::vector<bool> without_own_memory(const Plan& plan) {
 
 }  // namespace
 
+InputMemory memory_of(const PathInput& input, const TensorTable& table) {
+  const TraceValue& value = table.value(input.value);
+  return {&table.memories()[value.memory.index].held, value.elements.dtype, table.offset_of(input.value)};
+}
+
 CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, const TensorTable& table)
     : escaped_(end.ending.escaped) {
   const Options& options = settings.options;
@@ -79,9 +84,13 @@ CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, co
   plan_ = std::make_shared<const Plan>(sinter::compile(std::move(path.graph), compile_options, record_));
   copied_ = without_own_memory(*plan_);
   host_ = std::make_unique<TorchHost>(plan_, opaques_);
-  const runtime::ExecutableOptions runtime_options{.graphs = options.mode != Mode::Default,
+  const bool graphs = on_gpu() && options.mode != Mode::Default;
+  const auto arrivals = graphs ? arrivals_of(*plan_, inputs_, steps) : runtime::Arrivals();
+  if (!arrivals.empty()) nodes_ = steps;
+  const runtime::ExecutableOptions runtime_options{.graphs = graphs,
                                                    .steady_inputs = true,
                                                    .report_mutex = &mutex_,
+                                                   .arrivals = arrivals,
                                                    .ranges = runtime::nvtx_ranges()};
   executable_ = runtime::Executable::build(plan_, *host_, runtime_options, record_);
   const c10::OptionalDeviceGuard device(device_to_set(*plan_));
@@ -123,40 +132,49 @@ std::vector<TraceValueId> CompiledPath::moved_states(const TensorTable& table) c
 }
 
 void CompiledPath::run(const TensorTable& table, std::span<const LiveNumber> numbers,
-                       const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote) {
+                       const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote, EarlyRun* early) {
   std::vector<at::Tensor> number_tensors;
   number_tensors.reserve(numbers.size());
   std::vector<InputMemory> memories;
   memories.reserve(inputs_.size());
   for (const PathInput& wanted : inputs_) {
     if (wanted.value.valid()) {
-      const TraceValue& value = table.value(wanted.value);
-      const c10::Storage& storage = table.memories()[value.memory.index].held;
-      memories.push_back({&storage, value.elements.dtype, table.offset_of(wanted.value)});
+      memories.push_back(memory_of(wanted, table));
     } else {
       const at::Tensor& number =
           number_tensors.emplace_back(tensor_of(numbers[number_tensors.size()].value, wanted.dtype));
       memories.push_back({&number.storage(), number.scalar_type(), 0});
     }
   }
-  auto outputs = run(memories, wrote);
+  auto outputs = early != nullptr ? finish(*early, memories, wrote) : run(memories, wrote);
   for (size_t i = 0; i < escaped_.size(); ++i) give(escaped_[i], std::move(outputs[i]));
 }
 
 std::vector<at::Tensor> CompiledPath::run(std::span<const InputMemory> inputs, bool& wrote) {
+  const FrameLease frame(frames_, *host_);
+  frame->bind_arguments(inputs, states_);
+  return run_in(*frame, 0, wrote);
+}
+
+std::vector<at::Tensor> CompiledPath::finish(EarlyRun& early, std::span<const InputMemory> inputs, bool& wrote) {
+  early.frame().bind_arguments(inputs, states_);
+  early.hand_over();
+  if (early.started() > 0) early_.fetch_add(1, std::memory_order_relaxed);
+  return run_in(early.frame(), early.started(), wrote);
+}
+
+std::vector<at::Tensor> CompiledPath::run_in(TorchFrame& frame, size_t started, bool& wrote) {
   const c10::OptionalDeviceGuard device(device_to_set(*plan_));
   std::vector<at::Tensor> outputs;
   outputs.reserve(escaped_.size());
-  const FrameLease frame(frames_, *host_);
-  frame->bind_arguments(inputs, states_);
   try {
-    executable_->run(*frame);
+    executable_->run(frame, started);
   } catch (...) {
-    wrote = frame->writing();
+    wrote = frame.writing();
     throw;
   }
-  wrote = frame->writing();
-  for (size_t i = 0; i < escaped_.size(); ++i) outputs.push_back(take_output(*frame, i));
+  wrote = frame.writing();
+  for (size_t i = 0; i < escaped_.size(); ++i) outputs.push_back(take_output(frame, i));
   runs_.fetch_add(1, std::memory_order_relaxed);
   return outputs;
 }
@@ -175,6 +193,7 @@ EntryReport CompiledPath::report() const {
   const std::lock_guard lock(mutex_);
   EntryReport report = record_;
   report.replays = runs_.load(std::memory_order_relaxed);
+  report.early = early_.load(std::memory_order_relaxed);
   return report;
 }
 

@@ -10,6 +10,7 @@
 #include "compiler/plan.h"
 #include "compiler/support/report.h"
 #include "frontend/execute/frame_pool.h"
+#include "frontend/replay/early_run.h"
 #include "frontend/trace/path_graph.h"
 #include "frontend/trace/tensor_table.h"
 #include "runtime/executable.h"
@@ -34,6 +35,9 @@ struct PathSettings {
   std::vector<TraceValueId> states = {};
 };
 
+/// Where an input that is no number lies in a run.
+[[nodiscard]] InputMemory memory_of(const PathInput& input, const TensorTable& table);
+
 /// A compiled segment. Thread-safe.
 class CompiledPath {
  public:
@@ -49,14 +53,18 @@ class CompiledPath {
   [[nodiscard]] std::vector<TraceValueId> moved_states(const TensorTable& table) const;
   /// Runs it: `table` knows its inputs, `numbers` are those it takes; `give` is told what each of its outputs holds:
   /// memory of its own, of which nobody else has a reference. Throws what operators throw; `wrote` is set once memory
-  /// that was there before is being written.
+  /// that was there before is being written. `early` is a run of it that was begun; or null.
   void run(const TensorTable& table, std::span<const LiveNumber> numbers,
-           const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote);
+           const std::function<void(TraceMemoryId, at::Tensor)>& give, bool& wrote, EarlyRun* early = nullptr);
   /// The same of inputs in the order of `inputs`, numbers among them. Gives its outputs in their order.
   [[nodiscard]] std::vector<at::Tensor> run(std::span<const InputMemory> inputs, bool& wrote);
 
   [[nodiscard]] std::span<const PathInput> inputs() const { return inputs_; }
   [[nodiscard]] std::span<const TraceMemoryId> outputs() const { return escaped_; }
+  /// True where a run may begin before the program has called all operators: as soon as `due` says when.
+  [[nodiscard]] bool may_begin_early() const { return !nodes_.empty(); }
+  /// True for a step of it.
+  [[nodiscard]] bool holds(const PathNode& node) const { return nodes_[node.depth - 1] == &node; }
   /// What it reads and has taken for constant.
   [[nodiscard]] std::span<const TraceValueId> states() const { return state_ids_; }
 
@@ -68,10 +76,14 @@ class CompiledPath {
   [[nodiscard]] EntryReport report() const;
 
  private:
+  friend EarlyRun;
+  [[nodiscard]] std::vector<at::Tensor> finish(EarlyRun& early, std::span<const InputMemory> inputs, bool& wrote);
+  [[nodiscard]] std::vector<at::Tensor> run_in(TorchFrame& frame, size_t started, bool& wrote);
   [[nodiscard]] at::Tensor take_output(TorchFrame& frame, size_t output) const;
 
   std::vector<TraceMemoryId> escaped_;
   std::vector<PathInput> inputs_;
+  std::vector<const PathNode*> nodes_;  ///< its steps; none where no run may begin early
   std::vector<TraceValueId> state_ids_;
   std::vector<at::Tensor> states_;  ///< by state
   std::vector<c10::IValue> opaques_;
@@ -83,7 +95,7 @@ class CompiledPath {
   std::unique_ptr<TorchHost> host_;
   std::unique_ptr<runtime::Executable> executable_;
   FramePool frames_;
-  std::atomic<int64_t> runs_{0}, last_use_{0};
+  std::atomic<int64_t> runs_{0}, early_{0}, last_use_{0};
 };
 
 }  // namespace sinter::frontend

@@ -5,6 +5,7 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -157,6 +158,9 @@ class Session : public c10::DebugInfoBase {
                                 c10::SmallVector<uint32_t, 8>& words);
   void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
   void answer(PathNode& node, const CallNumbers& numbers, Part part, torch::jit::Stack* stack);
+  void go_to(PathNode& node, PathNode& first);
+  void expect_what_follows(PathNode& first);
+  void start_early();
   [[nodiscard]] bool match_above_autograd(const c10::OperatorHandle& op, bool tracked, torch::jit::Stack* stack);
   [[nodiscard]] bool answer_by(const Shortcut& shortcut, torch::jit::Stack* stack);
   void open(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack,
@@ -177,6 +181,7 @@ class Session : public c10::DebugInfoBase {
   [[nodiscard]] std::vector<TraceMemoryId> escaped() const;
   void run_matched(std::string_view reason);
   void run_compiled(const std::shared_ptr<CompiledPath>& path, const DrawLog::WhileItRuns& draws);
+  void note_what_followed(const std::shared_ptr<CompiledPath>& path);
   void run_transparent(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
                        torch::jit::Stack* stack);
   void refuse_in_log(std::string_view what) {
@@ -187,6 +192,8 @@ class Session : public c10::DebugInfoBase {
   void interpret(const PathNode& node, std::vector<c10::Storage>& storages);
   [[nodiscard]] std::vector<std::vector<TraceMemoryId>> last_uses_of(std::span<const PathNode* const> steps);
   void give(std::vector<c10::Storage>& storages);
+
+  static constexpr uint32_t nothing_early = std::numeric_limits<uint32_t>::max();
 
   const std::shared_ptr<PathLibrary> library_;
   const Setup setup_;
@@ -202,8 +209,11 @@ class Session : public c10::DebugInfoBase {
   // The segment that is under way; none where at_ is null.
   PathNode* at_ = nullptr;
   std::shared_ptr<PathTree> tree_;
-  bool recording_ = false;        ///< its steps have run; else they are matched and have not
-  bool settings_matter_ = false;  ///< to one of them
+  PathNode* first_ = nullptr;           ///< its first step
+  std::unique_ptr<EarlyRun> early_;     ///< of the segment that is expected; null where none is
+  uint32_t early_due_ = nothing_early;  ///< it is behind so many steps
+  bool recording_ = false;              ///< its steps have run; else they are matched and have not
+  bool settings_matter_ = false;        ///< to one of them
   std::optional<KernelSurroundings> surroundings_;
   LentInCall lent_;
   TensorTable table_;

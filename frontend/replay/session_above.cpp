@@ -86,7 +86,9 @@ bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
   for (const uint32_t raised : shortcut.raised) torch::autograd::increment_version(results[raised].toTensor());
   for (const PathNode* node : shortcut.steps) note_writes(node->step);
   settings_matter_ = settings_matter_ || shortcut.settings_matter;
-  if (!shortcut.steps.empty()) at_ = const_cast<PathNode*>(shortcut.steps.back());
+  if (!shortcut.steps.empty()) {
+    go_to(const_cast<PathNode&>(*shortcut.steps.back()), const_cast<PathNode&>(*shortcut.steps.front()));
+  }
   torch::jit::drop(*stack, count);
   for (c10::IValue& result : results) stack->push_back(std::move(result));
   return true;

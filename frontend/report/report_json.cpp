@@ -65,7 +65,8 @@ static void to_json(json& out, const EntryReport& entry) {
          {"recorded_instantiations", entry.recorded_instantiations},
          {"graphs", entry.graphs},
          {"captured_calls", entry.captured_calls},
-         {"replays", entry.replays}};
+         {"replays", entry.replays},
+         {"early", entry.early}};
 }
 
 std::string Report::json() const {

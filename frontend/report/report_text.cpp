@@ -133,7 +133,9 @@ std::string entry_text(const EntryReport& entry, size_t number) {
   auto text =
       fmt::format("entry {}  {}{}{}  {}\n", number, entry.signature.empty() ? "no tensors" : entry.signature,
                   entry.device.empty() ? "" : "  ", entry.device, entry.compiled ? "compiled" : "runs as eager");
-  text += fmt::format("  calls     {} replayed\n", entry.replays);
+  const std::string early =
+      entry.early == 0 ? "" : fmt::format(", {} begun before all operators were called", entry.early);
+  text += fmt::format("  calls     {} replayed{}\n", entry.replays, early);
   text += dynamic_lines(entry);
   if (!entry.phases.empty()) text += compile_line(entry);
   if (!entry.kernels.empty()) text += cache_line(entry);

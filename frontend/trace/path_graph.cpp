@@ -69,7 +69,7 @@ class GraphBuilder {
     const auto index = static_cast<uint32_t>(result_.inputs.size());
     const auto id = result_.graph.add1(ir::Input{index}, {}, type_of(value));
     result_.graph.value(id).hint = fmt::format("x{}", index);
-    result_.inputs.push_back({.value = self});
+    result_.inputs.push_back({.value = self, .step = steps_});
     result_.alignments.push_back(value.alignment);
     return id;
   }

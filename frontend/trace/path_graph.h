@@ -11,7 +11,7 @@ namespace sinter::frontend {
 /// What an input of the graph is: a value of the segment, or a number that steps are given on every call.
 struct PathInput {
   TraceValueId value{};  ///< invalid for a number
-  uint32_t step = 0;     ///< that takes the number, counted from 0
+  uint32_t step = 0;     ///< that takes it first, counted from 0
   uint32_t number = 0;   ///< of it
   ir::DType dtype = ir::DType::f64;
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "frontend/trace/call_match.h"
+#include "frontend/trace/expectation.h"
 #include "frontend/trace/shortcut.h"
 #include "frontend/trace/step.h"
 
@@ -46,6 +47,7 @@ struct PathNode {
   std::atomic<PathNode*> first{nullptr};
   std::atomic<const Shortcut*> shortcuts{nullptr};  ///< composite operators that begin here
   PathNode* sibling = nullptr;
+  Expectation expected;  ///< of segments that begin with this step
   Ending ending;
 };
 

@@ -27,18 +27,49 @@ class CudaExecutable final : public PlanExecutable {
         steady_(alignment_of(layout_.copied_inputs), options.steady_inputs && may_be_recorded()),
         report_(report),
         report_mutex_(options.report_mutex),
+        arrivals_(options.arrivals),
         graphs_(options.graphs),
         kept_uses_(parts_.driver) {}
   CudaExecutable(const CudaExecutable&) = delete;
   CudaExecutable& operator=(const CudaExecutable&) = delete;
   ~CudaExecutable() override { kept_uses_.finish(); }
 
- private:
-  void run_call(Frame& frame) override {
+  [[nodiscard]] std::optional<uint32_t> due(size_t part) override {
+    const std::lock_guard lock(mutex_);
+    if (graph_ == nullptr || part + 1 >= graph_->parts()) return std::nullopt;
+    return graph_->due(part);
+  }
+
+  [[nodiscard]] bool start(size_t part, Frame& frame) override {
     const ContextScope scope(parts_.driver, context_);
-    if (graphs_ && replayed(frame)) return;
+    const CUstream current = stream();
+    const std::lock_guard lock(mutex_);
+    const bool mine = part > 0;
+    if (mine != begun_ || !graphs_ || graph_ == nullptr) return false;
+    begun_ = can_start(part, frame, current);
+    if (begun_) graph_->start(part, frame, current);
+    return begun_;
+  }
+
+  void drop() override {
+    const std::lock_guard lock(mutex_);
+    begun_ = false;
+  }
+
+ private:
+  /// Where the device has other work to do first, a start gains nothing.
+  [[nodiscard]] bool can_start(size_t part, const Frame& frame, CUstream current) {
+    if (part == 0 && (is_recording(current) || !graph_->may_begin())) return false;
+    const uint32_t due = graph_->due(part);
+    const auto is_there = [&](BufferId input) { return arrivals_.inputs[plan().buffers[input.index].index] <= due; };
+    return steady_.stay(frame, is_there) && is_aligned(frame, is_there);
+  }
+
+  void run_call(Frame& frame, size_t started) override {
+    const ContextScope scope(parts_.driver, context_);
+    if (graphs_ && replayed(frame, started)) return;
     try {
-      PlanExecutable::run_call(frame);
+      PlanExecutable::run_call(frame, 0);
     } catch (...) {
       note_kept_use();
       throw;
@@ -109,21 +140,28 @@ class CudaExecutable final : public PlanExecutable {
     return aligned;
   }
 
-  /// True when the graph may be re-pointed to these inputs: none is less aligned than a kernel needs.
-  [[nodiscard]] bool is_aligned(const Frame& frame) const {
+  /// True when the graph may be re-pointed to those of these inputs that are there: none is less aligned than a kernel
+  /// needs.
+  template <class IsThere>
+  [[nodiscard]] bool is_aligned(const Frame& frame, IsThere&& is_there) const {
     return std::ranges::all_of(moving_, [&](const SteadyInputs::Input& moving) {
-      return moving.clear == 0 || (reinterpret_cast<uintptr_t>(frame.data(moving.buffer)) & moving.clear) == 0;
+      return moving.clear == 0 || !is_there(moving.buffer) ||
+             (reinterpret_cast<uintptr_t>(frame.data(moving.buffer)) & moving.clear) == 0;
     });
   }
 
-  /// Runs the call through the graph. False when it launches directly.
-  bool replayed(Frame& frame) {
+  /// Runs the call through the graph, behind the parts that were started. False when it launches directly.
+  bool replayed(Frame& frame, size_t started) {
     const CUstream current = stream();
-    if (is_recording(current) || (kept() == nullptr && !plan().once.empty()) || !is_aligned(frame)) return false;
-    std::lock_guard lock(mutex_);
-    if (!has_graph_for(frame, current)) return false;
+    const auto all = [](BufferId) { return true; };
+    const bool refused =
+        is_recording(current) || (kept() == nullptr && !plan().once.empty()) || !is_aligned(frame, all);
+    const std::lock_guard lock(mutex_);
+    const bool others = begun_ && started == 0;
+    if (started > 0) begun_ = false;
+    if (refused || others || !has_graph_for(frame, current)) return false;
     if (has_kept_outputs()) share_frozen(frame);
-    graph_->replay(frame, current);
+    graph_->replay(started, frame, current);
     if (!has_kept_outputs()) return true;
     copy_kept_outputs(frame);
     note_kept_use();
@@ -143,7 +181,7 @@ class CudaExecutable final : public PlanExecutable {
     graph_.reset();  // before its layout goes; the next one may have its memory
     try {
       layout_ = lay_out_graph(plan(), steady_.steady());
-      graph_ = CudaGraph::record(parts_, layout_, steps(), frame, kept(), current);
+      graph_ = CudaGraph::record(parts_, layout_, steps(), arrivals_, frame, kept(), current);
     } catch (const std::exception& error) {
       graphs_ = false;
       report([&] {
@@ -176,8 +214,10 @@ class CudaExecutable final : public PlanExecutable {
   SteadyInputs steady_;
   EntryReport& report_;
   std::mutex* report_mutex_;
-  std::atomic<bool> graphs_;          ///< false once a recording failed
-  std::mutex mutex_;                  ///< one thread at a time records or replays; guards layout_, steady_ and graph_
+  const Arrivals arrivals_;
+  std::atomic<bool> graphs_;  ///< false once a recording failed
+  std::mutex mutex_;          ///< one thread at a time records or replays; guards what follows, layout_ and steady_
+  bool begun_ = false;        ///< a call has started parts of the graph, and goes on
   std::unique_ptr<CudaGraph> graph_;  ///< null until recorded
   StreamUses kept_uses_;              ///< of the frozen buffers, but for what turns of the graph wait for
 };

@@ -75,13 +75,16 @@ CudaGraph::CudaGraph(const CudaParts& parts, const GraphLayout& layout)
 CudaGraph::~CudaGraph() {
   // Failures are not reported: at the end of the process the driver may be gone already.
   turn_.finish();
-  if (exec_ != nullptr) parts_.driver.graph_exec_destroy(exec_);
-  if (graph_ != nullptr) parts_.driver.graph_destroy(graph_);
+  for (const Part& part : graphs_) {
+    if (part.exec != nullptr) parts_.driver.graph_exec_destroy(part.exec);
+    if (part.graph != nullptr) parts_.driver.graph_destroy(part.graph);
+  }
   if (pool_) parts_.host.release_pool(parts_.plan.device, *pool_);
 }
 
 std::unique_ptr<CudaGraph> CudaGraph::record(const CudaParts& parts, const GraphLayout& layout, const Program& steps,
-                                             Frame& frame, const Frame* kept, CUstream stream) {
+                                             const Arrivals& arrivals, Frame& frame, const Frame* kept,
+                                             CUstream stream) {
   if (!layout.refusal.empty()) throw NotRecorded(layout.refusal);
   std::unique_ptr<CudaGraph> graph(new CudaGraph(parts, layout));
   if (layout.draws) graph->draws_ = parts.host.draws(parts.plan.device);
@@ -89,7 +92,7 @@ std::unique_ptr<CudaGraph> CudaGraph::record(const CudaParts& parts, const Graph
   // The recorded launches need some address for the tensors that move: those of this call.
   for (BufferId buffer : layout.moving_outputs) frame.allocate(buffer);
   try {
-    graph->capture(frame, kept);
+    graph->capture(arrivals, frame, kept);
   } catch (const NotRecorded&) {
     graph->settle_libraries(steps, frame, kept, stream);
     throw;
@@ -140,8 +143,10 @@ void CudaGraph::shield(Frame& inside, BufferId buffer, CUstream stream) const {
                       "cuMemcpyDtoDAsync");
 }
 
-void CudaGraph::capture(Frame& frame, const Frame* kept) {
+void CudaGraph::capture(const Arrivals& arrivals, Frame& frame, const Frame* kept) {
   const Program steps = flatten(parts_.plan, parts_.plan.steps, layout_.moving_outputs);
+  const std::vector<GraphPart> cuts = cut_in_parts(parts_.plan, steps, arrivals);
+  for (const GraphPart& cut : cuts) graphs_.emplace_back().due = cut.due;
   const auto recording = parts_.host.record(parts_.plan.device, true);
   pool_ = recording->pool();
   const auto inside = parts_.host.make_frame(parts_.plan);
@@ -149,25 +154,41 @@ void CudaGraph::capture(Frame& frame, const Frame* kept) {
   for (BufferId buffer : layout_.moving_outputs) inside->share(buffer, frame, buffer);
   for (BufferId buffer : layout_.copied_inputs) {
     inside->allocate(buffer);
-    copies_in_.push_back(copy_in_of(*inside, buffer));
+    const Copy copy = copy_in_of(*inside, buffer);
+    first_with(buffer, arrivals).copies_in.push_back(copy);
     const auto& written = parts_.plan.written;
-    if (std::find(written.begin(), written.end(), buffer) != written.end()) copies_back_.push_back(copies_in_.back());
+    if (std::find(written.begin(), written.end(), buffer) != written.end()) copies_back_.push_back(copy);
   }
-  const auto stream = static_cast<CUstream>(recording->stream());
-  StreamCapture capturing(parts_.driver, stream);
-  RecordingExecutor executor(parts_, stream, capturing);
+  for (BufferId buffer : layout_.scalar_binds) first_with(buffer, arrivals).scalar_binds.push_back(buffer);
+  RecordingExecutor executor(parts_, static_cast<CUstream>(recording->stream()));
+  Interpretation interpretation(steps, *inside, executor);
+  const RecordedDraws recorded(draws_.get());
+  for (size_t i = 0; i < cuts.size(); ++i) capture_part(executor, interpretation, cuts[i].end, graphs_[i]);
+  for (BufferId buffer : layout_.copied_outputs) copies_out_.push_back(copy_out_of(*inside, buffer));
+}
+
+/// The part that copies an input in, or binds a view of it: the first that may be started when it is there.
+CudaGraph::Part& CudaGraph::first_with(BufferId input, const Arrivals& arrivals) {
+  const Buffer& root = parts_.plan.buffers[root_of(parts_.plan, input).buffer.index];
+  if (arrivals.empty() || root.kind != BufferKind::input) return graphs_.front();
+  const uint32_t arrival = arrivals.inputs[root.index];
+  return *std::ranges::find_if(graphs_,
+                               [&](const Part& part) { return &part == &graphs_.back() || part.due >= arrival; });
+}
+
+void CudaGraph::capture_part(RecordingExecutor& executor, Interpretation<RecordingExecutor>& steps, size_t end,
+                             Part& part) {
   try {
-    const RecordedDraws recorded(draws_.get());
-    interpret(steps, *inside, executor);
-    graph_ = capturing.end();
+    executor.begin();
+    steps.run_to(end);
+    part.graph = executor.end();
   } catch (const NotRecorded&) {
     throw;
   } catch (const std::exception&) {
     throw NotRecorded(executor.last() + " cannot be recorded");
   }
-  for (BufferId buffer : layout_.copied_outputs) copies_out_.push_back(copy_out_of(*inside, buffer));
-  for (const RecordedLaunch& launch : executor.launches()) keep(launch);
-  parts_.driver.check(parts_.driver.graph_instantiate(&exec_, graph_, 0), "cuGraphInstantiate");
+  for (const RecordedLaunch& launch : executor.launches()) keep(launch, part);
+  parts_.driver.check(parts_.driver.graph_instantiate(&part.exec, part.graph, 0), "cuGraphInstantiate");
 }
 
 CudaGraph::Copy CudaGraph::copy_in_of(const Frame& inside, BufferId input) const {
@@ -186,7 +207,7 @@ CudaGraph::Copy CudaGraph::copy_out_of(const Frame& inside, BufferId root) const
   throw InternalError("runtime", fmt::format("plan {}: buffer {} is no output", parts_.plan.name, root.index));
 }
 
-void CudaGraph::keep(const RecordedLaunch& launch) {
+void CudaGraph::keep(const RecordedLaunch& launch, Part& part) {
   Node node{launch.node, launch.kernel, launch.values, {}};
   for (uint32_t i = 0; i < launch.params.size(); ++i) {
     const Program::Param& param = launch.params[i];
@@ -195,53 +216,67 @@ void CudaGraph::keep(const RecordedLaunch& launch) {
     if (param.pass == KernelArg::Pass::pointer) {
       const auto found = std::find(moving_.begin(), moving_.end(), root.buffer);
       if (found == moving_.end()) continue;
-      node.moving.push_back({i, param.pass, root.buffer, static_cast<uint32_t>(found - moving_.begin()), root.bytes});
+      const auto index = static_cast<uint32_t>(found - moving_.begin());
+      node.moving.push_back({i, param.pass, root.buffer, index, root.bytes});
+      if (std::ranges::find(part.moving, index) == part.moving.end()) part.moving.push_back(index);
       continue;
     }
     if (holds_host_numbers(parts_.plan.buffers[root.buffer.index].kind)) {
       node.moving.push_back({i, param.pass, param.buffer, 0, 0});
     }
   }
-  if (!node.moving.empty()) nodes_.push_back(std::move(node));
+  if (!node.moving.empty()) part.nodes.push_back(std::move(node));
 }
 
-void CudaGraph::replay(Frame& frame, CUstream stream) {
+void CudaGraph::start(size_t index, Frame& frame, CUstream stream) {
   const Driver& driver = parts_.driver;
-  for (BufferId buffer : layout_.moving_outputs) frame.allocate(buffer);
-  for (const Copy& copy : copies_out_) frame.allocate(copy.buffer);
-  for (BufferId buffer : layout_.scalar_binds) frame.bind(buffer);
-  repoint(frame);
+  Part& part = graphs_[index];
+  if (index == 0) {
+    for (BufferId buffer : layout_.moving_outputs) frame.allocate(buffer);
+  }
+  for (BufferId buffer : part.scalar_binds) frame.bind(buffer);
+  repoint(part, frame);
   const std::lock_guard lock(turn_.mutex());
   turn_.enter(stream);
-  for (const Copy& copy : copies_in_) {
+  for (const Copy& copy : part.copies_in) {
     if (copy.bytes == 0 || planted(Bug::graph_input_not_copied)) continue;
     driver.check(driver.copy_on_device(copy.address, address(frame.data(copy.buffer)), copy.bytes, stream),
                  "cuMemcpyDtoDAsync");
   }
   if (draws_ != nullptr) draws_->prepare_replay();
   if (!parts_.plan.written.empty()) frame.begin_writes();
-  driver.check(driver.graph_launch(exec_, stream), "cuGraphLaunch");
+  driver.check(driver.graph_launch(part.exec, stream), "cuGraphLaunch");
+  if (index + 1 == graphs_.size()) copy_out(frame, stream);
+  turn_.leave(stream);
+}
+
+void CudaGraph::copy_out(Frame& frame, CUstream stream) {
+  for (const Copy& copy : copies_out_) frame.allocate(copy.buffer);
   for (const std::vector<Copy>* copies : {&copies_out_, &copies_back_}) {
     for (const Copy& copy : *copies) {
       if (copy.bytes == 0) continue;
-      driver.check(driver.copy_on_device(address(frame.data(copy.buffer)), copy.address, copy.bytes, stream),
-                   "cuMemcpyDtoDAsync");
+      parts_.driver.check(
+          parts_.driver.copy_on_device(address(frame.data(copy.buffer)), copy.address, copy.bytes, stream),
+          "cuMemcpyDtoDAsync");
     }
   }
-  turn_.leave(stream);
+}
+
+void CudaGraph::replay(size_t first_part, Frame& frame, CUstream stream) {
+  for (size_t part = first_part; part < graphs_.size(); ++part) start(part, frame, stream);
   for (BufferId buffer : layout_.output_binds) frame.bind(buffer);
 }
 
-void CudaGraph::repoint(Frame& frame) {
-  for (size_t i = 0; i < moving_.size(); ++i) addresses_[i] = address(frame.data(moving_[i]));
-  for (Node& node : nodes_) {
+void CudaGraph::repoint(Part& part, Frame& frame) {
+  for (const uint32_t index : part.moving) addresses_[index] = address(frame.data(moving_[index]));
+  for (Node& node : part.nodes) {
     bool moved = node.stale;
     for (const MovingParam& param : node.moving) {
       const uint64_t value = value_of(param, frame);
       moved |= node.values[param.position] != value;
       node.values[param.position] = value;
     }
-    if (moved && !planted(Bug::graph_not_repointed)) set(node);
+    if (moved && !planted(Bug::graph_not_repointed)) set(part, node);
   }
 }
 
@@ -259,7 +294,7 @@ uint64_t CudaGraph::value_of(const MovingParam& param, const Frame& frame) const
   return 0;
 }
 
-void CudaGraph::set(Node& node) {
+void CudaGraph::set(const Part& part, Node& node) {
   const KernelSource& source = parts_.plan.kernels[node.kernel];
   LaunchParams params(node.values);
   CUDA_KERNEL_NODE_PARAMS launch{};
@@ -272,7 +307,7 @@ void CudaGraph::set(Node& node) {
   launch.blockDimZ = source.block[2];
   launch.kernelParams = params.pointers();
   node.stale = true;
-  parts_.driver.check(parts_.driver.graph_set_kernel_params(exec_, node.handle, &launch),
+  parts_.driver.check(parts_.driver.graph_set_kernel_params(part.exec, node.handle, &launch),
                       "cuGraphExecKernelNodeSetParams");
   node.stale = false;
 }

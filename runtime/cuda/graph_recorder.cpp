@@ -43,10 +43,15 @@ void StreamCapture::check_alive() const {
   if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) throw InternalError("cuda", "the recording was invalidated");
 }
 
+void RecordingExecutor::begin() {
+  launches_.clear();
+  capture_.emplace(driver_, stream_);
+}
+
 void RecordingExecutor::launch(const Program::Launch& launch, std::span<const Program::Param> params,
                                std::span<uint64_t> values) {
   executor_.launch(launch, params, values);
-  launches_.push_back({capture_.last_node(), launch.kernel, params, {values.begin(), values.end()}});
+  launches_.push_back({capture_->last_node(), launch.kernel, params, {values.begin(), values.end()}});
 }
 
 void RecordingExecutor::copy(uint64_t /*to*/, uint64_t /*from*/, int64_t /*bytes*/) {
@@ -55,7 +60,7 @@ void RecordingExecutor::copy(uint64_t /*to*/, uint64_t /*from*/, int64_t /*bytes
 
 void RecordingExecutor::call(Frame& frame, uint32_t call) {
   executor_.call(frame, call);
-  capture_.check_alive();
+  capture_->check_alive();
 }
 
 }  // namespace sinter::runtime

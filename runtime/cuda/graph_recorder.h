@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -85,22 +86,30 @@ struct RecordedLaunch {
   std::vector<uint64_t> values;
 };
 
-/// An executor that also keeps the graph node of every launch, and stops at the first call that cannot be recorded.
+/// An executor that records what it is given between `begin` and `end`, keeps the graph node of every launch, and stops
+/// at the first call that cannot be recorded.
 class RecordingExecutor {
  public:
-  RecordingExecutor(const CudaParts& parts, CUstream stream, const StreamCapture& capture)
-      : executor_(parts, stream, LaunchOrder::early), capture_(capture) {}
+  RecordingExecutor(const CudaParts& parts, CUstream stream)
+      : driver_(parts.driver), stream_(stream), executor_(parts, stream, LaunchOrder::early) {}
+
+  void begin();
+  /// The graph; the caller destroys it. Throws InternalError when the recording was invalidated.
+  [[nodiscard]] CUgraph end() { return capture_->end(); }
 
   void launch(const Program::Launch& launch, std::span<const Program::Param> params, std::span<uint64_t> values);
   void call(Frame& frame, uint32_t call);
   /// Always throws NotRecorded: later calls may not need the copy.
   void copy(uint64_t to, uint64_t from, int64_t bytes);
   [[nodiscard]] std::string last() const { return executor_.last(); }
+  /// Since `begin`.
   [[nodiscard]] const std::vector<RecordedLaunch>& launches() const { return launches_; }
 
  private:
+  const Driver& driver_;
+  CUstream stream_;
   CudaExecutor executor_;
-  const StreamCapture& capture_;
+  std::optional<StreamCapture> capture_;
   std::vector<RecordedLaunch> launches_;
 };
 

@@ -29,6 +29,11 @@ void GraphTurn::leave(CUstream stream) {
   last_stream_ = driver_.id_of(stream);
 }
 
+bool GraphTurn::is_over() {
+  const std::lock_guard lock(mutex_);
+  return !last_stream_ || driver_.event_query(last_use_) == CUDA_SUCCESS;
+}
+
 void GraphTurn::finish() {
   std::lock_guard lock(mutex_);
   if (last_stream_) driver_.event_synchronize(last_use_);

@@ -22,6 +22,8 @@ class GraphTurn {
   void enter(CUstream stream);
   /// Ends a turn: the next one waits for what `stream` was given until now.
   void leave(CUstream stream);
+  /// True where the work of the turns so far is done.
+  [[nodiscard]] bool is_over();
   /// Waits on the host until the last turn's work is done. Ignores failures: at the end of the process the driver may
   /// be gone.
   void finish();

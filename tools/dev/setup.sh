@@ -1,6 +1,6 @@
 # Packages and LibTorch. Safe to interrupt: each step leaves either nothing or its finished result.
 
-packages_build=(cmake ninja-build ccache g++ llvm-19-dev libzstd-dev zlib1g-dev libfmt-dev nlohmann-json3-dev libcli11-dev
+packages_build=(cmake ninja-build ccache g++ llvm-19-dev libzstd-dev zlib1g-dev libfmt-dev libboost-dev nlohmann-json3-dev libcli11-dev
   python3-venv unzip)
 packages_test=(libgtest-dev libgmock-dev)
 packages_lint=(clang-format-19)

@@ -1,0 +1,117 @@
+#include <algorithm>
+
+#include "compiler/kernel/region.h"
+#include "compiler/passes/fuse_groups.h"
+
+/// What joining regions does to memory: the work of both is done where the later one stands.
+namespace sinter::passes {
+
+using namespace ir;
+
+namespace {
+
+/// A region that waits over more library calls holds its operands while much else is held.
+constexpr size_t far = 16;
+/// Bytes that a region may hold for that, and how many times what it gives in the end: a sum of the gradients of
+/// several uses of a weight may wait for the last of them, the sum over a batch may not.
+constexpr int64_t most_held = int64_t{1} << 16;
+constexpr int64_t most_held_times = 8;
+
+}  // namespace
+
+/// True for a region that reads nothing but what the call was given.
+bool FuseGroups::reads_what_is_given(NodeId leader) const {
+  const auto given = [&](const Arg& arg) {
+    if (arg.value() == nullptr) return true;
+    const NodeId producer = graph_.value(kernel::region_operand(graph_, *arg.value()).base).producer;
+    const Node& node = graph_.node(producer);
+    return node.as<Input>() != nullptr || node.as<State>() != nullptr || leader_[producer.index] == leader;
+  };
+  return std::ranges::all_of(members_[leader.index],
+                             [&](NodeId member) { return std::ranges::all_of(graph_.node(member).args, given); });
+}
+
+/// True for a region that reads what the call was given, and gives what it leaves behind: it may run at any time.
+bool FuseGroups::leaves_all(NodeId leader) const {
+  const auto is_left = [&](NodeId consumer) {
+    return graph_.node(consumer).as<Write>() != nullptr || leader_[consumer.index] == leader;
+  };
+  return reads_what_is_given(leader) && std::ranges::all_of(members_[leader.index], [&](NodeId member) {
+           return std::ranges::all_of(consumers_[member.index], is_left);
+         });
+}
+
+/// True where the later of two regions may run when the earlier one does, and what that gives is needed after the later
+/// one's place: the memory of both is held at once anyway.
+bool FuseGroups::is_kept_past(NodeId earlier, NodeId later) const {
+  if (!reads_what_is_given(earlier) || !reads_what_is_given(later)) return false;
+  const size_t place = position_[members_[later.index].back().index];
+  return std::ranges::all_of(outputs(members_[earlier.index]), [&](ValueId value) {
+    const auto& users = consumers_[graph_.value(value).producer.index];
+    return std::ranges::any_of(users, [&](NodeId user) { return position_[user.index] > place; });
+  });
+}
+
+size_t FuseGroups::place_of(NodeId leader) const { return position_[members_[leader.index].back().index]; }
+
+/// What is computed before a library call but needed after it takes memory meanwhile.
+bool FuseGroups::call_between(NodeId a, NodeId b) const {
+  return calls_before_[place_of(a)] != calls_before_[place_of(b)];
+}
+
+/// What changes where one region waits for a later one: operands are held that nothing else needs until then, and
+/// results need not be there before.
+FuseGroups::Waiting FuseGroups::waiting(NodeId earlier, NodeId later) const {
+  const size_t end = place_of(later);
+  const auto is_needed_then = [&](ValueId value) {
+    const NodeId producer = graph_.value(value).producer;
+    const Node& node = graph_.node(producer);
+    if (node.as<Input>() != nullptr || node.as<State>() != nullptr || is_output_[value.index]) return true;
+    return std::ranges::any_of(consumers_[producer.index], [&](NodeId consumer) {
+      const NodeId leader = leader_[consumer.index];
+      return leader != earlier && place_of(leader) >= end;
+    });
+  };
+  Waiting waiting;
+  std::unordered_set<ValueId> seen;
+  const auto size_of = [&](ValueId value) {
+    const Type& type = graph_.type(value);
+    return type.is_static() ? type.numel() * bytes_of(type.dtype) : 0;
+  };
+  for (const NodeId member : members_[earlier.index]) {
+    for (const Arg& arg : graph_.node(member).args) {
+      if (arg.value() == nullptr) continue;
+      const ValueId base = kernel::region_operand(graph_, *arg.value()).base;
+      const bool inside = leader_[graph_.value(base).producer.index] == earlier;
+      if (!inside && seen.insert(base).second && !is_needed_then(base)) waiting.held += size_of(base);
+    }
+  }
+  for (const ValueId result : outputs(members_[earlier.index])) waiting.given_later += size_of(result);
+  return waiting;
+}
+
+/// True where two regions stand so far apart that joining them would hold a good deal meanwhile: the sum that is the
+/// gradient of a norm's weight, and the update of that weight.
+bool FuseGroups::hoards(NodeId a, NodeId b) const {
+  const NodeId earlier = place_of(a) < place_of(b) ? a : b;
+  const NodeId later = earlier == a ? b : a;
+  if (calls_before_[place_of(later)] - calls_before_[place_of(earlier)] <= far) return false;
+  const Waiting change = waiting(earlier, later);
+  return change.held > std::max(most_held, most_held_times * change.given_later);
+}
+
+/// True where joining two regions that do not read each other holds less than they do apart, and nobody waits for it.
+bool FuseGroups::saves_memory(NodeId a, NodeId b) const {
+  const NodeId earlier = place_of(a) < place_of(b) ? a : b;
+  const NodeId later = earlier == a ? b : a;
+  const size_t end = place_of(later);
+  const auto comes_later = [&](NodeId consumer) {
+    const NodeId leader = leader_[consumer.index];
+    return leader == earlier || leader == later || place_of(leader) > end;
+  };
+  const auto may_wait = [&](NodeId member) { return std::ranges::all_of(consumers_[member.index], comes_later); };
+  const Waiting change = waiting(earlier, later);
+  return change.held < change.given_later && std::ranges::all_of(members_[earlier.index], may_wait);
+}
+
+}  // namespace sinter::passes
