@@ -59,15 +59,34 @@ class Ordering {
   }
 
   void place_stores() {
-    const bool overwrites = std::ranges::any_of(kernel_.params, &kernel::Param::in_place);
     for (size_t i = 0; i < kernel_.stores.size(); ++i) {
       const kernel::Store& store = kernel_.stores[i];
       if (!varies_in_row(kernel_, store.index)) {
         result_.row_stores.push_back(i);
-      } else {
-        result_.passes[overwrites ? passes_ : known_after_[store.value]].stores.push_back(i);
+        continue;
       }
+      const size_t known = known_after_[store.value];
+      const bool waits = kernel_.params[store.param].in_place && reads_what_is_overwritten_after(known);
+      result_.passes[waits ? passes_ : known].stores.push_back(i);
     }
+  }
+
+  /// True where a later pass computes elements from what some store may overwrite.
+  [[nodiscard]] bool reads_what_is_overwritten_after(size_t pass) const {
+    std::vector<bool> wanted(kernel_.body.size(), false);
+    for (size_t later = pass + 1; later < result_.passes.size(); ++later) {
+      for (const Slot reduction : result_.passes[later].reductions) wanted[operands_[reduction].front()] = true;
+    }
+    for (const kernel::Store& store : kernel_.stores) {
+      if (known_after_[store.value] > pass) wanted[store.value] = true;
+    }
+    for (Slot slot = static_cast<Slot>(wanted.size()); slot-- > 0;) {
+      if (!wanted[slot] || levels_[slot] == Level::row) continue;
+      const auto* load = std::get_if<kernel::Load>(&kernel_.body[slot].operation);
+      if (load != nullptr && kernel_.params[load->param].in_place) return true;
+      for (const Slot operand : operands_[slot]) wanted[operand] = true;
+    }
+    return false;
   }
 
   void want_roots(const RowPass& pass, std::vector<bool>& wanted) const {

@@ -99,7 +99,8 @@ bool runs_across_rows(const Kernel& kernel) {
   for_each_access(kernel, [&](const Param& param, const ir::Index& index) {
     if (!varies_in_row(kernel, index)) return;
     const int64_t bytes = ir::bytes_of(param.dtype);
-    if (is_contiguous_along(index, kernel.extents.size() - 1)) along += bytes;
+    const bool shared = index.is_affine() && index.affine.strides[row_loop] == 0;  // by rows next to each other
+    if (is_contiguous_along(index, kernel.extents.size() - 1) && !shared) along += bytes;
     if (is_contiguous_along(index, row_loop)) across += bytes;
   });
   return across > along;

@@ -74,6 +74,13 @@ bool has_long_join(const Graph& graph, const std::vector<NodeId>& members) {
   });
 }
 
+/// True where neighbours in memory belong to different sums of what is joined: CUDA code goes through columns in
+/// vectors where it need not ask for each element where that lies.
+bool sums_joined_columns(const Graph& graph, const kernel::Kernel& kernel) {
+  return graph.device.kind == Device::Kind::cuda && kernel.reduced > 0 && kernel.numel() > small_region &&
+         has_guards(kernel) && runs_across_rows(kernel) && !kernel::windows_of(kernel);
+}
+
 /// Params whose addresses a kernel holds at once: of tensors that are joined, the one that was chosen.
 size_t held_params(const kernel::Kernel& kernel) {
   size_t held = kernel.params.size();
@@ -94,6 +101,23 @@ bool streams(const kernel::Kernel& kernel) {
 }
 
 int64_t bytes(const Type& type) { return type.numel() * bytes_of(type.dtype); }
+
+/// By node: true for reductions, and for primitives that compute something of their results alone.
+std::vector<bool> follow_from_reductions(const Graph& graph) {
+  std::vector<bool> follows(graph.node_count(), false);
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    follows[id.index] = node.as<Reduce>() != nullptr;
+    if (node.as<Primitive>() == nullptr) continue;
+    for (const Arg& arg : node.args) {
+      if (arg.value() == nullptr) continue;
+      const ValueId base = kernel::region_operand(graph, *arg.value()).base;
+      const bool same_size = graph.type(base).numel() == graph.type(node.results[0]).numel();
+      if (same_size && follows[graph.value(base).producer.index]) follows[id.index] = true;
+    }
+  }
+  return follows;
+}
 
 }  // namespace
 
@@ -147,7 +171,15 @@ void FuseGroups::collect_edges() {
     const ValueId base = view_source(graph_, output).base;
     escapes_[base.index] = is_output_[base.index] = true;
   }
-  std::stable_sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.bytes > b.bytes; });
+  // A reduction with what spreads its result first: both then draw in the values that they share, which otherwise end
+  // up in regions that a kernel of rows cannot have.
+  const std::vector<bool> of_rows = follow_from_reductions(graph_);
+  const auto comes_first = [&](const Edge& edge) {
+    return of_rows[edge.producer.index] && !call_between(edge.producer, edge.consumer);
+  };
+  const auto bytes_first = [](const Edge& a, const Edge& b) { return a.bytes > b.bytes; };
+  std::ranges::stable_sort(edges_, bytes_first);
+  std::ranges::stable_partition(edges_, comes_first);
 }
 
 void FuseGroups::collect_siblings() {
@@ -182,7 +214,7 @@ int64_t FuseGroups::merge_all() {
   for (bool changed = true; changed;) {
     changed = false;
     for (const Edge& edge : edges_) {
-      if (!try_merge(edge)) continue;
+      if (holds_more(edge) || !try_merge(edge)) continue;
       changed = true;
       ++merges;
     }
@@ -240,7 +272,7 @@ bool FuseGroups::try_merge_siblings(const Edge& edge) {
   const NodeId a = leader_[edge.producer.index];
   const NodeId b = leader_[edge.consumer.index];
   if (reduces_[a.index] != reduces_[b.index]) return false;
-  if (reduces_[a.index]) return try_merge(edge);
+  if (reduces_[a.index]) return !holds_more(edge) && try_merge(edge);
   if (graph_.device.kind != Device::Kind::cuda || a == b) return false;
   return (!call_between(a, b) || saves_memory(a, b)) && try_merge(edge, streams);
 }
@@ -250,7 +282,6 @@ bool FuseGroups::try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&)
   const NodeId b = leader_[edge.consumer.index];
   const bool constant = members_[a.index].size() == 1 && is_constant(graph_.node(a));
   if (a == b || (frozen_[a.index] != frozen_[b.index] && !constant)) return false;
-  if (hoards(a, b)) return false;
   std::vector<NodeId> joined;
   const auto earlier = [&](NodeId x, NodeId y) { return position_[x.index] < position_[y.index]; };
   std::merge(members_[a.index].begin(), members_[a.index].end(), members_[b.index].begin(), members_[b.index].end(),
@@ -261,6 +292,7 @@ bool FuseGroups::try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&)
   const auto kernel = kernel::try_lower({graph_, joined, results}, max_region_values);
   if (!kernel || held_params(*kernel) > max_region_params) return false;
   if (kernel->reduced > 0 && has_long_join(graph_, joined)) return false;
+  if (sums_joined_columns(graph_, *kernel)) return false;
   if (fits != nullptr && !fits(*kernel)) return false;
   const BeneathJoins beneath = beneath_joins(joined);
   if (beneath.thrown_away > most_thrown_away) return false;

@@ -63,6 +63,11 @@ class FuseGroups {
   };
   Waiting waiting(ir::NodeId earlier, ir::NodeId later) const;
   bool hoards(ir::NodeId a, ir::NodeId b) const;
+  /// True where joining the regions of an edge would hold much more memory for long.
+  bool holds_more(const Edge& edge) const;
+  bool overwrites_at(size_t place, ir::NodeId region) const;
+  bool stores_ahead(ir::NodeId a, ir::NodeId b) const;
+  int64_t size_of(ir::ValueId value) const;
   bool saves_memory(ir::NodeId a, ir::NodeId b) const;
   bool path_around(ir::NodeId from, ir::NodeId to) const;
   size_t no_return_after(ir::NodeId from, ir::NodeId to) const;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/ir/view_source.h"
 #include "compiler/kernel/region.h"
 #include "compiler/passes/fuse_groups.h"
 
@@ -52,6 +53,11 @@ bool FuseGroups::is_kept_past(NodeId earlier, NodeId later) const {
   });
 }
 
+int64_t FuseGroups::size_of(ValueId value) const {
+  const Type& type = graph_.type(value);
+  return type.is_static() ? type.numel() * bytes_of(type.dtype) : 0;
+}
+
 size_t FuseGroups::place_of(NodeId leader) const { return position_[members_[leader.index].back().index]; }
 
 /// What is computed before a library call but needed after it takes memory meanwhile.
@@ -74,10 +80,6 @@ FuseGroups::Waiting FuseGroups::waiting(NodeId earlier, NodeId later) const {
   };
   Waiting waiting;
   std::unordered_set<ValueId> seen;
-  const auto size_of = [&](ValueId value) {
-    const Type& type = graph_.type(value);
-    return type.is_static() ? type.numel() * bytes_of(type.dtype) : 0;
-  };
   for (const NodeId member : members_[earlier.index]) {
     for (const Arg& arg : graph_.node(member).args) {
       if (arg.value() == nullptr) continue;
@@ -98,6 +100,62 @@ bool FuseGroups::hoards(NodeId a, NodeId b) const {
   if (calls_before_[place_of(later)] - calls_before_[place_of(earlier)] <= far) return false;
   const Waiting change = waiting(earlier, later);
   return change.held > std::max(most_held, most_held_times * change.given_later);
+}
+
+/// True where a region that runs at this place computes what tensors hold in the end that others read later: it cannot
+/// be written where it belongs then, but has to be copied there.
+bool FuseGroups::overwrites_at(size_t place, NodeId region) const {
+  const auto reads_later = [&](NodeId reader) {
+    return graph_.node(reader).as<Write>() == nullptr && leader_[reader.index] != region &&
+           place_of(leader_[reader.index]) > place;
+  };
+  const auto is_read_later = [&](NodeId consumer) {
+    const Node& node = graph_.node(consumer);
+    if (node.as<Write>() == nullptr) return false;
+    const NodeId owner = graph_.value(view_source(graph_, *node.args[0].value()).base).producer;
+    return std::ranges::any_of(consumers_[owner.index], reads_later);
+  };
+  return std::ranges::any_of(members_[region.index], [&](NodeId member) {
+    return std::ranges::any_of(consumers_[member.index], is_read_later);
+  });
+}
+
+/// True where the earlier of two regions is needed before the later one's place, so that this would run at its place,
+/// and more would be held from there on than what is held for it now: values that a pass computes again where they are
+/// needed, lest they are kept, and that could be computed with their operands.
+bool FuseGroups::stores_ahead(NodeId a, NodeId b) const {
+  const NodeId earlier = place_of(a) < place_of(b) ? a : b;
+  const NodeId later = earlier == a ? b : a;
+  if (!call_between(earlier, later)) return false;
+  const size_t end = place_of(later);
+  const auto is_outside = [&](NodeId consumer) {
+    return leader_[consumer.index] != earlier && leader_[consumer.index] != later;
+  };
+  const auto is_needed_before = [&](NodeId consumer) {
+    const NodeId user = leader_[consumer.index];
+    return is_outside(consumer) && place_of(user) < end && call_between(user, later);
+  };
+  const auto is_waited_for = [&](NodeId member) {
+    return std::ranges::any_of(consumers_[member.index], is_needed_before);
+  };
+  if (std::ranges::none_of(members_[earlier.index], is_waited_for)) return false;
+  if (overwrites_at(place_of(earlier), later)) return true;
+  int64_t held = 0;
+  for (const ValueId value : outputs(members_[later.index])) held += size_of(value);
+  for (const ValueId value : outputs(members_[earlier.index])) {
+    const auto& users = consumers_[graph_.value(value).producer.index];
+    const bool for_later_alone = !is_output_[value.index] && std::ranges::none_of(users, [&](NodeId user) {
+      return is_outside(user) && !is_needed_before(user);
+    }) && std::ranges::any_of(users, [&](NodeId user) { return leader_[user.index] == later; });
+    if (for_later_alone) held -= size_of(value);
+  }
+  return held > most_held;
+}
+
+bool FuseGroups::holds_more(const Edge& edge) const {
+  const NodeId a = leader_[edge.producer.index];
+  const NodeId b = leader_[edge.consumer.index];
+  return a != b && (hoards(a, b) || stores_ahead(a, b));
 }
 
 /// True where joining two regions that do not read each other holds less than they do apart, and nobody waits for it.

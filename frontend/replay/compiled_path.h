@@ -64,7 +64,9 @@ class CompiledPath {
   /// True where a run may begin before the program has called all operators: as soon as `due` says when.
   [[nodiscard]] bool may_begin_early() const { return !nodes_.empty(); }
   /// True for a step of it.
-  [[nodiscard]] bool holds(const PathNode& node) const { return nodes_[node.depth - 1] == &node; }
+  [[nodiscard]] bool holds(const PathNode& node) const {
+    return node.depth <= nodes_.size() && nodes_[node.depth - 1] == &node;
+  }
   /// What it reads and has taken for constant.
   [[nodiscard]] std::span<const TraceValueId> states() const { return state_ids_; }
 
