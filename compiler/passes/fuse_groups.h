@@ -66,6 +66,7 @@ class FuseGroups {
   /// True where joining the regions of an edge would hold much more memory for long.
   bool holds_more(const Edge& edge) const;
   bool overwrites_at(size_t place, ir::NodeId region) const;
+  bool is_for_alone(ir::ValueId value, ir::NodeId region, ir::NodeId user) const;
   bool stores_ahead(ir::NodeId a, ir::NodeId b) const;
   int64_t size_of(ir::ValueId value) const;
   bool saves_memory(ir::NodeId a, ir::NodeId b) const;

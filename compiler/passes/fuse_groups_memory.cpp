@@ -120,6 +120,20 @@ bool FuseGroups::overwrites_at(size_t place, NodeId region) const {
   });
 }
 
+/// True for a value of one region that another one alone needs when it runs: other users stand far before that.
+bool FuseGroups::is_for_alone(ValueId value, NodeId region, NodeId user) const {
+  if (is_output_[value.index]) return false;
+  const size_t end = place_of(user);
+  bool is_used = false;
+  for (const NodeId consumer : consumers_[graph_.value(value).producer.index]) {
+    const NodeId other = leader_[consumer.index];
+    is_used = is_used || other == user;
+    if (other == user || other == region) continue;
+    if (place_of(other) >= end || calls_before_[end] - calls_before_[place_of(other)] <= far) return false;
+  }
+  return is_used;
+}
+
 /// True where the earlier of two regions is needed before the later one's place, so that this would run at its place,
 /// and more would be held from there on than what is held for it now: values that a pass computes again where they are
 /// needed, lest they are kept, and that could be computed with their operands.
@@ -127,27 +141,17 @@ bool FuseGroups::stores_ahead(NodeId a, NodeId b) const {
   const NodeId earlier = place_of(a) < place_of(b) ? a : b;
   const NodeId later = earlier == a ? b : a;
   if (!call_between(earlier, later)) return false;
-  const size_t end = place_of(later);
-  const auto is_outside = [&](NodeId consumer) {
-    return leader_[consumer.index] != earlier && leader_[consumer.index] != later;
-  };
-  const auto is_needed_before = [&](NodeId consumer) {
+  const auto waits = [&](NodeId consumer) {
     const NodeId user = leader_[consumer.index];
-    return is_outside(consumer) && place_of(user) < end && call_between(user, later);
+    return user != earlier && user != later && place_of(user) < place_of(later) && call_between(user, later);
   };
-  const auto is_waited_for = [&](NodeId member) {
-    return std::ranges::any_of(consumers_[member.index], is_needed_before);
-  };
+  const auto is_waited_for = [&](NodeId member) { return std::ranges::any_of(consumers_[member.index], waits); };
   if (std::ranges::none_of(members_[earlier.index], is_waited_for)) return false;
   if (overwrites_at(place_of(earlier), later)) return true;
   int64_t held = 0;
   for (const ValueId value : outputs(members_[later.index])) held += size_of(value);
   for (const ValueId value : outputs(members_[earlier.index])) {
-    const auto& users = consumers_[graph_.value(value).producer.index];
-    const bool for_later_alone = !is_output_[value.index] && std::ranges::none_of(users, [&](NodeId user) {
-      return is_outside(user) && !is_needed_before(user);
-    }) && std::ranges::any_of(users, [&](NodeId user) { return leader_[user.index] == later; });
-    if (for_later_alone) held -= size_of(value);
+    if (is_for_alone(value, earlier, later)) held -= size_of(value);
   }
   return held > most_held;
 }

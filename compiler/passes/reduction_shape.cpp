@@ -15,6 +15,7 @@ constexpr int64_t blocks_to_fill = 4;                ///< of each multiprocessor
 constexpr int64_t fewest_points = 64;                ///< of a part
 constexpr double block_speed = 64e3;                 ///< bytes that one block goes through in a microsecond
 constexpr double device_speed = 3e6;                 ///< and all of them together
+constexpr double instruction_speed = 150e3;          ///< of a multiprocessor in a microsecond, all lanes together
 constexpr double second_kernel = 3;                  ///< microseconds that it takes before it has done any work
 
 /// Elements that lie next to each other in memory along dims of one kind, from the fastest dim on.
@@ -53,12 +54,16 @@ int64_t divisor(int64_t size, int64_t wanted, int64_t most) {
 
 }  // namespace
 
-bool gains_by_splitting(const Type& operand, const ReductionShape& shape, const DeviceInfo& device) {
+bool gains_by_splitting(const Type& operand, const ReductionShape& shape, const DeviceInfo& device,
+                        int64_t instructions) {
   const int64_t rows = shape.across ? rows_of_a_block : 1;
-  const auto block_bytes = static_cast<double>(shape.points * rows * bytes_of(operand.dtype));
-  const int64_t turns = ceil_div(ceil_div(shape.rows, rows), device.multiprocessors);
-  const double in_one = static_cast<double>(turns) * block_bytes / block_speed;
-  const double in_two = static_cast<double>(operand.numel() * bytes_of(operand.dtype)) / device_speed + second_kernel;
+  const auto block_elements = static_cast<double>(shape.points * rows);
+  const auto elements = static_cast<double>(operand.numel());
+  const auto bytes = static_cast<double>(bytes_of(operand.dtype));
+  const auto computing = static_cast<double>(instructions) / instruction_speed;  // of an element, by one multiprocessor
+  const auto turns = static_cast<double>(ceil_div(ceil_div(shape.rows, rows), device.multiprocessors));
+  const double in_one = turns * block_elements * std::max(bytes / block_speed, computing);
+  const double in_two = elements * std::max(bytes / device_speed, computing / device.multiprocessors) + second_kernel;
   return in_one > in_two;
 }
 
@@ -80,12 +85,14 @@ std::optional<ReductionShape> reduction_shape(const Type& operand, const std::ve
 }
 
 std::optional<ReductionSplit> reduction_split(const Type& operand, const std::vector<uint32_t>& dims,
-                                              const DeviceInfo& device) {
+                                              const DeviceInfo& device, int64_t instructions) {
   const auto shape = reduction_shape(operand, dims);
   if (!shape || shape->rows * shape->points < large_operand) return std::nullopt;
   const int64_t rows_to_fill = device.multiprocessors * blocks_to_fill * (shape->across ? rows_of_a_block : 1);
   if (shape->rows * 2 > rows_to_fill) return std::nullopt;
-  if (shape->points <= longest_row && !gains_by_splitting(operand, *shape, device)) return std::nullopt;
+  if (shape->points <= longest_row && !gains_by_splitting(operand, *shape, device, instructions)) {
+    return std::nullopt;
+  }
   const int64_t wanted = (rows_to_fill + shape->rows - 1) / shape->rows;
   ReductionSplit best;
   for (const uint32_t dim : outermost_first(operand, dims)) {

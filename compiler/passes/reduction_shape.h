@@ -27,7 +27,9 @@ struct ReductionShape {
 [[nodiscard]] std::optional<ReductionShape> reduction_shape(const ir::Type& operand, const std::vector<uint32_t>& dims);
 
 /// True when the reduction takes longer in one kernel than in two: too few blocks go through too much each.
-[[nodiscard]] bool gains_by_splitting(const ir::Type& operand, const ReductionShape& shape, const DeviceInfo& device);
+/// `instructions` are those that compute an element of the operand.
+[[nodiscard]] bool gains_by_splitting(const ir::Type& operand, const ReductionShape& shape, const DeviceInfo& device,
+                                      int64_t instructions = 0);
 
 /// A reduction in two: dim `dim` of the operand becomes `parts` parts, which are reduced each and then joined.
 struct ReductionSplit {
@@ -38,6 +40,6 @@ struct ReductionSplit {
 /// The split that gives a large reduction with few rows enough rows to keep the device busy. Nothing where it has
 /// enough as it is, where two kernels would take longer, and where no dim divides into parts.
 [[nodiscard]] std::optional<ReductionSplit> reduction_split(const ir::Type& operand, const std::vector<uint32_t>& dims,
-                                                            const DeviceInfo& device);
+                                                            const DeviceInfo& device, int64_t instructions = 0);
 
 }  // namespace sinter::passes

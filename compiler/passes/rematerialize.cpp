@@ -178,9 +178,16 @@ class Crossing {
     if (!is_new) return found->second;
     found->second = network_.add_vertex();
     const uint32_t out = network_.add_vertex();
-    const bool is_view = graph_.producer(value).as<View>() != nullptr;
-    network_.add_edge(found->second, out, is_view ? FlowNetwork::unlimited : bytes(graph_.type(value)));
+    network_.add_edge(found->second, out, cost_of_keeping(value));
     return found->second;
+  }
+
+  /// Quarters of bytes. What is in memory in any case need not be written for it.
+  [[nodiscard]] int64_t cost_of_keeping(ValueId value) const {
+    const Node& producer = graph_.producer(value);
+    if (producer.as<View>() != nullptr) return FlowNetwork::unlimited;
+    const bool in_memory = producer.as<Call>() != nullptr || was_stored_[value.index];
+    return bytes(graph_.type(value)) * (in_memory ? 4 : 5);
   }
 
   void add_with_operands(ValueId late) {

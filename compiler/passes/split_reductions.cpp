@@ -1,8 +1,13 @@
 #include "compiler/passes/split_reductions.h"
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
+#include "compiler/ir/op_cost.h"
+#include "compiler/kernel/region.h"
 #include "compiler/passes/reduction_shape.h"
+#include "compiler/passes/region.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -44,6 +49,27 @@ ValueId in_two(Rewriter& rewrite, const Node& node, const ReductionSplit& split)
   return rewrite.add(View{0}, {{whole}}, result, node.scope);
 }
 
+/// Instructions that a kernel takes to compute an element of a value from what lies in memory, if it computes all that
+/// it can itself.
+int64_t instructions_of_element(const Graph& graph, ValueId value) {
+  const int64_t elements = graph.type(value).numel();
+  int64_t instructions = 0;
+  std::set<ValueId> seen;
+  std::vector<ValueId> stack{value};
+  while (!stack.empty() && seen.size() < max_region_values) {
+    const ValueId base = kernel::region_operand(graph, stack.back()).base;
+    stack.pop_back();
+    const Node& node = graph.producer(base);
+    const auto* primitive = node.as<Primitive>();
+    if (primitive == nullptr || graph.type(base).numel() < elements || !seen.insert(base).second) continue;
+    instructions += instructions_of(primitive->op);
+    for (const Arg& arg : node.args) {
+      if (arg.value() != nullptr) stack.push_back(*arg.value());
+    }
+  }
+  return instructions;
+}
+
 }  // namespace
 
 PassResult split_reductions(Graph& graph, const PassContext& context) {
@@ -51,7 +77,9 @@ PassResult split_reductions(Graph& graph, const PassContext& context) {
   return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto* reduce = node.as<Reduce>();
     if (reduce == nullptr) return std::nullopt;
-    const auto split = reduction_split(graph.type(*node.args[0].value()), reduce->dims, context.device);
+    const ValueId operand = *node.args[0].value();
+    const auto split =
+        reduction_split(graph.type(operand), reduce->dims, context.device, instructions_of_element(graph, operand));
     return split ? std::optional(in_two(rewrite, node, *split)) : std::nullopt;
   });
 }

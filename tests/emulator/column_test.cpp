@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/codegen/cuda.h"
 #include "compiler/ir/parse.h"
 #include "tests/emulator/graph_trial.h"
 
@@ -71,6 +72,17 @@ TEST(ColumnKernels, give_what_the_interpreter_gives) {
     for (const std::string_view dtype : {"i32", "f64"}) add(predicates, size, dtype);
   }
   for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
+}
+
+/// A store over an operand waits for passes that read that again, and here are none.
+TEST(ColumnKernels, write_over_what_they_have_read) {
+  const std::string graph = fmt::format(fmt::runtime(sums), fmt::arg("T", "f32"), fmt::arg("P", 300), fmt::arg("C", 96),
+                                        fmt::arg("CP", 300 * 96));
+  kernel::Kernel kernel = graph_trial("over", ir::parse(graph), false, 1).kernel;
+  const uint32_t x = 0, y = kernel.stores.front().param;
+  kernel.params[x].in_place = kernel.params[y].in_place = true;
+  const KernelSource source = codegen::generate_cuda(kernel, test_device());
+  EXPECT_NE(source.comment.find("columns, "), std::string::npos) << source.text;
 }
 
 /// Five columns are no vectors; a softmax goes through its rows again.
