@@ -1,6 +1,7 @@
 #pragma once
 
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "compiler/ir/graph.h"
@@ -58,6 +59,7 @@ class FuseGroups {
   bool is_kept_past(ir::NodeId earlier, ir::NodeId later) const;
   bool call_between(ir::NodeId a, ir::NodeId b) const;
   size_t place_of(ir::NodeId leader) const;
+  std::pair<ir::NodeId, ir::NodeId> by_place(ir::NodeId a, ir::NodeId b) const;
   struct Waiting {
     int64_t held = 0, given_later = 0;  ///< bytes
   };

@@ -60,6 +60,11 @@ int64_t FuseGroups::size_of(ValueId value) const {
 
 size_t FuseGroups::place_of(NodeId leader) const { return position_[members_[leader.index].back().index]; }
 
+/// The one that stands first, and the other one.
+std::pair<NodeId, NodeId> FuseGroups::by_place(NodeId a, NodeId b) const {
+  return place_of(a) < place_of(b) ? std::pair(a, b) : std::pair(b, a);
+}
+
 /// What is computed before a library call but needed after it takes memory meanwhile.
 bool FuseGroups::call_between(NodeId a, NodeId b) const {
   return calls_before_[place_of(a)] != calls_before_[place_of(b)];
@@ -95,8 +100,7 @@ FuseGroups::Waiting FuseGroups::waiting(NodeId earlier, NodeId later) const {
 /// True where two regions stand so far apart that joining them would hold a good deal meanwhile: the sum that is the
 /// gradient of a norm's weight, and the update of that weight.
 bool FuseGroups::hoards(NodeId a, NodeId b) const {
-  const NodeId earlier = place_of(a) < place_of(b) ? a : b;
-  const NodeId later = earlier == a ? b : a;
+  const auto [earlier, later] = by_place(a, b);
   if (calls_before_[place_of(later)] - calls_before_[place_of(earlier)] <= far) return false;
   const Waiting change = waiting(earlier, later);
   return change.held > std::max(most_held, most_held_times * change.given_later);
@@ -138,8 +142,7 @@ bool FuseGroups::is_for_alone(ValueId value, NodeId region, NodeId user) const {
 /// and more would be held from there on than what is held for it now: values that a pass computes again where they are
 /// needed, lest they are kept, and that could be computed with their operands.
 bool FuseGroups::stores_ahead(NodeId a, NodeId b) const {
-  const NodeId earlier = place_of(a) < place_of(b) ? a : b;
-  const NodeId later = earlier == a ? b : a;
+  const auto [earlier, later] = by_place(a, b);
   if (!call_between(earlier, later)) return false;
   const auto waits = [&](NodeId consumer) {
     const NodeId user = leader_[consumer.index];
@@ -164,8 +167,7 @@ bool FuseGroups::holds_more(const Edge& edge) const {
 
 /// True where joining two regions that do not read each other holds less than they do apart, and nobody waits for it.
 bool FuseGroups::saves_memory(NodeId a, NodeId b) const {
-  const NodeId earlier = place_of(a) < place_of(b) ? a : b;
-  const NodeId later = earlier == a ? b : a;
+  const auto [earlier, later] = by_place(a, b);
   const size_t end = place_of(later);
   const auto comes_later = [&](NodeId consumer) {
     const NodeId leader = leader_[consumer.index];

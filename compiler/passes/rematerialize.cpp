@@ -16,7 +16,8 @@ namespace {
 
 using namespace ir;
 
-/// A smaller part of what is held is not worth what it takes to compute values again.
+/// Fewer bytes, or a smaller part of what is held, are not worth what it takes to compute values again, and a launch.
+constexpr int64_t least_bytes = int64_t{1} << 16;
 constexpr int64_t least_part = 16;
 
 int64_t bytes(const Type& type) { return type.is_static() ? type.span() * bytes_of(type.dtype) : 0; }
@@ -89,8 +90,8 @@ class Crossing {
     for (ValueId output : graph.outputs) kept_anyway_[memory_base(graph, output).index] = true;
   }
 
-  /// Chooses what to keep. False where that is hardly less than all that is needed.
-  bool choose() {
+  /// Chooses what to keep. False where that is hardly less than all that is needed: by fewer bytes than `least`.
+  bool choose(int64_t least) {
     for (size_t i = place_; i-- > 0;) {
       for (ValueId value : graph_.node(graph_.order()[i]).results) {
         if (needed_[value.index] && !is_free(value)) add_with_operands(value);
@@ -103,7 +104,7 @@ class Crossing {
       if (kept_[value.index]) kept += bytes(graph_.type(value));
     }
     for (const ValueId base : memories_needed()) needed += bytes(graph_.type(base));
-    return (needed - kept) * least_part > needed;
+    return needed - kept >= least && (needed - kept) * least_part > needed;
   }
 
   [[nodiscard]] bool is_late(NodeId node) const { return position_[node.index] >= place_; }
@@ -137,8 +138,8 @@ class Crossing {
       for (const Arg& arg : node.args) {
         for_each_value(arg, [&](ValueId value) {
           const ValueId base = memory_base(graph_, value);
-          const bool far = calls[graph_.value(base).producer.index] != calls[id.index];
-          if (far || !is_computed(node)) was_stored_[base.index] = true;
+          const bool apart = calls[graph_.value(base).producer.index] != calls[id.index];
+          if (apart || !is_computed(node)) was_stored_[base.index] = true;
         });
       }
     }
@@ -196,7 +197,7 @@ class Crossing {
     while (!stack.empty()) {
       const ValueId value = stack.back();
       stack.pop_back();
-      if (std::exchange(added_[value], true)) continue;
+      if (!added_.insert(value).second) continue;
       const uint32_t vertex = vertex_of(value);
       const Node& node = graph_.producer(value);
       if (!may_be_redone(value)) {
@@ -221,7 +222,7 @@ class Crossing {
   std::vector<bool> kept_;
   FlowNetwork network_;
   std::map<ValueId, uint32_t> vertices_;
-  std::map<ValueId, bool> added_;
+  std::set<ValueId> added_;
 };
 
 /// Builds the graph in which late kernels read what is computed again for them: once between two library calls.
@@ -279,8 +280,13 @@ class Redoing {
 }  // namespace
 
 PassResult rematerialize(Graph& graph, const PassContext& context) {
+  return rematerialize_from(least_bytes, graph, context);
+}
+
+PassResult rematerialize_from(int64_t least, Graph& graph, const PassContext& context) {
+  if (context.device.backend != Backend::cuda) return {};
   Crossing crossing(graph, context);
-  if (!crossing.choose()) return {};
+  if (!crossing.choose(least)) return {};
   Redoing redoing(graph, crossing);
   Graph next = redoing.run();
   graph = std::move(next);

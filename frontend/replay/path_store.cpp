@@ -106,8 +106,7 @@ std::shared_ptr<CompiledPath> PathStore::compiled(const Matched& segment, News& 
   if (!lock) return nullptr;
   ending.add(segment.escaped, segment.reason);
   ending.no_states.insert(ending.no_states.end(), moved.begin(), moved.end());
-  const bool came_before = ending.visits++ > 0 || ending.instance;  // an instance: for other sizes
-  if (!came_before || !ending.refusal.empty()) return nullptr;
+  if (++ending.visits == 1 || !ending.refusal.empty()) return nullptr;
   auto path = compile(segment, news);
   // Another thread may have made one more number live meanwhile.
   return path != nullptr && path->takes(segment.numbers) ? path : nullptr;
