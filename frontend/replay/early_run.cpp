@@ -73,6 +73,7 @@ void EarlyRun::start(const TensorTable& table, uint32_t steps) {
     frame_->bind_input(bound_, memory_of(inputs[bound_], table));
   }
   while (due_ && *due_ < steps) {
+    owns_parts_ = false;
     owns_parts_ = path_->executable_->start(started_, *frame_);
     if (!owns_parts_) {
       started_ = 0;

@@ -32,7 +32,8 @@ class EarlyRun {
 
   /// Steps after which there is something to start; none where there is nothing any more.
   [[nodiscard]] std::optional<uint32_t> due() const { return due_; }
-  /// Starts what so many steps allow. `table` knows the inputs that they took.
+  /// Starts what so many steps allow. `table` knows the inputs that they took. Throws what allocating and launching
+  /// throw; the run is over then.
   void start(const TensorTable& table, uint32_t steps);
 
   [[nodiscard]] const std::shared_ptr<CompiledPath>& path() const { return path_; }

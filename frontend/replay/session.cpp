@@ -295,33 +295,6 @@ void Session::answer(PathNode& node, const CallNumbers& numbers, Part part, torc
   for (c10::IValue& result : results) stack->push_back(std::move(result));
 }
 
-/// A step was matched, or several from `first` on.
-void Session::go_to(PathNode& node, PathNode& first) {
-  const bool begins = at_->depth == 0;
-  at_ = &node;
-  if (begins) expect_what_follows(first);
-  if (node.depth > early_due_) start_early();
-}
-
-/// A device may begin with what is expected, where nothing asks what this call does.
-void Session::expect_what_follows(PathNode& first) {
-  first_ = &first;
-  if (undo_ || log_) return;
-  const auto path = first.expected.path();
-  if (path == nullptr) return;
-  early_ = std::make_unique<EarlyRun>(path);
-  early_due_ = early_->due().value_or(nothing_early);
-}
-
-void Session::start_early() {
-  early_due_ = nothing_early;
-  if (!early_->path()->holds(*at_)) return;
-  const c10::impl::ExcludeDispatchKeyGuard no_hook(kHookKeys);
-  const SurroundingsGuard segment(*surroundings_, settings_matter_);
-  early_->start(table_, at_->depth);
-  early_due_ = early_->due().value_or(nothing_early);
-}
-
 c10::IValue Session::returned(const Returned& item, c10::ArrayRef<c10::IValue> arguments) {
   switch (item.how) {
     case Returned::How::argument:
@@ -458,14 +431,6 @@ void Session::run_matched(std::string_view reason) {
   account_.wrote = account_.wrote || !draws_.empty();
   if (!draws_.empty()) refuse_in_log("it draws random numbers");
   draws_.clear();
-}
-
-/// Behind the first step of this segment; what was begun instead was in vain.
-void Session::note_what_followed(const std::shared_ptr<CompiledPath>& path) {
-  const bool as_expected = early_ != nullptr && early_->path() == path;
-  if (early_ != nullptr || (path != nullptr && path->may_begin_early())) first_->expected.note(path);
-  if (!as_expected) early_.reset();
-  early_due_ = nothing_early;
 }
 
 void Session::run_compiled(const std::shared_ptr<CompiledPath>& path, const DrawLog::WhileItRuns& draws) {

@@ -46,9 +46,10 @@ class CudaExecutable final : public PlanExecutable {
     const std::lock_guard lock(mutex_);
     const bool mine = part > 0;
     if (mine != begun_ || !graphs_ || graph_ == nullptr) return false;
-    begun_ = can_start(part, frame, current);
-    if (begun_) graph_->start(part, frame, current);
-    return begun_;
+    begun_ = false;  // also where that throws
+    if (!can_start(part, frame, current)) return false;
+    graph_->start(part, frame, current);
+    return begun_ = true;
   }
 
   void drop() override {

@@ -1,4 +1,6 @@
 // Recorded runs that start before all of their inputs are there, on a simulated device.
+#include <optional>
+
 #include "tests/runtime/simulated_test.h"
 
 namespace sinter::runtime::simulated_test {
@@ -110,6 +112,17 @@ TEST_F(SimulatedParts, that_are_dropped_leave_the_graph_to_others) {
   executable->run(*all(1));
   ASSERT_TRUE(executable->start(0, *all(5)));
   executable->drop();
+  const auto f = all(6);
+  ASSERT_TRUE(executable->start(0, *f));
+  executable->run(*f, 1);
+  EXPECT_EQ(read(*f, y), filled(6.0F + layers));
+}
+
+TEST_F(SimulatedParts, that_cannot_be_started_leave_the_graph_to_others) {
+  const auto executable = build_in_parts();
+  executable->run(*all(1));
+  const auto empty = frame();
+  EXPECT_THROW((void)executable->start(0, *empty), std::bad_optional_access);
   const auto f = all(6);
   ASSERT_TRUE(executable->start(0, *f));
   executable->run(*f, 1);
