@@ -82,7 +82,12 @@ class Generator {
       wanted_[Control::coin] = wanted_[Control::grad_mode] = 1;
       wanted_[Control::branch] = std::max<int64_t>(wanted_[Control::branch], 1);
     }
-    if (long_) program_.threads = dice_.among({2, 3});
+    if (!long_) return;
+    program_.threads = dice_.among({2, 3});
+    // Sizes that follow from the branch that was taken would broadcast to gigabytes.
+    for (const Control control : {Control::branch, Control::every, Control::flagged, Control::turns, Control::coin}) {
+      wanted_[control] = 0;
+    }
   }
 
   bool comparable(const Tensor& tensor) const {
