@@ -81,15 +81,10 @@ class Cutter {
   int works_ = 0;  ///< since the last cut
 };
 
-bool is_random(const Plan& plan) {
-  return std::any_of(plan.calls.begin(), plan.calls.end(), [](const ExternCall& call) { return call.random; });
-}
-
 }  // namespace
 
 std::vector<GraphPart> cut_in_parts(const Plan& plan, const Program& program, const Arrivals& arrivals) {
-  const bool whole = arrivals.empty() || !plan.written.empty() || is_random(plan);
-  if (whole) return {{program.instructions.size(), arrivals.end}};
+  if (arrivals.empty() || !plan.written.empty()) return {{program.instructions.size(), arrivals.end}};
   return Cutter(plan, program, arrivals).run();
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "compiler/plan.h"
@@ -30,7 +29,7 @@ struct GraphPart {
 
 /// Cuts a program so that a device can begin while the host is still on its way: at instructions that are the first to
 /// need what comes later than certain shares of the way. One part where that does not pay: few launches or steps; and
-/// where a run writes memory that was there before or draws random numbers, which no run may do in vain.
+/// where a run writes memory that was there before, which no run may do in vain.
 [[nodiscard]] std::vector<GraphPart> cut_in_parts(const Plan& plan, const Program& program, const Arrivals& arrivals);
 
 }  // namespace sinter::runtime

@@ -46,7 +46,7 @@ bool FuseGroups::leaves_all(NodeId leader) const {
 /// one's place: the memory of both is held at once anyway.
 bool FuseGroups::is_kept_past(NodeId earlier, NodeId later) const {
   if (!reads_what_is_given(earlier) || !reads_what_is_given(later)) return false;
-  const size_t place = position_[members_[later.index].back().index];
+  const size_t place = place_of(later);
   return std::ranges::all_of(outputs(members_[earlier.index]), [&](ValueId value) {
     const auto& users = consumers_[graph_.value(value).producer.index];
     return std::ranges::any_of(users, [&](NodeId user) { return position_[user.index] > place; });

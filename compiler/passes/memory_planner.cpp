@@ -7,18 +7,13 @@
 #include "compiler/passes/aten.h"
 #include "compiler/passes/element_access.h"
 #include "compiler/passes/frozen.h"
+#include "compiler/passes/liveness.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
 
 namespace sinter::passes {
 
 using namespace ir;
-
-namespace {
-
-int64_t bytes_of_type(const Type& type) { return type.span() * bytes_of(type.dtype); }
-
-}  // namespace
 
 MemoryPlanner::MemoryPlanner(const Graph& graph, const PassContext& context, Temporaries temporaries)
     : graph_(graph),
@@ -247,7 +242,7 @@ void MemoryPlanner::add_result(ValueId value) {
   memory.buffer = buffer;
   if (!kept) memory.bound.push_back(buffer);
   memory.owned = !kept && !is_output_[root.index] && root == value;
-  memory.bytes = bytes_of_type(graph_.type(value));
+  memory.bytes = memory_bytes(graph_.type(value));
   memory.last = kept ? forever : last_use_[root.index];
   places_[value.index] = {add_memory(std::move(memory)), buffer, true};
 }
@@ -278,13 +273,13 @@ void MemoryPlanner::add_kernel_result(ValueId value, const Node& node, size_t ou
   if (in_arena) {
     memory.buffer = add_buffer({BufferKind::arena, type, 0, 0, {}});
     memory.chunk = static_cast<uint32_t>(chunks_.size());
-    chunks_.push_back({bytes_of_type(type), position_, planted(Bug::memory_freed_early) ? position_ : memory.last, 0});
+    chunks_.push_back({memory_bytes(type), position_, planted(Bug::memory_freed_early) ? position_ : memory.last, 0});
     chunk_buffers_.emplace_back(memory.chunk, memory.buffer.index);
   } else {
     memory.buffer = add_buffer({kept ? BufferKind::frozen : BufferKind::output, type, 0, 0, {}});
     if (kept) given_[value.index] = memory.buffer;
     if (memory.owned) memory.bound.push_back(memory.buffer);
-    memory.bytes = bytes_of_type(type);
+    memory.bytes = memory_bytes(type);
     steps_->push_back(Allocate{memory.buffer});
   }
   const BufferId buffer = memory.buffer;

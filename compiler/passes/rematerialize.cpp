@@ -8,6 +8,7 @@
 
 #include "compiler/ir/view_source.h"
 #include "compiler/passes/frozen.h"
+#include "compiler/passes/liveness.h"
 #include "compiler/passes/min_cut.h"
 #include "compiler/passes/rewriter.h"
 
@@ -19,8 +20,6 @@ using namespace ir;
 /// Fewer bytes, or a smaller part of what is held, are not worth what it takes to compute values again, and a launch.
 constexpr int64_t least_bytes = int64_t{1} << 16;
 constexpr int64_t least_part = 16;
-
-int64_t bytes(const Type& type) { return type.is_static() ? type.span() * bytes_of(type.dtype) : 0; }
 
 /// True for what may be done again: it takes little time beside reading and writing memory.
 bool can_be_redone(const Graph& graph, const Node& node) {
@@ -38,12 +37,7 @@ bool can_be_redone(const Graph& graph, const Node& node) {
 size_t fullest_place(const Graph& graph) {
   constexpr size_t not_by_kernels = 0;
   const std::vector<NodeId>& order = graph.order();
-  std::vector<size_t> last_use(graph.value_count(), not_by_kernels);
-  for (size_t i = 0; i < order.size(); ++i) {
-    for (const Arg& arg : graph.node(order[i]).args) {
-      for_each_value(arg, [&](ValueId value) { last_use[memory_base(graph, value).index] = i; });
-    }
-  }
+  std::vector<size_t> last_use = last_uses(graph);
   const auto exclude = [&](ValueId value) { last_use[memory_base(graph, value).index] = not_by_kernels; };
   for (const NodeId id : order) {
     const Node& node = graph.node(id);
@@ -57,8 +51,8 @@ size_t fullest_place(const Graph& graph) {
     if (node.as<View>() != nullptr || !can_be_redone(graph, node)) continue;
     const ValueId value = node.results[0];
     if (last_use[value.index] <= i) continue;
-    change[i] += bytes(graph.type(value));
-    change[last_use[value.index] + 1] -= bytes(graph.type(value));
+    change[i] += memory_bytes(graph.type(value));
+    change[last_use[value.index] + 1] -= memory_bytes(graph.type(value));
   }
   int64_t held = 0, most = 0;
   size_t place = 0;
@@ -101,9 +95,9 @@ class Crossing {
     int64_t kept = 0, needed = 0;
     for (const auto& [value, vertex] : vertices_) {
       kept_[value.index] = by_source[vertex] && !by_source[vertex + 1];
-      if (kept_[value.index]) kept += bytes(graph_.type(value));
+      if (kept_[value.index]) kept += memory_bytes(graph_.type(value));
     }
-    for (const ValueId base : memories_needed()) needed += bytes(graph_.type(base));
+    for (const ValueId base : memories_needed()) needed += memory_bytes(graph_.type(base));
     return needed - kept >= least && (needed - kept) * least_part > needed;
   }
 
@@ -188,7 +182,7 @@ class Crossing {
     const Node& producer = graph_.producer(value);
     if (producer.as<View>() != nullptr) return FlowNetwork::unlimited;
     const bool in_memory = producer.as<Call>() != nullptr || was_stored_[value.index];
-    return bytes(graph_.type(value)) * (in_memory ? 4 : 5);
+    return memory_bytes(graph_.type(value)) * (in_memory ? 4 : 5);
   }
 
   void add_with_operands(ValueId late) {

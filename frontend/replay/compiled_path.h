@@ -61,7 +61,7 @@ class CompiledPath {
 
   [[nodiscard]] std::span<const PathInput> inputs() const { return inputs_; }
   [[nodiscard]] std::span<const TraceMemoryId> outputs() const { return escaped_; }
-  /// True where a run may begin before the program has called all operators: as soon as `due` says when.
+  /// True where a run may begin before the program has called all operators (see EarlyRun).
   [[nodiscard]] bool may_begin_early() const { return !nodes_.empty(); }
   /// True for a step of it.
   [[nodiscard]] bool holds(const PathNode& node) const {

@@ -145,7 +145,8 @@ void CudaGraph::shield(Frame& inside, BufferId buffer, CUstream stream) const {
 
 void CudaGraph::capture(const Arrivals& arrivals, Frame& frame, const Frame* kept) {
   const Program steps = flatten(parts_.plan, parts_.plan.steps, layout_.moving_outputs);
-  const std::vector<GraphPart> cuts = cut_in_parts(parts_.plan, steps, arrivals);
+  const std::vector<GraphPart> cuts =
+      cut_in_parts(parts_.plan, steps, layout_.draws ? Arrivals() : arrivals);  // none in vain
   for (const GraphPart& cut : cuts) graphs_.emplace_back().due = cut.due;
   const auto recording = parts_.host.record(parts_.plan.device, true);
   pool_ = recording->pool();
