@@ -3,31 +3,13 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
-#include <torch/library.h>
 
 #include "compiler/support/planted.h"
-#include "frontend/replay/session.h"
 #include "frontend/torch/convert.h"
 #include "frontend/torch/libtorch_version.h"
 #include "frontend/torch/tangent.h"
 
 namespace sinter::frontend {
-namespace {
-
-void call_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kAboveAutogradKey);
-  Session* session = current_session();
-  if (session == nullptr) return op.redispatchBoxed(below, stack);
-  session->call_above_autograd(op, below, stack);
-}
-
-/// Nothing reaches it while no session includes the key.
-static_assert(kAboveAutogradKey == c10::DispatchKey::TESTING_ONLY_GenericMode);
-TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&call_above_autograd>());
-}
-
-}  // namespace
 
 std::optional<c10::impl::IncludeDispatchKeyGuard> above_autograd_hook() {
   if (c10::GradMode::is_enabled()) return std::nullopt;
@@ -51,17 +33,17 @@ bool is_tracked(const at::Tensor& tensor) {
   return !is_tracked(c10::impl::tls_local_dispatch_key_set().excluded_);
 }
 
-bool is_any_tracked(c10::ArrayRef<c10::IValue> arguments) {
+bool is_any_tracked(CallArguments arguments) {
   bool found = false;
-  for (const c10::IValue& argument : arguments) {
+  for (const CallArgument& argument : arguments) {
     for_each_tensor(argument, [&](const at::Tensor& tensor) { found = found || is_tracked(tensor); });
   }
   return found;
 }
 
-bool has_tangent(c10::ArrayRef<c10::IValue> arguments) {
+bool has_tangent(CallArguments arguments) {
   bool found = false;
-  for (const c10::IValue& argument : arguments) {
+  for (const CallArgument& argument : arguments) {
     for_each_tensor(argument, [&](const at::Tensor& tensor) {
       found = found || (tensor.defined() && frontend::has_tangent(*tensor.unsafeGetTensorImpl()));
     });
@@ -69,10 +51,11 @@ bool has_tangent(c10::ArrayRef<c10::IValue> arguments) {
   return found;
 }
 
-bool can_do_autograds_part(AboveKernel above, c10::ArrayRef<c10::IValue> arguments) {
+bool can_do_autograds_part(AboveKernel above, CallArguments arguments) {
   if (above == AboveKernel::unknown) return false;
   if (above == AboveKernel::nothing) return true;
-  return arguments.front().isTensor() && is_tracked(arguments.front().toTensor().key_set());
+  const at::Tensor* first = tensor_in(arguments.front());
+  return first != nullptr && is_tracked(first->key_set());
 }
 
 void note_view(const at::Tensor& base, const at::Tensor& view) {
@@ -83,9 +66,9 @@ void note_view(const at::Tensor& base, const at::Tensor& view) {
                                  inference ? CreationMeta::INFERENCE_MODE : CreationMeta::NO_GRAD_MODE);
 }
 
-void do_autograds_part(const Step& step, c10::ArrayRef<c10::IValue> arguments, c10::ArrayRef<c10::IValue> results) {
+void do_autograds_part(const Step& step, CallArguments arguments, c10::ArrayRef<c10::IValue> results) {
   if (step.above == AboveKernel::nothing) return;
-  const at::Tensor& first = arguments.front().toTensor();
+  const at::Tensor& first = *tensor_in(arguments.front());
   if (step.above == AboveKernel::counts_write) {
     if (!planted(Bug::version_not_raised)) torch::autograd::increment_version(first);
     return;

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "frontend/torch/call_argument.h"
 #include "frontend/trace/step.h"
 
 /// While gradients are off, autograd's kernels do little: they count writes in versions and note what is a view of
@@ -25,18 +26,18 @@ namespace sinter::frontend {
 /// True where a call that a composite operator makes with this tensor would come to them. The operator itself has no
 /// kernels for those keys, so that its call does not tell.
 [[nodiscard]] bool is_tracked(const at::Tensor& tensor);
-[[nodiscard]] bool is_any_tracked(c10::ArrayRef<c10::IValue> arguments);
+[[nodiscard]] bool is_any_tracked(CallArguments arguments);
 
 /// True where what they do for a step with these arguments can be done by do_autograds_part.
-[[nodiscard]] bool can_do_autograds_part(AboveKernel above, c10::ArrayRef<c10::IValue> arguments);
+[[nodiscard]] bool can_do_autograds_part(AboveKernel above, CallArguments arguments);
 
 /// Does it: versions of what the step writes, views among its results.
-void do_autograds_part(const Step& step, c10::ArrayRef<c10::IValue> arguments, c10::ArrayRef<c10::IValue> results);
+void do_autograds_part(const Step& step, CallArguments arguments, c10::ArrayRef<c10::IValue> results);
 
 /// Makes a result a view of an argument, as view operators do.
 void note_view(const at::Tensor& base, const at::Tensor& view);
 
 /// True where forward-mode AD has put a tangent beside one of these.
-[[nodiscard]] bool has_tangent(c10::ArrayRef<c10::IValue> arguments);
+[[nodiscard]] bool has_tangent(CallArguments arguments);
 
 }  // namespace sinter::frontend

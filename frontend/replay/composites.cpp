@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 
+#include "frontend/replay/dispatch_hook.h"
 #include "frontend/replay/session.h"
 
 namespace sinter::frontend {
@@ -61,7 +62,7 @@ const Composite& composite(const c10::OperatorName& op) {
 
 /// What they read themselves has to be there.
 void catch_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  const c10::DispatchKeySet below = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey);
+  const c10::DispatchKeySet below = keys_under(kKey, keys);
   Session* session = current_session();
   if (session == nullptr) return op.redispatchBoxed(below, stack);
   if (composite(op.operator_name()).work == Work::compares) return session->call_whole(op, below, stack);

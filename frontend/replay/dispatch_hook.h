@@ -19,6 +19,15 @@ class DispatchHook {
   torch::jit::GraphOptimizerEnabledGuard no_fused_scripts_{false};
 };
 
+/// The keys of the kernels under a hook, of those that a call meets it with.
+[[nodiscard]] inline c10::DispatchKeySet keys_under(c10::DispatchKey hook, c10::DispatchKeySet keys) {
+  return keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, hook);
+}
+
+/// The hooks: boxed kernels of every operator, under autograd and above it.
+void meet_operator(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+void meet_operator_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
 /// Runs the kernel under the hook, found by the keys `below`. What it calls in turn does not reach the hook.
 inline void run_below(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard exclude(kHookKeys);

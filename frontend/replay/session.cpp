@@ -19,6 +19,13 @@ namespace {
 constexpr std::string_view kSessionSlotName = "sinter session";
 constexpr auto kSessionSlot = debug_slot(kSessionSlotName, 0x57);
 
+c10::Storage take_fresh(Session::FreshStorages& fresh, TraceMemoryId memory) {
+  for (auto& [id, storage] : fresh) {
+    if (id == memory) return std::exchange(storage, c10::Storage());
+  }
+  return {};
+}
+
 GraphBreak unknown_argument(const OpFacts& facts) {
   return {.code = BreakCode::unsupported_op,
           .op = facts.name,
@@ -28,6 +35,11 @@ GraphBreak unknown_argument(const OpFacts& facts) {
 }
 
 }  // namespace
+
+void replace_arguments(const c10::OperatorHandle& op, Session::Answer& answer, torch::jit::Stack* stack) {
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  for (c10::IValue& result : answer) stack->push_back(std::move(result));
+}
 
 Session* current_session() { return static_cast<Session*>(c10::ThreadLocalDebugInfo::get(kSessionSlot)); }
 
@@ -45,7 +57,10 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
     return run_below(op, below, stack);
   }
   if (log_) log_->look_at(torch::jit::last(*stack, op.schema().arguments().size()));
-  if (match(op, stack)) return;
+  Answer answer;
+  if (match(op, arguments_of(torch::jit::last(*stack, op.schema().arguments().size())), answer)) {
+    return replace_arguments(op, answer, stack);
+  }
   const OpTraits& traits = library_->traits(op);
   const OpFacts& facts = traits.facts;
   if (facts.composite && !op.hasKernelForDispatchKey(below.highestPriorityTypeId())) {
@@ -143,27 +158,39 @@ void Session::begin_segment() {
 /// False where the work of the steps so far cannot be done together with this one's. Ends the segment if that is for
 /// good.
 bool Session::may_match(const Step& candidate) {
-  if (!surroundings_->are_current(candidate.settings_matter)) return false;
+  if (!surroundings_->are_current(candidate.settings)) return false;
   if (draws_.continues_with(candidate)) return true;
   synchronize("a generator that was set");
   return false;
 }
 
+bool Session::answer(const c10::OperatorHandle& op, CallArguments arguments, Answer& answer) {
+  const std::lock_guard lock(mutex_);
+  return !off_ && !log_ && match(op, arguments, answer);
+}
+
 /// Answers a call that is a step behind the last one; false where it is none. What decides when its work is done
 /// (way_of) follows from what is compared, and from the steps before.
-bool Session::match(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+bool Session::match(const c10::OperatorHandle& op, CallArguments arguments, Answer& answer) {
   if (at_ == nullptr || recording_) return false;
   const Step* candidate = PathTree::first_call_of(*at_, op);
-  return candidate != nullptr && may_match(*candidate) && answer_known(op, Part::kernels, stack);
+  return candidate != nullptr && may_match(*candidate) && answer_known(op, Part::kernels, arguments, answer);
 }
 
 /// Answers a call that is one of the steps behind this place; false where it is none of them.
-bool Session::answer_known(const c10::OperatorHandle& op, Part part, torch::jit::Stack* stack) {
+bool Session::answer_known(const c10::OperatorHandle& op, Part part, CallArguments arguments, Answer& answer) {
   CallNumbers numbers;
-  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   PathNode* next = PathTree::find(*at_, op, arguments, table_, numbers);
   if (next == nullptr) return false;
-  answer(*next, numbers, part, stack);
+  go_on(*next, numbers, part, arguments, answer);
+  return true;
+}
+
+bool Session::answer_known(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  Answer answer;
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  if (!answer_known(op, Part::kernels, arguments_of(arguments), answer)) return false;
+  replace_arguments(op, answer, stack);
   return true;
 }
 
@@ -173,8 +200,9 @@ bool Session::append_all(c10::ArrayRef<c10::IValue> arguments, const OpFacts& fa
                          c10::SmallVector<uint32_t, 8>& words) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     words.push_back(static_cast<uint32_t>(key.size()) + 1);
-    const bool relative = facts.storage_offset == i && arguments[i].isInt();
-    if (!append(relative ? offset_in_values(arguments, i, table_) : arguments[i], table_, key)) return false;
+    const bool counts = facts.storage_offset == i;
+    const auto offset = counts ? offset_in_values(arguments_of(arguments), i, table_) : std::nullopt;
+    if (!append(offset ? c10::IValue(*offset) : arguments[i], table_, key)) return false;
   }
   return true;
 }
@@ -185,7 +213,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   if (at_ != nullptr && *surroundings_ != KernelSurroundings::current()) synchronize("another stream or setting");
   if (at_ == nullptr) {
     begin_segment();
-    if (answer_known(op, Part::kernels, stack)) return;
+    if (answer_known(op, stack)) return;
   }
   if (!recording_ && tree_->throws(*at_, op)) return run_what_threw(op, traits, below, stack);
   table_.begin_call();
@@ -198,7 +226,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   }
   if (!recording_ && library_->grow(*tree_, *at_, op, table_.added().values, setup_.vouched)) {
     table_.forget_added();
-    if (answer_known(op, Part::kernels, stack)) return;
+    if (answer_known(op, stack)) return;
     table_.begin_call();
     key.clear();
     words.clear();
@@ -219,46 +247,41 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   record(op, traits, std::move(key), words, below, stack);
 }
 
-void Session::answer(PathNode& node, const CallNumbers& numbers, Part part, torch::jit::Stack* stack) {
+/// Gives the results of a step that was matched.
+void Session::go_on(PathNode& node, const CallNumbers& numbers, Part part, CallArguments arguments, Answer& answer) {
   const Step& step = node.step;
   const uint64_t live = node.live.load(std::memory_order_relaxed);
   for (uint32_t i = 0; live != 0 && i < step.numbers.size(); ++i) {
     if ((live >> i & 1) != 0) numbers_.push_back({node.depth - 1, i, step.numbers[i].value(numbers.bits[i])});
   }
-  // The table holds memories weakly: new ones are kept until they have their tensors.
-  c10::SmallVector<c10::Storage, 2> made;
+  FreshStorages fresh;
   for (const TraceValue& value : step.made) {
     if (value.memory.index == table_.memories().size()) {
       const TraceMemory& memory = step.memories[step.memories.size() - (node.memories - value.memory.index)];
-      made.push_back(stand_in_storage(memory.device, memory.bytes, value.memory.index));
-      table_.add(memory, made.back());
+      fresh.emplace_back(value.memory, stand_in_storage(memory.device, memory.bytes, value.memory.index));
+      table_.add(memory, fresh.back().second);
     }
     table_.add(value);
   }
-  const size_t count = step.op->schema().arguments().size();
-  c10::SmallVector<c10::IValue, 2> results;
-  const auto arguments = torch::jit::last(*stack, count);
-  for (const Returned& item : step.returns) results.push_back(returned(item, arguments));
-  if (part == Part::kernels_and_autograds) do_autograds_part(step, arguments, results);
+  for (const Returned& item : step.returns) answer.push_back(returned(item, arguments, fresh));
+  if (part == Part::kernels_and_autograds) do_autograds_part(step, arguments, answer);
   note_writes(step);
-  settings_matter_ = settings_matter_ || step.settings_matter;
+  settings_matter_ = settings_matter_ || !step.settings.empty();
   if (step.data_rule != nullptr) refuse_in_log(step.facts->name + " may refuse its data");
   draws_.note(step);
   go_to(node, node);
-  torch::jit::drop(*stack, count);
-  for (c10::IValue& result : results) stack->push_back(std::move(result));
 }
 
-c10::IValue Session::returned(const Returned& item, c10::ArrayRef<c10::IValue> arguments) {
+c10::IValue Session::returned(const Returned& item, CallArguments arguments, FreshStorages& fresh) {
   switch (item.how) {
     case Returned::How::argument:
-      return arguments[item.argument];
+      return boxed(arguments[item.argument]);
     case Returned::How::value:
-      return tensor_of(item, arguments);
+      return tensor_of(item, arguments, fresh);
     case Returned::How::list: {
       c10::List<at::Tensor> list;
       list.reserve(item.items.size());
-      for (const Returned& inner : item.items) list.push_back(returned(inner, arguments).toTensor());
+      for (const Returned& inner : item.items) list.push_back(returned(inner, arguments, fresh).toTensor());
       return list;
     }
     case Returned::How::constant:
@@ -267,12 +290,14 @@ c10::IValue Session::returned(const Returned& item, c10::ArrayRef<c10::IValue> a
   return {};
 }
 
-at::Tensor Session::tensor_of(const Returned& item, c10::ArrayRef<c10::IValue> arguments) {
+/// The first tensor over new memory takes it over.
+at::Tensor Session::tensor_of(const Returned& item, CallArguments arguments, FreshStorages& fresh) {
   const TraceValue& value = table_.value(item.value);
-  c10::Storage storage(table_.memory(value.memory).storage.lock());
+  c10::Storage storage = take_fresh(fresh, value.memory);
+  if (!storage) storage = c10::Storage(table_.memory(value.memory).storage.lock());
   if (!storage) throw InternalError("replay", "a step sees memory that is gone");
   if (!item.base) return table_.over(std::move(storage), item.value);
-  const c10::DispatchKeySet keys = arguments[*item.base].toTensor().key_set();
+  const c10::DispatchKeySet keys = tensor_in(arguments[*item.base])->key_set();
   at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, std::move(storage), keys,
                                                              c10::scalarTypeToTypeMeta(value.elements.dtype));
   view.unsafeGetTensorImpl()->set_sizes_and_strides(value.elements.sizes, value.elements.strides,

@@ -22,6 +22,7 @@
 #include "frontend/replay/surroundings.h"
 #include "frontend/replay/undo_log.h"
 #include "frontend/replay/way.h"
+#include "frontend/torch/call_argument.h"
 #include "frontend/trace/path_tree.h"
 #include "frontend/trace/tensor_table.h"
 
@@ -97,6 +98,16 @@ class Session : public c10::DebugInfoBase {
   Session& operator=(const Session&) = delete;
   ~Session() override { library_->keep_room(std::move(table_).take_room()); }
 
+  /// What an operator gives that is answered, in the order of its schema.
+  using Answer = c10::SmallVector<c10::IValue, 2>;
+  /// New memory of an answer that has no tensor yet. The table holds memories weakly.
+  using FreshStorages = c10::SmallVector<std::pair<TraceMemoryId, c10::Storage>, 2>;
+  /// Answers an operator that is a step behind the last one, without boxing its call; false where it is none, or the
+  /// call is logged: then it comes to `call`.
+  [[nodiscard]] bool answer(const c10::OperatorHandle& op, CallArguments arguments, Answer& answer);
+  /// The same before autograd sees it; where it is false the call comes to `call_above_autograd`.
+  [[nodiscard]] bool answer_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet below,
+                                           CallArguments arguments, Answer& answer);
   /// Answers an operator. `below` are the keys of the kernels under the hook.
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
   /// Answers an operator before autograd sees it, while gradients are off; `below` are the keys under that hook. What
@@ -152,17 +163,19 @@ class Session : public c10::DebugInfoBase {
   /// Whether an answer does autograd's part as well.
   enum class Part : uint8_t { kernels, kernels_and_autograds };
   [[nodiscard]] bool may_match(const Step& candidate);
-  [[nodiscard]] bool answer_known(const c10::OperatorHandle& op, Part part, torch::jit::Stack* stack);
-  [[nodiscard]] bool match(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+  [[nodiscard]] bool answer_known(const c10::OperatorHandle& op, Part part, CallArguments arguments, Answer& answer);
+  [[nodiscard]] bool answer_known(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+  [[nodiscard]] bool match(const c10::OperatorHandle& op, CallArguments arguments, Answer& answer);
   [[nodiscard]] bool append_all(c10::ArrayRef<c10::IValue> arguments, const OpFacts& facts, CallKey& key,
                                 c10::SmallVector<uint32_t, 8>& words);
   void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
-  void answer(PathNode& node, const CallNumbers& numbers, Part part, torch::jit::Stack* stack);
+  void go_on(PathNode& node, const CallNumbers& numbers, Part part, CallArguments arguments, Answer& answer);
   void go_to(PathNode& node, PathNode& first);
   void expect_what_follows(PathNode& first);
   void start_early();
-  [[nodiscard]] bool match_above_autograd(const c10::OperatorHandle& op, bool tracked, torch::jit::Stack* stack);
-  [[nodiscard]] bool answer_by(const Shortcut& shortcut, torch::jit::Stack* stack);
+  [[nodiscard]] bool match_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet below,
+                                          CallArguments arguments, Answer& answer);
+  [[nodiscard]] bool answer_by(const Shortcut& shortcut, CallArguments arguments, Answer& answer);
   void open(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack,
             std::unique_lock<std::mutex>& lock);
   [[nodiscard]] bool can_be_given(const Returned& item, const at::Tensor& result, const Shortcut& shortcut,
@@ -171,8 +184,8 @@ class Session : public c10::DebugInfoBase {
                      c10::ArrayRef<c10::IValue> results);
   void record(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key, std::span<const uint32_t> words,
               c10::DispatchKeySet below, torch::jit::Stack* stack);
-  [[nodiscard]] c10::IValue returned(const Returned& item, c10::ArrayRef<c10::IValue> arguments);
-  [[nodiscard]] at::Tensor tensor_of(const Returned& item, c10::ArrayRef<c10::IValue> arguments);
+  [[nodiscard]] c10::IValue returned(const Returned& item, CallArguments arguments, FreshStorages& fresh);
+  [[nodiscard]] at::Tensor tensor_of(const Returned& item, CallArguments arguments, FreshStorages& fresh);
   void note_writes(const Step& step);
 
   /// Ends the segment: what was matched runs, and the tensors that are still there get their data.
@@ -221,6 +234,9 @@ class Session : public c10::DebugInfoBase {
   DrawLog draws_;
   ClosedStorages closed_;  ///< that steps write which have not run
 };
+
+/// Puts what an answered operator gives where its arguments stand.
+void replace_arguments(const c10::OperatorHandle& op, Session::Answer& answer, torch::jit::Stack* stack);
 
 /// That of the calling thread, or of the thread whose LibTorch state it carries; null where there is none.
 [[nodiscard]] Session* current_session();

@@ -29,40 +29,48 @@ std::optional<std::vector<const PathNode*>> steps_between(const PathNode& begin,
 }  // namespace
 
 void Session::call_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   std::unique_lock lock(mutex_);
-  if (!off_ && log_) log_->look_at(torch::jit::last(*stack, op.schema().arguments().size()));
-  if (!off_ && !recording_ && is_plain_call(below)) {
-    if (at_ == nullptr) begin_segment();
-    if (match_above_autograd(op, is_tracked(below), stack)) return;
-    if (library_->traits(op).opens) return open(op, below, stack, lock);
-  }
+  if (!off_ && log_) log_->look_at(arguments);
+  Answer answer;
+  if (match_above_autograd(op, below, arguments_of(arguments), answer)) return replace_arguments(op, answer, stack);
+  const bool may_open = !off_ && !recording_ && is_plain_call(below);
+  if (may_open && library_->traits(op).opens) return open(op, below, stack, lock);
   lock.unlock();
   op.redispatchBoxed(below, stack);
 }
 
-bool Session::match_above_autograd(const c10::OperatorHandle& op, bool tracked, torch::jit::Stack* stack) {
-  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+bool Session::answer_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet below, CallArguments arguments,
+                                    Answer& answer) {
+  const std::lock_guard lock(mutex_);
+  return !log_ && match_above_autograd(op, below, arguments, answer);
+}
+
+bool Session::match_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet below, CallArguments arguments,
+                                   Answer& answer) {
+  if (off_ || recording_ || !is_plain_call(below)) return false;
+  if (at_ == nullptr) begin_segment();
   if (has_tangent(arguments)) return false;
+  const bool tracked = is_tracked(below);
   for (const auto* shortcut = at_->shortcuts.load(std::memory_order_acquire); shortcut != nullptr;
        shortcut = shortcut->next) {
-    if (shortcut->op == op && answer_by(*shortcut, stack)) return true;
+    if (shortcut->op == op && answer_by(*shortcut, arguments, answer)) return true;
   }
   const Step* candidate = PathTree::first_call_of(*at_, op);
   if (candidate == nullptr || (tracked && !can_do_autograds_part(candidate->above, arguments))) return false;
-  return may_match(*candidate) && answer_known(op, tracked ? Part::kernels_and_autograds : Part::kernels, stack);
+  const Part part = tracked ? Part::kernels_and_autograds : Part::kernels;
+  return may_match(*candidate) && answer_known(op, part, arguments, answer);
 }
 
 /// Gives the results of all of a shortcut's steps at once.
-bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
-  const size_t count = shortcut.op.schema().arguments().size();
-  const auto arguments = torch::jit::last(*stack, count);
+bool Session::answer_by(const Shortcut& shortcut, CallArguments arguments, Answer& answer) {
   if (shortcut.inference != c10::InferenceMode::is_enabled() || shortcut.tracked != is_any_tracked(arguments)) {
     return false;
   }
-  if (!surroundings_->are_current(shortcut.settings_matter)) return false;
+  if (!surroundings_->are_current(shortcut.settings)) return false;
   const auto is_tracked_otherwise = [&](const Returned& item) {
     return item.how == Returned::How::value && item.base &&
-           is_tracked(arguments[*item.base].toTensor()) != shortcut.tracked;
+           is_tracked(*tensor_in(arguments[*item.base])) != shortcut.tracked;
   };
   if (std::ranges::any_of(shortcut.returns, is_tracked_otherwise)) return false;
   table_.begin_call();
@@ -70,27 +78,24 @@ bool Session::answer_by(const Shortcut& shortcut, torch::jit::Stack* stack) {
     table_.forget_added();
     return false;
   }
-  c10::SmallVector<c10::Storage, 2> made;
+  FreshStorages fresh;
   for (const TraceMemoryId id : shortcut.given) {
     const TraceMemory& memory = table_.known(id);
-    made.push_back(stand_in_storage(memory.device, memory.bytes, id.index));
-    table_.set_storage(id, made.back());
+    fresh.emplace_back(id, stand_in_storage(memory.device, memory.bytes, id.index));
+    table_.set_storage(id, fresh.back().second);
   }
-  c10::SmallVector<c10::IValue, 2> results;
   for (const Returned& item : shortcut.returns) {
-    results.push_back(returned(item, arguments));
+    answer.push_back(returned(item, arguments, fresh));
     if (shortcut.tracked && item.how == Returned::How::value && item.base) {
-      note_view(arguments[*item.base].toTensor(), results.back().toTensor());
+      note_view(*tensor_in(arguments[*item.base]), answer.back().toTensor());
     }
   }
-  for (const uint32_t raised : shortcut.raised) torch::autograd::increment_version(results[raised].toTensor());
+  for (const size_t raised : shortcut.raised) torch::autograd::increment_version(answer[raised].toTensor());
   for (const PathNode* node : shortcut.steps) note_writes(node->step);
-  settings_matter_ = settings_matter_ || shortcut.settings_matter;
+  settings_matter_ = settings_matter_ || !shortcut.settings.empty();
   if (!shortcut.steps.empty()) {
     go_to(const_cast<PathNode&>(*shortcut.steps.back()), const_cast<PathNode&>(*shortcut.steps.front()));
   }
-  torch::jit::drop(*stack, count);
-  for (c10::IValue& result : results) stack->push_back(std::move(result));
   return true;
 }
 
@@ -105,10 +110,12 @@ void Session::open(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   op.redispatchBoxed(below, stack);
   lock.lock();
   const bool answered = std::pair(unanswered_, account_.segments) == before && tree == tree_ && at_ != nullptr &&
-                        !recording_ && !off_ && !has_tangent(arguments);
+                        !recording_ && !off_ && !has_tangent(arguments_of(arguments));
   if (!answered) return;
-  note_shortcut(*begin, {.op = op, .inference = c10::InferenceMode::is_enabled(), .tracked = is_any_tracked(arguments)},
-                arguments, torch::jit::last(*stack, op.schema().returns().size()));
+  note_shortcut(
+      *begin,
+      {.op = op, .inference = c10::InferenceMode::is_enabled(), .tracked = is_any_tracked(arguments_of(arguments))},
+      arguments, torch::jit::last(*stack, op.schema().returns().size()));
 }
 
 /// True for a result that is new memory of a step behind `begin`, or a view of an argument.
@@ -127,8 +134,9 @@ void Session::note_shortcut(PathNode& begin, Shortcut shortcut, c10::ArrayRef<c1
   if (!key || !steps) return;
   shortcut.steps = std::move(*steps);
   shortcut.key = std::move(*key);
-  shortcut.settings_matter =
-      std::ranges::any_of(shortcut.steps, [](const PathNode* node) { return node->step.settings_matter; });
+  for (const PathNode* node : shortcut.steps) shortcut.settings |= node->step.settings;
+  if (!shortcut.settings.empty() && !library_->traits(shortcut.op).chooses_by_concerns)
+    shortcut.settings = SettingSet::all();
   const OpFacts& facts = library_->traits(shortcut.op).facts;
   for (const c10::IValue& result : results) {
     Returned item = returned_like(facts, result, arguments, table_);

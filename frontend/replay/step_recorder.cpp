@@ -61,7 +61,7 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
             .facts = &traits.facts,
             .key = std::move(key),
             .above = traits.above,
-            .settings_matter = traits.settings_matter,
+            .settings = settings_of(traits.concerns, arguments_),
             .data_rule = may_refuse(traits, arguments) ? traits.data_rule : nullptr} {
   const TensorToArg encoder = [&](const at::Tensor& tensor) -> ir::Arg {
     if (const auto number = wrapped_number(tensor)) {
@@ -76,8 +76,9 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
   if (step_.module.empty()) step_.module = std::move(module);
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < declared.size(); ++i) {
-    const bool relative = traits.facts.storage_offset == i && arguments_[i].isInt();
-    const c10::IValue argument = relative ? offset_in_values(arguments_, i, table_) : arguments_[i];
+    const bool counts = traits.facts.storage_offset == i;
+    const auto offset = counts ? offset_in_values(arguments_of(arguments_), i, table_) : std::nullopt;
+    const c10::IValue argument = offset ? c10::IValue(*offset) : arguments_[i];
     step_.args.push_back(arg_of(argument, *declared[i].real_type(), encoder, step_.opaques));
   }
   step_.numbers = numbers_of(traits.facts, arguments_, words);

@@ -18,9 +18,8 @@ std::optional<c10::Stream> current_stream() {
 
 KernelSurroundings KernelSurroundings::current() { return {Modes::settings(), current_stream()}; }
 
-bool KernelSurroundings::are_current(bool settings_matter) const {
-  if (stream != current_stream()) return false;
-  return settings_matter ? settings == Modes::settings() : settings.has_current_default_dtype();
+bool KernelSurroundings::are_current(SettingSet looked_at) const {
+  return stream == current_stream() && settings.has_current(looked_at);
 }
 
 SurroundingsGuard::SurroundingsGuard(const KernelSurroundings& surroundings, bool settings_matter) {

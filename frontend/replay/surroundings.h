@@ -17,9 +17,8 @@ struct KernelSurroundings {
 
   [[nodiscard]] static KernelSurroundings current();
   bool operator==(const KernelSurroundings&) const = default;
-  /// True while these are the current ones, as far as they decide what a kernel does; `settings_matter` tells whether
-  /// LibTorch's settings do, the default dtype aside.
-  [[nodiscard]] bool are_current(bool settings_matter) const;
+  /// True while these are the current ones, as far as they decide what a kernel does that looks at these settings.
+  [[nodiscard]] bool are_current(SettingSet looked_at) const;
 };
 
 /// Makes the stream and the device of these surroundings current, and, where they matter to the work, their settings:

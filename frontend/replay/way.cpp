@@ -154,6 +154,59 @@ constexpr std::array<std::string_view, 15> kPlainViews{
     "aten::t",      "aten::select",         "aten::slice",    "aten::unsqueeze", "aten::squeeze",
     "aten::unbind", "aten::split",          "aten::diagonal", "aten::unfold",    "aten::split_with_sizes"};
 
+/// What settings decide in operators that are no pointwise ones and no views. Those that are not listed may look at
+/// any.
+struct ConcernsRow {
+  std::string_view base;
+  SettingConcerns concerns{};
+};
+constexpr SettingConcerns kNone{};
+constexpr SettingConcerns kProducts{.products = true};
+constexpr SettingConcerns kConvolutions{.products = true, .convolutions = true};
+constexpr std::array kConcerns{ConcernsRow{"aten::native_layer_norm", kNone},
+                               ConcernsRow{"aten::native_layer_norm_backward", kNone},
+                               ConcernsRow{"aten::_softmax", kNone},
+                               ConcernsRow{"aten::_softmax_backward_data", kNone},
+                               ConcernsRow{"aten::_log_softmax", kNone},
+                               ConcernsRow{"aten::_log_softmax_backward_data", kNone},
+                               ConcernsRow{"aten::cat", kNone},
+                               ConcernsRow{"aten::stack", kNone},
+                               ConcernsRow{"aten::clone", kNone},
+                               ConcernsRow{"aten::copy_", kNone},
+                               ConcernsRow{"aten::_to_copy", kNone},
+                               ConcernsRow{"aten::roll", kNone},
+                               ConcernsRow{"aten::flip", kNone},
+                               ConcernsRow{"aten::constant_pad_nd", kNone},
+                               ConcernsRow{"aten::zeros_like", kNone},
+                               ConcernsRow{"aten::ones_like", kNone},
+                               ConcernsRow{"aten::sum", kNone},
+                               ConcernsRow{"aten::mean", kNone},
+                               ConcernsRow{"aten::amax", kNone},
+                               ConcernsRow{"aten::amin", kNone},
+                               ConcernsRow{"aten::embedding", kNone},
+                               ConcernsRow{"aten::mm", kProducts},
+                               ConcernsRow{"aten::bmm", kProducts},
+                               ConcernsRow{"aten::addmm", kProducts},
+                               ConcernsRow{"aten::baddbmm", kProducts},
+                               ConcernsRow{"aten::convolution", kConvolutions},
+                               ConcernsRow{"aten::convolution_backward", kConvolutions},
+                               ConcernsRow{"aten::native_batch_norm", kConvolutions},
+                               ConcernsRow{"aten::native_batch_norm_backward", kConvolutions},
+                               ConcernsRow{"aten::cudnn_batch_norm", kConvolutions},
+                               ConcernsRow{"aten::cudnn_batch_norm_backward", kConvolutions}};
+
+/// Composite operators whose choice of steps no settings decide but those that the steps themselves look at. Others may
+/// choose by any: attention is a fused kernel or two products.
+constexpr std::array<std::string_view, 8> kChooseByConcerns{"aten::linear",  "aten::matmul",    "aten::conv1d",
+                                                            "aten::conv2d",  "aten::conv3d",    "aten::layer_norm",
+                                                            "aten::softmax", "aten::batch_norm"};
+
+SettingConcerns concerns_of(std::string_view base) {
+  const auto* row = std::ranges::find(kConcerns, base, &ConcernsRow::base);
+  if (row != kConcerns.end()) return row->concerns;
+  return {.products = true, .convolutions = true, .others = true};
+}
+
 AboveKernel above(const OpFacts& facts) {
   if (!facts.name.starts_with("aten::")) return AboveKernel::unknown;
   const std::string_view base = passes::base_name(facts.name);
@@ -182,10 +235,21 @@ OpTraits::OpTraits(OpFacts known) : facts(std::move(known)) {
                      ir::row(*pointwise).rule != ir::TypeRule::float_like;
   if (!refuses && refuses_on_cpu) data_rule = index_rule_of(base);
   if (!refuses && !refuses_on_cpu && refuses_divisors) data_rule = &divisor_rule();
-  settings_matter = !pointwise && !only_looks(facts);
+  if (!pointwise && !only_looks(facts)) concerns = concerns_of(base);
+  chooses_by_concerns = std::ranges::find(kChooseByConcerns, base) != kChooseByConcerns.end();
   above = sinter::frontend::above(facts);
   opens = facts.composite && facts.name.starts_with("aten::") && !facts.gives_numbers && !facts.impure &&
           facts.mutates.empty() && CatchComposites::work_of(facts.name) == CatchComposites::Work::none;
+}
+
+SettingSet settings_of(SettingConcerns concerns, Arguments arguments) {
+  const bool on_cpu = any_tensor(arguments, [](const at::Tensor& tensor) { return tensor.is_cpu(); });
+  const bool on_cuda = any_tensor(arguments, [](const at::Tensor& tensor) { return tensor.is_cuda(); });
+  if (on_cpu || on_cuda) {
+    concerns.on_cpu = on_cpu;
+    concerns.on_cuda = on_cuda;
+  }
+  return SettingSet(concerns);
 }
 
 Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {

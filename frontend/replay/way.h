@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/support/errors.h"
+#include "frontend/torch/modes.h"
 #include "frontend/torch/op_facts.h"
 #include "frontend/trace/path_tree.h"
 #include "frontend/trace/refused_data.h"
@@ -24,7 +25,8 @@ struct OpTraits {
   /// A composite operator of LibTorch whose kernel does nothing but call others, and which gives tensors. Numbers may
   /// be those of the tensor object: its version, whether it is a leaf.
   bool opens = false;
-  bool settings_matter = true;                   ///< LibTorch's settings may decide what it computes
+  SettingConcerns concerns{};                    ///< of the settings of LibTorch that may decide what it computes
+  bool chooses_by_concerns = false;              ///< composite: what it calls follows from settings of its steps alone
   bool copies = false;                           ///< brings a tensor to another device or dtype
   bool resizes = false;                          ///< or puts other memory under a tensor
   bool makes_alike = false;                      ///< a tensor like its argument, whose data it does not read
@@ -36,6 +38,10 @@ struct OpTraits {
   std::atomic<bool> excluded{false};             ///< gave what no segment can give
   mutable std::atomic<bool> break_known{false};  ///< break_of was asked, and its answer noted
 };
+
+/// The settings that decide what a call computes whose operator has these concerns: those about the devices of its
+/// tensors, about all devices where it has none.
+[[nodiscard]] SettingSet settings_of(SettingConcerns concerns, c10::ArrayRef<c10::IValue> arguments);
 
 /// When the work of an operator is done.
 enum class Way : uint8_t {

@@ -18,7 +18,21 @@ struct Mode {
   const char* name;
   int64_t (*read)();
   void (*write)(int64_t) = nullptr;  ///< of settings
+  SettingConcerns concerns{};        ///< whose operators look at it
 };
+
+constexpr SettingConcerns everything{.products = true, .convolutions = true, .others = true};
+constexpr SettingConcerns attention{.others = true};
+constexpr SettingConcerns products_on_cuda{.products = true, .others = true, .on_cpu = false};
+constexpr SettingConcerns products_on_cpu{.products = true, .others = true, .on_cuda = false};
+constexpr SettingConcerns convolutions_on_cuda{.convolutions = true, .others = true, .on_cpu = false};
+constexpr SettingConcerns convolutions_on_cpu{.convolutions = true, .others = true, .on_cuda = false};
+constexpr SettingConcerns everything_on_cpu{.products = true, .convolutions = true, .others = true, .on_cuda = false};
+
+bool meet(const SettingConcerns& a, const SettingConcerns& b) {
+  const bool about = (a.products && b.products) || (a.convolutions && b.convolutions) || (a.others && b.others);
+  return about && ((a.on_cpu && b.on_cpu) || (a.on_cuda && b.on_cuda));
+}
 
 at::Context& context() { return at::globalContext(); }
 
@@ -96,31 +110,35 @@ constexpr std::array<Mode, Modes::count> modes{{
     {"autocast on CUDA", autocast_enabled<at::kCUDA>},
     {"autocast dtype on CUDA", autocast_dtype<at::kCUDA>},
     {"default dtype", default_dtype, set_default_dtype},
-    {"deterministic algorithms", setting<&Context::deterministicAlgorithms>, set_deterministic},
-    {"deterministic algorithms warn only", setting<&Context::deterministicAlgorithmsWarnOnly>, set_warn_only},
+    {"deterministic algorithms", setting<&Context::deterministicAlgorithms>, set_deterministic, everything},
+    {"deterministic algorithms warn only", setting<&Context::deterministicAlgorithmsWarnOnly>, set_warn_only,
+     everything},
     {"float32 precision of matmul on CUDA", precision<Float32Backend::CUDA, Float32Op::MATMUL>,
-     set_precision<Float32Backend::CUDA, Float32Op::MATMUL>},
+     set_precision<Float32Backend::CUDA, Float32Op::MATMUL>, products_on_cuda},
     {"float32 precision of convolution on CUDA", precision<Float32Backend::CUDA, Float32Op::CONV>,
-     set_precision<Float32Backend::CUDA, Float32Op::CONV>},
+     set_precision<Float32Backend::CUDA, Float32Op::CONV>, convolutions_on_cuda},
     {"float32 precision of matmul on the CPU", precision<Float32Backend::MKLDNN, Float32Op::MATMUL>,
-     set_precision<Float32Backend::MKLDNN, Float32Op::MATMUL>},
+     set_precision<Float32Backend::MKLDNN, Float32Op::MATMUL>, products_on_cpu},
     {"float32 precision of convolution on the CPU", precision<Float32Backend::MKLDNN, Float32Op::CONV>,
-     set_precision<Float32Backend::MKLDNN, Float32Op::CONV>},
+     set_precision<Float32Backend::MKLDNN, Float32Op::CONV>, convolutions_on_cpu},
     {"f16 reductions in cuBLAS", setting<&Context::allowFP16ReductionCuBLAS>,
-     set_reduction<&Context::setAllowFP16ReductionCuBLAS>},
+     set_reduction<&Context::setAllowFP16ReductionCuBLAS>, products_on_cuda},
     {"bf16 reductions in cuBLAS", setting<&Context::allowBF16ReductionCuBLAS>,
-     set_reduction<&Context::setAllowBF16ReductionCuBLAS>},
-    {"f16 reductions on the CPU", setting<&Context::allowFP16ReductionCPU>, set<&Context::setAllowFP16ReductionCPU>},
-    {"cuDNN", setting<&Context::userEnabledCuDNN>, set<&Context::setUserEnabledCuDNN>},
-    {"cuDNN benchmark", setting<&Context::benchmarkCuDNN>, set<&Context::setBenchmarkCuDNN>},
-    {"cuDNN deterministic", setting<&Context::deterministicCuDNN>, set<&Context::setDeterministicCuDNN>},
-    {"oneDNN", setting<&Context::userEnabledMkldnn>, set<&Context::setUserEnabledMkldnn>},
-    {"flash attention", setting<&Context::userEnabledFlashSDP>, set<&Context::setSDPUseFlash>},
-    {"memory-efficient attention", setting<&Context::userEnabledMemEfficientSDP>, set<&Context::setSDPUseMemEfficient>},
-    {"math attention", setting<&Context::userEnabledMathSDP>, set<&Context::setSDPUseMath>},
-    {"cuDNN attention", setting<&Context::userEnabledCuDNNSDP>, set<&Context::setSDPUseCuDNN>},
+     set_reduction<&Context::setAllowBF16ReductionCuBLAS>, products_on_cuda},
+    {"f16 reductions on the CPU", setting<&Context::allowFP16ReductionCPU>, set<&Context::setAllowFP16ReductionCPU>,
+     products_on_cpu},
+    {"cuDNN", setting<&Context::userEnabledCuDNN>, set<&Context::setUserEnabledCuDNN>, convolutions_on_cuda},
+    {"cuDNN benchmark", setting<&Context::benchmarkCuDNN>, set<&Context::setBenchmarkCuDNN>, convolutions_on_cuda},
+    {"cuDNN deterministic", setting<&Context::deterministicCuDNN>, set<&Context::setDeterministicCuDNN>,
+     convolutions_on_cuda},
+    {"oneDNN", setting<&Context::userEnabledMkldnn>, set<&Context::setUserEnabledMkldnn>, everything_on_cpu},
+    {"flash attention", setting<&Context::userEnabledFlashSDP>, set<&Context::setSDPUseFlash>, attention},
+    {"memory-efficient attention", setting<&Context::userEnabledMemEfficientSDP>, set<&Context::setSDPUseMemEfficient>,
+     attention},
+    {"math attention", setting<&Context::userEnabledMathSDP>, set<&Context::setSDPUseMath>, attention},
+    {"cuDNN attention", setting<&Context::userEnabledCuDNNSDP>, set<&Context::setSDPUseCuDNN>, attention},
     {"half reductions in math attention", setting<&Context::allowFP16BF16ReductionMathSDP>,
-     set<&Context::setAllowFP16BF16ReductionMathSDP>},
+     set<&Context::setAllowFP16BF16ReductionMathSDP>, attention},
     {"included dispatch keys", included_keys},
     {"excluded dispatch keys", excluded_keys},
 }};
@@ -130,6 +148,12 @@ constexpr size_t first_setting = 6;
 constexpr size_t first_keys = Modes::count - 2;
 
 }  // namespace
+
+SettingSet::SettingSet(const SettingConcerns& concerns) {
+  for (size_t i = first_setting + 1; i < first_keys; ++i) {
+    if (meet(modes[i].concerns, concerns)) bits_ |= uint32_t{1} << i;
+  }
+}
 
 Modes Modes::current() {
   Modes now;
@@ -149,6 +173,12 @@ void Modes::apply_settings() const {
   }
 }
 
-bool Modes::has_current_default_dtype() const { return values_[first_setting] == modes[first_setting].read(); }
+bool Modes::has_current(SettingSet settings) const {
+  if (values_[first_setting] != modes[first_setting].read()) return false;
+  for (size_t i = first_setting + 1; !settings.empty() && i < first_keys; ++i) {
+    if (settings.has(i) && values_[i] != modes[i].read()) return false;
+  }
+  return true;
+}
 
 }  // namespace sinter::frontend

@@ -6,6 +6,33 @@
 
 namespace sinter::frontend {
 
+/// What settings are about. An operator looks at those of its concerns on its devices; reading one takes LibTorch up to
+/// 20 ns, and there are 19.
+struct SettingConcerns {
+  bool products = false;      ///< of matrices
+  bool convolutions = false;  ///< and norms of cuDNN
+  bool others = false;        ///< everything else, attention among it
+  bool on_cpu = true, on_cuda = true;
+
+  [[nodiscard]] bool empty() const { return !products && !convolutions && !others; }
+};
+
+/// Some of LibTorch's settings.
+class SettingSet {
+ public:
+  SettingSet() = default;
+  /// Those that operators of these concerns look at.
+  explicit SettingSet(const SettingConcerns& concerns);
+  [[nodiscard]] static SettingSet all() { return SettingSet({.products = true, .convolutions = true, .others = true}); }
+
+  [[nodiscard]] bool empty() const { return bits_ == 0; }
+  [[nodiscard]] bool has(size_t mode) const { return (bits_ >> mode & 1) != 0; }
+  SettingSet& operator|=(SettingSet other) { return bits_ |= other.bits_, *this; }
+
+ private:
+  uint32_t bits_ = 0;
+};
+
 /// LibTorch's global and thread-local modes that can change what a program does.
 class Modes {
  public:
@@ -20,8 +47,8 @@ class Modes {
   bool operator==(const Modes&) const = default;
   /// Makes the settings that differ now what they are here, for all threads of the process, as LibTorch has them.
   void apply_settings() const;
-  /// True where the default dtype, which is one of the settings, is now as it is here.
-  [[nodiscard]] bool has_current_default_dtype() const;
+  /// True where the default dtype and these settings are now as they are here.
+  [[nodiscard]] bool has_current(SettingSet settings) const;
 
  private:
   std::array<int64_t, count> values_{};

@@ -5,9 +5,9 @@
 
 namespace sinter::frontend {
 
-bool has_tangent(const c10::TensorImpl& tensor) {
-  const auto* autograd = static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
-  return autograd != nullptr && autograd->fw_grad_ != nullptr && !autograd->fw_grad_->empty();
+bool has_tangent_in(const c10::AutogradMetaInterface& autograd) {
+  const auto& meta = static_cast<const torch::autograd::AutogradMeta&>(autograd);
+  return meta.fw_grad_ != nullptr && !meta.fw_grad_->empty();
 }
 
 }  // namespace sinter::frontend

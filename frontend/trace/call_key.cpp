@@ -34,8 +34,10 @@ bool is_dense(const at::Tensor& tensor) {
 
 bool is_ordinary(const at::Tensor& tensor) { return is_dense(tensor) && !tensor.is_conj() && !tensor.is_neg(); }
 
-c10::IValue offset_in_values(c10::ArrayRef<c10::IValue> arguments, size_t position, const TensorTable& table) {
-  return arguments[position].toInt() - table.shift_of(arguments[0].toTensor());
+std::optional<int64_t> offset_in_values(CallArguments arguments, size_t position, const TensorTable& table) {
+  const auto offset = integer_in(arguments[position]);
+  if (!offset) return std::nullopt;
+  return *offset - table.shift_of(*tensor_in(arguments[0]));
 }
 
 bool append(const c10::IValue& argument, TensorTable& table, CallKey& key) {

@@ -2,6 +2,9 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <optional>
+
+#include "frontend/torch/call_argument.h"
 #include "frontend/trace/step.h"
 #include "frontend/trace/tensor_table.h"
 
@@ -12,9 +15,9 @@ namespace sinter::frontend {
 [[nodiscard]] bool append(const c10::IValue& argument, TensorTable& table, CallKey& key);
 
 /// The argument that says where in the storage of the first one a view begins, counted as values count: from where the
-/// storage's first tensor does.
-[[nodiscard]] c10::IValue offset_in_values(c10::ArrayRef<c10::IValue> arguments, size_t position,
-                                           const TensorTable& table);
+/// storage's first tensor does. Nothing where it is left out.
+[[nodiscard]] std::optional<int64_t> offset_in_values(CallArguments arguments, size_t position,
+                                                      const TensorTable& table);
 
 /// True for a tensor that segments know: strided and dense, with memory of its own on the CPU or a CUDA device.
 [[nodiscard]] bool is_dense(const at::Tensor& tensor);

@@ -52,16 +52,16 @@ class KeyReader {
 
 }  // namespace
 
-bool is_call_of(const Step& step, c10::ArrayRef<c10::IValue> arguments, TensorTable& table, CallNumbers& numbers) {
+bool is_call_of(const Step& step, CallArguments arguments, TensorTable& table, CallNumbers& numbers) {
   KeyReader reader(step, table, numbers);
   const auto& counts_from_storage = step.facts->storage_offset;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const bool relative = counts_from_storage == i && arguments[i].isInt();
-    if (!visit_words(relative ? offset_in_values(arguments, i, table) : arguments[i], reader)) return false;
+    const auto offset = counts_from_storage == i ? offset_in_values(arguments, i, table) : std::nullopt;
+    if (!visit_words(offset ? CallArgument(*offset) : arguments[i], reader)) return false;
   }
   const auto can_be_value = [&](const TraceValue& made) { return table.can_be_value(made); };
   if (!reader.at_end() || !std::ranges::all_of(step.made, can_be_value)) return false;
-  return step.data_rule == nullptr || accepts_data(*step.data_rule, arguments, table);
+  return step.data_rule == nullptr || accepts_data(*step.data_rule, boxed(arguments), table);
 }
 
 }  // namespace sinter::frontend

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <ATen/core/ivalue.h>
 #include <c10/util/SmallVector.h>
 
+#include "frontend/torch/call_argument.h"
 #include "frontend/trace/step.h"
 #include "frontend/trace/tensor_table.h"
 
@@ -17,7 +17,6 @@ struct CallNumbers {
 /// True where a call with these arguments is the step: everything is the same, but for the step's numbers, and it
 /// refuses none of its data. What the step takes is added to the table then; else the table may hold a part of it, to
 /// be taken back by forget_added().
-[[nodiscard]] bool is_call_of(const Step& step, c10::ArrayRef<c10::IValue> arguments, TensorTable& table,
-                              CallNumbers& numbers);
+[[nodiscard]] bool is_call_of(const Step& step, CallArguments arguments, TensorTable& table, CallNumbers& numbers);
 
 }  // namespace sinter::frontend

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "frontend/torch/call_argument.h"
 #include "frontend/torch/convert.h"
 #include "frontend/trace/step.h"
 
@@ -21,6 +22,11 @@ enum class WordKind : uint64_t { none, undefined, tensor, boolean, integer, real
   return static_cast<uint64_t>(kind) | detail << 8;
 }
 [[nodiscard]] constexpr uint64_t tensor_word(TraceValueId value) { return word_of(WordKind::tensor, value.index); }
+
+[[nodiscard]] inline uint64_t word_of(c10::Device device) {
+  const auto index = static_cast<uint64_t>(static_cast<uint8_t>(device.index()));
+  return word_of(WordKind::device, static_cast<uint64_t>(device.type()) << 8 | index);
+}
 
 template <class Visitor>
 bool visit_number(const ir::Scalar& number, Visitor& visitor) {
@@ -53,6 +59,12 @@ bool visit_text(std::string_view text, Visitor& visitor) {
   return true;
 }
 
+template <class Visitor>
+bool visit_complex(const c10::complex<double>& number, Visitor& visitor) {
+  return visitor.word(word_of(WordKind::complex)) && visitor.word(std::bit_cast<uint64_t>(number.real())) &&
+         visitor.word(std::bit_cast<uint64_t>(number.imag()));
+}
+
 /// False also for what cannot be compared.
 template <class Visitor>
 bool visit_words(const c10::IValue& argument, Visitor& visitor) {
@@ -62,16 +74,8 @@ bool visit_words(const c10::IValue& argument, Visitor& visitor) {
   if (argument.isBool()) return visit_number(ir::Scalar{argument.toBool()}, visitor);
   if (argument.isDouble()) return visit_number(ir::Scalar{argument.toDouble()}, visitor);
   if (argument.isString()) return visit_text(argument.toStringRef(), visitor);
-  if (argument.isComplexDouble()) {
-    const c10::complex<double> number = argument.toComplexDouble();
-    return visitor.word(word_of(WordKind::complex)) && visitor.word(std::bit_cast<uint64_t>(number.real())) &&
-           visitor.word(std::bit_cast<uint64_t>(number.imag()));
-  }
-  if (argument.isDevice()) {
-    const c10::Device device = argument.toDevice();
-    const auto index = static_cast<uint64_t>(static_cast<uint8_t>(device.index()));
-    return visitor.word(word_of(WordKind::device, static_cast<uint64_t>(device.type()) << 8 | index));
-  }
+  if (argument.isComplexDouble()) return visit_complex(argument.toComplexDouble(), visitor);
+  if (argument.isDevice()) return visitor.word(word_of(argument.toDevice()));
   if (!argument.isList()) return false;
   const auto items = argument.toListRef();
   if (!visitor.word(word_of(WordKind::list, items.size()))) return false;
@@ -79,6 +83,40 @@ bool visit_words(const c10::IValue& argument, Visitor& visitor) {
     if (!visit_words(item, visitor)) return false;
   }
   return true;
+}
+
+namespace detail {
+
+/// Puts an argument that is no IValue into the words of the IValue that it would be.
+template <class Visitor>
+struct VisitUnboxed {
+  Visitor& visitor;
+
+  bool operator()(std::monostate) const { return visitor.word(word_of(WordKind::none)); }
+  bool operator()(const c10::IValue* value) const { return visit_words(*value, visitor); }
+  bool operator()(const at::Tensor* tensor) const { return visit_tensor(*tensor, visitor); }
+  bool operator()(bool flag) const { return visit_number(ir::Scalar{flag}, visitor); }
+  bool operator()(int64_t number) const { return visit_number(ir::Scalar{number}, visitor); }
+  bool operator()(double number) const { return visit_number(ir::Scalar{number}, visitor); }
+  bool operator()(const c10::complex<double>& number) const { return visit_complex(number, visitor); }
+  bool operator()(std::string_view text) const { return visit_text(text, visitor); }
+  bool operator()(c10::Device device) const { return visitor.word(word_of(device)); }
+  template <class Items>
+  bool operator()(const Items& items) const {
+    if (!visitor.word(word_of(WordKind::list, items.size()))) return false;
+    for (const auto& item : items) {
+      if (!(*this)(item)) return false;
+    }
+    return true;
+  }
+  bool operator()(const at::Tensor& tensor) const { return visit_tensor(tensor, visitor); }
+};
+
+}  // namespace detail
+
+template <class Visitor>
+bool visit_words(const CallArgument& argument, Visitor& visitor) {
+  return std::visit(detail::VisitUnboxed<Visitor>{visitor}, argument);
 }
 
 }  // namespace sinter::frontend

@@ -74,11 +74,12 @@ const Step* PathTree::first_call_of(const PathNode& at, const c10::OperatorHandl
   return nullptr;
 }
 
-PathNode* PathTree::find(const PathNode& at, const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
-                         TensorTable& table, CallNumbers& numbers) {
+PathNode* PathTree::find(const PathNode& at, const c10::OperatorHandle& op, CallArguments arguments, TensorTable& table,
+                         CallNumbers& numbers) {
   PathNode* near = nullptr;
   const auto matches = [&](const PathNode& node) {
-    numbers = {};
+    numbers.bits.clear();
+    numbers.differing = 0;
     table.begin_call();
     return is_call_of(node.step, arguments, table, numbers);
   };

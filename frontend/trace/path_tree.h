@@ -65,8 +65,8 @@ class PathTree {
   Added add(PathNode& behind, Step step);
   /// The node behind `at` whose step is this call; null where there is none. Numbers may differ where the step has
   /// them: those that do are live from then on. The table holds what the step takes then, else nothing new.
-  [[nodiscard]] static PathNode* find(const PathNode& at, const c10::OperatorHandle& op,
-                                      c10::ArrayRef<c10::IValue> arguments, TensorTable& table, CallNumbers& numbers);
+  [[nodiscard]] static PathNode* find(const PathNode& at, const c10::OperatorHandle& op, CallArguments arguments,
+                                      TensorTable& table, CallNumbers& numbers);
   /// Adds a composite operator whose steps stand behind `at`; no more than a few there.
   void add(PathNode& at, Shortcut shortcut);
   /// An operator has thrown behind `at`, or has not this time: it is no step, and the program may go on.

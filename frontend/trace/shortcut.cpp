@@ -92,9 +92,9 @@ std::optional<CallKey> key_of(c10::ArrayRef<c10::IValue> arguments, const Tensor
   return key;
 }
 
-bool take(const Shortcut& shortcut, c10::ArrayRef<c10::IValue> arguments, TensorTable& table) {
+bool take(const Shortcut& shortcut, CallArguments arguments, TensorTable& table) {
   ShortcutReader reader(shortcut.key, table);
-  for (const c10::IValue& argument : arguments) {
+  for (const CallArgument& argument : arguments) {
     if (!visit_words(argument, reader)) return false;
   }
   if (!reader.at_end()) return false;

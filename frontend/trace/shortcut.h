@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "frontend/torch/call_argument.h"
 #include "frontend/trace/step.h"
 #include "frontend/trace/tensor_table.h"
 
@@ -20,7 +21,7 @@ struct Shortcut {
   CallKey key{};
   bool inference = false;                ///< whether inference mode is on
   bool tracked = false;                  ///< views and versions are noted
-  bool settings_matter = false;          ///< to one of its steps
+  SettingSet settings{};                 ///< that decide what its kernel calls, and what its steps compute
   std::vector<const PathNode*> steps{};  ///< in order
   std::vector<Returned> returns{};
   std::vector<size_t> raised{};        ///< results, once for each write that steps make into them
@@ -33,6 +34,6 @@ struct Shortcut {
 
 /// True where a call is that of a shortcut: everything is the same. What its steps take and make is added to the table
 /// then, memory that is made without storage; else the table may hold a part of it, to be taken back by forget_added().
-[[nodiscard]] bool take(const Shortcut& shortcut, c10::ArrayRef<c10::IValue> arguments, TensorTable& table);
+[[nodiscard]] bool take(const Shortcut& shortcut, CallArguments arguments, TensorTable& table);
 
 }  // namespace sinter::frontend

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/ir/graph.h"
+#include "frontend/torch/modes.h"
 #include "frontend/torch/op_facts.h"
 #include "frontend/trace/elements.h"
 
@@ -104,7 +105,7 @@ struct Step {
   std::vector<StepNumber> numbers{};  ///< at most 64, in the order of their words
   std::optional<Draw> draw{};
   AboveKernel above = AboveKernel::unknown;
-  bool settings_matter = true;  ///< LibTorch's settings may decide what the call computes
+  SettingSet settings = SettingSet::all();  ///< of LibTorch that may decide what the call computes
   /// Of data that it may refuse: a call is the step only where none is refused. Null where it refuses nothing.
   const DataRule* data_rule = nullptr;
   std::string module{};  ///< path of the module it belongs to; or empty

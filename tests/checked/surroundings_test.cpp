@@ -44,13 +44,13 @@ TEST(Surroundings, settings_are_those_of_the_work_while_it_is_done) {
     for (const bool called_under : {false, true}) {
       item.write(called_under);
       const auto surroundings = KernelSurroundings::current();
-      EXPECT_TRUE(surroundings.are_current(true)) << item.name;
+      EXPECT_TRUE(surroundings.are_current(SettingSet::all())) << item.name;
       item.write(!called_under);
-      EXPECT_FALSE(surroundings.are_current(true)) << item.name;
+      EXPECT_FALSE(surroundings.are_current(SettingSet::all())) << item.name;
       {
         const SurroundingsGuard work(surroundings, true);
         EXPECT_EQ(item.read(), called_under) << item.name;
-        EXPECT_TRUE(surroundings.are_current(true)) << item.name;
+        EXPECT_TRUE(surroundings.are_current(SettingSet::all())) << item.name;
       }
       EXPECT_EQ(item.read(), !called_under) << item.name;
     }
@@ -65,8 +65,31 @@ TEST(Surroundings, work_that_settings_do_not_decide_leaves_them_alone) {
     const SurroundingsGuard work(surroundings, false);
     EXPECT_TRUE(at::globalContext().benchmarkCuDNN());
   }
-  EXPECT_TRUE(surroundings.are_current(false));
+  EXPECT_TRUE(surroundings.are_current(SettingSet()));
   at::globalContext().setBenchmarkCuDNN(false);
+}
+
+TEST(Surroundings, an_operator_looks_at_the_settings_of_its_concerns_and_devices) {
+  at::Context& context = at::globalContext();
+  const SettingSet products_on_cuda(SettingConcerns{.products = true, .on_cpu = false});
+  const SettingSet products_on_cpu(SettingConcerns{.products = true, .on_cuda = false});
+  const SettingSet convolutions_on_cuda(SettingConcerns{.convolutions = true, .on_cpu = false});
+  const auto surroundings = KernelSurroundings::current();
+  const bool tf32 = context.allowTF32CuBLAS();
+  context.setAllowTF32CuBLAS(!tf32);
+  EXPECT_FALSE(surroundings.are_current(products_on_cuda));
+  EXPECT_TRUE(surroundings.are_current(products_on_cpu));
+  EXPECT_TRUE(surroundings.are_current(convolutions_on_cuda));
+  context.setAllowTF32CuBLAS(tf32);
+  context.setBenchmarkCuDNN(true);
+  EXPECT_TRUE(surroundings.are_current(products_on_cuda));
+  EXPECT_FALSE(surroundings.are_current(convolutions_on_cuda));
+  context.setBenchmarkCuDNN(false);
+  context.setDeterministicAlgorithms(true, false);
+  EXPECT_FALSE(surroundings.are_current(products_on_cuda));
+  EXPECT_FALSE(surroundings.are_current(convolutions_on_cuda));
+  EXPECT_TRUE(surroundings.are_current(SettingSet()));
+  context.setDeterministicAlgorithms(false, false);
 }
 
 }  // namespace
