@@ -54,32 +54,56 @@ std::optional<Map> along_longer_dims(const Type& type, const Type& like, const M
   return next == like.rank() ? std::optional(std::move(map)) : std::nullopt;
 }
 
+/// By dim of the space: the stride of the first output that has an element for each row, dim by dim; where there is
+/// none, that of the space. Intermediate values have strides as they were captured, and lie nowhere.
+std::vector<int64_t> strides_of_stores(const Region& region, const Type& space, const Type& kept) {
+  for (const ir::ValueId output : region.outputs) {
+    const Type& type = region.graph.type(output);
+    if (type.numel() != kept.numel()) continue;
+    const auto sizes = type.static_sizes();
+    const auto of_output = type.static_strides();
+    std::vector<int64_t> strides = space.static_strides();
+    size_t next = 0;
+    bool fits = true;
+    for (size_t d = 0; d < kept.rank(); ++d) {
+      if (kept.sizes[d] == ir::Dim(1)) continue;
+      while (next < sizes.size() && sizes[next] == 1) ++next;
+      fits = fits && next < sizes.size() && kept.sizes[d] == ir::Dim(sizes[next]);
+      if (fits) strides[d] = of_output[next++];
+    }
+    if (fits) return strides;
+  }
+  return space.static_strides();
+}
+
 }  // namespace
 
 Nest Nest::of(const Region& region) {
   for (const ir::NodeId id : region.members) {
     const ir::Node& node = region.graph.node(id);
     if (const auto* reduce = node.as<ir::Reduce>()) {
-      return {region.graph.type(*node.args[0].value()), reduce->dims};
+      const Type& space = region.graph.type(*node.args[0].value());
+      const Type& kept = region.graph.type(node.results[0]);
+      return {space, reduce->dims, kept, strides_of_stores(region, space, kept)};
     }
   }
-  return {region.graph.type(region.outputs.front()), {}};
+  const Type& space = region.graph.type(region.outputs.front());
+  return {space, {}, space, space.static_strides()};
 }
 
-Nest::Nest(const Type& space, const std::vector<uint32_t>& reduced)
-    : space_(space), kept_(space), loop_of_(space.rank()) {
+Nest::Nest(const Type& space, const std::vector<uint32_t>& reduced, const Type& kept,
+           const std::vector<int64_t>& outer_strides)
+    : space_(space), kept_(kept), loop_of_(space.rank()) {
   const auto sizes = space.static_sizes();
   const auto strides = space.static_strides();
   std::vector<size_t> outer;
   std::vector<size_t> inner;
   for (size_t d = 0; d < sizes.size(); ++d) {
     const bool in_row = std::ranges::find(reduced, static_cast<uint32_t>(d)) != reduced.end();
-    if (in_row) kept_.sizes[d] = 1;
     if (sizes[d] != 1) (in_row ? inner : outer).push_back(d);
   }
-  if (!reduced.empty()) kept_.strides = ir::contiguous_strides(kept_.sizes);
   std::vector<size_t> order = outer;
-  sort_by_stride(order, strides);
+  sort_by_stride(order, outer_strides);
   std::vector<size_t> by_stride = inner;
   sort_by_stride(by_stride, strides);
   order.insert(order.end(), by_stride.begin(), by_stride.end());

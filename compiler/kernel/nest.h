@@ -14,7 +14,7 @@ using Map = std::vector<ir::Index>;
 
 /// The loops of a region before they are collapsed: one for each dim longer than 1 of its *space*, which is the operand
 /// of its first reduction, or its first output where it has none. Reduced dims are innermost; otherwise loops run by
-/// falling stride.
+/// falling stride: of an output with an element for each row, else of the space.
 class Nest {
  public:
   [[nodiscard]] static Nest of(const Region& region);
@@ -28,7 +28,8 @@ class Nest {
   [[nodiscard]] ir::Index zero() const;
 
   /// Where the elements of an output are computed: one of the space's sizes, of as many elements, or of as many as
-  /// there are rows, in the order of its memory. Nothing for other sizes.
+  /// there are rows, in the order of its memory as far as that of the space, or of the first reduction's result, has
+  /// the same. Nothing for other sizes.
   [[nodiscard]] std::optional<Map> points(const ir::Type& output) const;
 
   /// Where a reduction's operand is read, if its result is wanted at `at`: its reduced dims run along the reduced
@@ -41,13 +42,14 @@ class Nest {
   [[nodiscard]] std::optional<Map> substitute(const std::vector<ir::Index>& outer, const Map& dims) const;
 
  private:
-  Nest(const ir::Type& space, const std::vector<uint32_t>& reduced);
+  Nest(const ir::Type& space, const std::vector<uint32_t>& reduced, const ir::Type& kept,
+       const std::vector<int64_t>& outer_strides);
 
   [[nodiscard]] ir::Index loop(size_t number) const;
   [[nodiscard]] std::optional<Map> points_like(const ir::Type& output, const ir::Type& like) const;
 
   ir::Type space_;
-  ir::Type kept_;  ///< the space with reduced dims of size 1
+  ir::Type kept_;  ///< what the first reduction gives: the space with reduced dims of size 1
   std::vector<int64_t> extents_;
   std::vector<std::optional<size_t>> loop_of_;  ///< by dim of the space
   std::vector<size_t> row_loops_;               ///< loops of the reduced dims longer than 1, in the order of the dims

@@ -64,9 +64,12 @@ class LayoutChooser {
   void visit_computed(ir::NodeId id) {
     const Node& node = rewriter_.old().node(id);
     const bool follows = primitive_follows(node);
-    const ValueId* view = follows ? nullptr : followed_view(node);
+    const ValueId* operand = follows ? nullptr : followed_operand(node);
     const ir::NodeId copy = follows ? relay_results(id) : rewriter_.copy(id);
-    if (view != nullptr) relay(node.results[0], ir::dense_like(next_type(*view), next_type(node.results[0]).sizes));
+    if (operand != nullptr) {
+      const Type& now = rewriter_.next().type(as_computed(*operand));
+      relay(node.results[0], ir::dense_like(now, next_type(node.results[0]).sizes));
+    }
     auto& args = rewriter_.next().node(copy).args;
     for (size_t i = 0; i < args.size(); ++i) {
       const ValueId* value = node.args[i].value();
@@ -94,12 +97,13 @@ class LayoutChooser {
     return true;
   }
 
-  /// The view that a primitive of its sizes and layout follows.
-  [[nodiscard]] const ValueId* followed_view(const Node& node) const {
+  /// The operand that a primitive of its sizes and layout follows: one that was laid out anew, or a view of one. Else a
+  /// sum of tokens that were an image would lie as the image did, and rows of it be far apart.
+  [[nodiscard]] const ValueId* followed_operand(const Node& node) const {
     const Type& result = rewriter_.old().type(node.results[0]);
     for (const ir::Arg& arg : node.args) {
       const ValueId* value = arg.value();
-      if (value == nullptr || !views_.contains(*value)) continue;
+      if (value == nullptr || (!views_.contains(*value) && !was_moved(*value))) continue;
       const Type& seen = rewriter_.old().type(*value);
       if (seen.sizes == result.sizes && seen.is_dense() && ir::same_layout(seen, result)) return value;
     }

@@ -20,6 +20,7 @@
 #include "compiler/passes/merge_products.h"
 #include "compiler/passes/pad_channels.h"
 #include "compiler/passes/pad_products.h"
+#include "compiler/passes/pixel_products.h"
 #include "compiler/passes/rematerialize.h"
 #include "compiler/passes/split_bias.h"
 #include "compiler/passes/split_reductions.h"
@@ -41,6 +42,9 @@ constexpr std::array rows = {
                 "every later pass moves nodes, which is legal on pure values only"},
     PipelineRow{"convolution_epilogues", convolution_epilogues, Stage::functional,
                 "before decompose, while batch norm is one call"},
+    PipelineRow{
+        "pixel_products", pixel_products, Stage::functional,
+        "after convolution_epilogues, which gives ReLU to the convolution, and before passes that look at products"},
     PipelineRow{"find_attention", find_attention, Stage::functional,
                 "before pad_products, which would pad the products that it replaces"},
     PipelineRow{"pad_products", pad_products, Stage::functional,

@@ -193,6 +193,23 @@ constexpr std::string_view bodies[] = {
       %y = view %a + 0 : i64[3,17,8]
       %y.1 = add %y, 0 : i64[3,17,8]
     })",
+    // What follows sees the pixels as tokens, which lie in memory as the image does.
+    R"(graph @g on cuda:0 (%x: f16[2,16,6,7]{672,1,112,16}) -> (%y) {
+      %v = view %x + 0 : f16[2,16,4,5,3,3]{672,1,112,16,112,16}
+      %c = cast %v : f32[2,16,4,5,3,3]{2880,9,720,144,3,1}
+      %a = reduce sum %c over 4, 5 : f32[2,16,4,5,1,1]{320,1,80,16,1,1}
+      %t = view %a + 0 : f32[2,20,16]
+      %m = mul %t, 0.5 : f32[2,20,16]
+      %y = cast %m : f16[2,20,16]
+    })",
+    // Row-major as captured, channels-last where it is read and written.
+    R"(graph @g on cuda:0 (%x: f16[2,16,6,7]{672,1,112,16}) -> (%y) {
+      %i = cast %x : f32[2,16,6,7]
+      %v = view %i + 0 : f32[2,16,4,5,3,3]{672,42,7,1,7,1}
+      %a = reduce sum %v over 4, 5 : f32[2,16,4,5,1,1]
+      %u = view %a + 0 : f32[2,16,4,5]
+      %y = cast %u : f16[2,16,4,5]{320,1,80,16}
+    })",
 };
 
 TEST(WindowKernels, compute_what_stands_before_and_behind_them) {
