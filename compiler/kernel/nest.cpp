@@ -54,24 +54,28 @@ std::optional<Map> along_longer_dims(const Type& type, const Type& like, const M
   return next == like.rank() ? std::optional(std::move(map)) : std::nullopt;
 }
 
-/// By dim of the space: the stride of the first output that has an element for each row, dim by dim; where there is
-/// none, that of the space. Intermediate values have strides as they were captured, and lie nowhere.
-std::vector<int64_t> strides_of_stores(const Region& region, const Type& space, const Type& kept) {
+/// The strides of a type by dim of another one, if their dims longer than 1 are the same.
+std::optional<std::vector<int64_t>> strides_along(const Type& type, const Type& like) {
+  std::vector<int64_t> strides(like.rank(), 0);
+  size_t next = 0;
+  const auto skip_short = [&] {
+    while (next < type.rank() && type.sizes[next] == ir::Dim(1)) ++next;
+  };
+  for (size_t d = 0; d < like.rank(); ++d) {
+    if (like.sizes[d] == ir::Dim(1)) continue;
+    skip_short();
+    if (next == type.rank() || type.sizes[next] != like.sizes[d]) return std::nullopt;
+    strides[d] = type.strides[next++].value();
+  }
+  skip_short();
+  return next == type.rank() ? std::optional(std::move(strides)) : std::nullopt;
+}
+
+/// Those by which rows follow each other: of the first output with an element for each, else of the space. What is
+/// computed in between has strides as it was captured, and lies nowhere.
+std::vector<int64_t> strides_of_rows(const Region& region, const Type& space, const Type& kept) {
   for (const ir::ValueId output : region.outputs) {
-    const Type& type = region.graph.type(output);
-    if (type.numel() != kept.numel()) continue;
-    const auto sizes = type.static_sizes();
-    const auto of_output = type.static_strides();
-    std::vector<int64_t> strides = space.static_strides();
-    size_t next = 0;
-    bool fits = true;
-    for (size_t d = 0; d < kept.rank(); ++d) {
-      if (kept.sizes[d] == ir::Dim(1)) continue;
-      while (next < sizes.size() && sizes[next] == 1) ++next;
-      fits = fits && next < sizes.size() && kept.sizes[d] == ir::Dim(sizes[next]);
-      if (fits) strides[d] = of_output[next++];
-    }
-    if (fits) return strides;
+    if (auto strides = strides_along(region.graph.type(output), kept)) return *std::move(strides);
   }
   return space.static_strides();
 }
@@ -84,7 +88,7 @@ Nest Nest::of(const Region& region) {
     if (const auto* reduce = node.as<ir::Reduce>()) {
       const Type& space = region.graph.type(*node.args[0].value());
       const Type& kept = region.graph.type(node.results[0]);
-      return {space, reduce->dims, kept, strides_of_stores(region, space, kept)};
+      return {space, reduce->dims, kept, strides_of_rows(region, space, kept)};
     }
   }
   const Type& space = region.graph.type(region.outputs.front());

@@ -139,11 +139,12 @@ Tensor allowed_of(const WideRuns& wide, size_t at, size_t i, const Tensor& expec
   return allowed;
 }
 
-/// Whether a program has numbers whose squares overflow the dtype they are computed in: variances of such numbers are
-/// infinite or no number as their algorithm has it.
+/// Whether a program has numbers whose squares, or those of their squares, overflow the dtype they are computed in:
+/// variances are infinite or no number then as their algorithm has it. What a program squares may be seen nowhere.
 bool squares_overflow(const Observations& run) {
-  static const double of_double = std::sqrt(std::numeric_limits<double>::max());
-  static const double of_float = std::sqrt(static_cast<double>(std::numeric_limits<float>::max()));
+  const auto root = [](double most) { return std::sqrt(std::sqrt(most)); };
+  static const double of_double = root(std::numeric_limits<double>::max());
+  static const double of_float = root(std::numeric_limits<float>::max());
   return std::ranges::any_of(run, [](const Observation& seen) {
     return std::ranges::any_of(seen.values, [](const hostile::Held& value) {
       return is_continuous(value.tensor) &&
