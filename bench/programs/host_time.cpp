@@ -4,10 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <sinter/sinter.h>
-#include <torch/cuda.h>
-#include <torch/nn/functional/loss.h>
 #include <torch/nn/module.h>
-#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 #include <torch/optim/sgd.h>
@@ -17,12 +14,14 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "bench/measure/environment.h"
+#include "bench/measure/timer.h"
 
 namespace {
 
@@ -112,11 +111,11 @@ Way compiled(const std::string& name, const Callable& callable, const Tensor& x,
   return {name, [=] { (void)(*fast)(x); }, [=] { return fast->report(); }};
 }
 
-double microseconds(const Way& way, int calls, bool cuda) {
-  if (cuda) torch::cuda::synchronize();
+double microseconds(const Way& way, int calls, c10::Device device) {
+  sinter::bench::synchronize(device);
   const auto start = std::chrono::steady_clock::now();
   for (int call = 0; call < calls; ++call) way.call();
-  if (cuda) torch::cuda::synchronize();
+  sinter::bench::synchronize(device);
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / calls;
 }
 
@@ -132,19 +131,19 @@ struct Plan {
   std::string only{}, way{};  ///< for profilers: of the programs, and of the ways
 };
 
-void measure(const std::string& name, std::vector<Way> ways, const Plan& plan, bool cuda, ordered_json& rows) {
+void measure(const std::string& name, std::vector<Way> ways, const Plan& plan, c10::Device device, ordered_json& rows) {
   if (name.find(plan.only) == std::string::npos) return;
   if (!plan.way.empty()) {
     std::erase_if(ways, [&](const Way& way) { return way.name != plan.way; });
     for (const Way& way : ways)
       std::printf("%s, %s: %.1f us\n", name.c_str(), way.name.c_str(),
-                  microseconds(way, plan.calls * plan.rounds, cuda));
+                  microseconds(way, plan.calls * plan.rounds, device));
     return;
   }
-  for (const Way& way : ways) (void)microseconds(way, 20, cuda);
+  for (const Way& way : ways) (void)microseconds(way, 20, device);
   std::vector<std::vector<double>> times(ways.size());
   for (int round = 0; round < plan.rounds; ++round) {
-    for (size_t i = 0; i < ways.size(); ++i) times[i].push_back(microseconds(ways[i], plan.calls, cuda));
+    for (size_t i = 0; i < ways.size(); ++i) times[i].push_back(microseconds(ways[i], plan.calls, device));
   }
   const auto count = static_cast<double>(operators(ways[1].report()));
   ordered_json row{{"program", name}, {"operators", count}};
@@ -177,7 +176,7 @@ void measure_inference(const std::string& name, const Callable& run, const Tenso
           {{"eager", [=] { (void)run(x); }},
            compiled("checked", run, x, options_for(x, sinter::Replay::checked)),
            compiled("trusted", run, x, options_for(x, sinter::Replay::trusted))},
-          plan, x.is_cuda(), rows);
+          plan, x.device(), rows);
 }
 
 template <class Model>
@@ -194,7 +193,7 @@ void measure_model(const std::string& name, Model& model, const Tensor& x, const
   };
   measure(name + ", training step",
           {{"eager", [=] { (void)step(x); }}, compiled("checked", step, x, options_for(x, sinter::Replay::checked))},
-          plan, x.is_cuda(), rows);
+          plan, x.device(), rows);
 }
 
 }  // namespace

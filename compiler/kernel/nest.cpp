@@ -32,43 +32,43 @@ bool steps_along(const Index& index, size_t first_loop) {
          std::ranges::any_of(index.terms, [&](const auto& term) { return steps_along(term.inner, first_loop); });
 }
 
-/// The map of a type whose dims longer than 1 are those of `like`, for which `dims` is one. Nothing for other types.
-std::optional<Map> along_longer_dims(const Type& type, const Type& like, const Map& dims) {
-  Map map;
-  size_t next = 0;
-  const auto skip_short = [&] {
-    while (next < like.rank() && like.sizes[next] == ir::Dim(1)) ++next;
-  };
-  for (const ir::Dim& size : type.sizes) {
-    skip_short();
-    if (size == ir::Dim(1)) {
-      map.push_back(
-          {.affine = {.offset = 0, .strides = std::vector<int64_t>(dims[0].affine.strides.size(), 0)}, .terms = {}});
-    } else if (next < like.rank() && like.sizes[next] == size) {
-      map.push_back(dims[next++]);
-    } else {
-      return std::nullopt;
-    }
+std::vector<size_t> longer_dims(const Type& type) {
+  std::vector<size_t> dims;
+  for (size_t d = 0; d < type.rank(); ++d) {
+    if (!(type.sizes[d] == ir::Dim(1))) dims.push_back(d);
   }
-  skip_short();
-  return next == like.rank() ? std::optional(std::move(map)) : std::nullopt;
+  return dims;
+}
+
+/// The dims longer than 1 of both types, side by side. Nothing where their sizes differ.
+std::optional<std::vector<std::pair<size_t, size_t>>> same_longer_dims(const Type& type, const Type& like) {
+  const std::vector<size_t> ours = longer_dims(type);
+  const std::vector<size_t> theirs = longer_dims(like);
+  if (ours.size() != theirs.size()) return std::nullopt;
+  std::vector<std::pair<size_t, size_t>> pairs;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    if (type.sizes[ours[i]] != like.sizes[theirs[i]]) return std::nullopt;
+    pairs.emplace_back(ours[i], theirs[i]);
+  }
+  return pairs;
+}
+
+/// The map of a type whose dims longer than 1 are those of `like`, for which `dims` is one. Nothing for other types.
+std::optional<Map> along_longer_dims(const Type& type, const Type& like, const Map& dims, const Index& zero) {
+  const auto pairs = same_longer_dims(type, like);
+  if (!pairs) return std::nullopt;
+  Map map(type.rank(), zero);
+  for (const auto& [dim, of_like] : *pairs) map[dim] = dims[of_like];
+  return map;
 }
 
 /// The strides of a type by dim of another one, if their dims longer than 1 are the same.
 std::optional<std::vector<int64_t>> strides_along(const Type& type, const Type& like) {
+  const auto pairs = same_longer_dims(type, like);
+  if (!pairs) return std::nullopt;
   std::vector<int64_t> strides(like.rank(), 0);
-  size_t next = 0;
-  const auto skip_short = [&] {
-    while (next < type.rank() && type.sizes[next] == ir::Dim(1)) ++next;
-  };
-  for (size_t d = 0; d < like.rank(); ++d) {
-    if (like.sizes[d] == ir::Dim(1)) continue;
-    skip_short();
-    if (next == type.rank() || type.sizes[next] != like.sizes[d]) return std::nullopt;
-    strides[d] = type.strides[next++].value();
-  }
-  skip_short();
-  return next == type.rank() ? std::optional(std::move(strides)) : std::nullopt;
+  for (const auto& [dim, of_like] : *pairs) strides[of_like] = type.strides[dim].value();
+  return strides;
 }
 
 /// Those by which rows follow each other: of the first output with an element for each, else of the space. What is
@@ -145,7 +145,7 @@ std::optional<Map> Nest::points_like(const Type& output, const Type& like) const
   }
   if (output.sizes == like.sizes) return dims;
   if (dims.empty()) return Map(output.rank(), zero());
-  if (auto by_dims = along_longer_dims(output, like, dims)) return by_dims;
+  if (auto by_dims = along_longer_dims(output, like, dims, zero())) return by_dims;
   Type look = like;
   if (!look.is_dense()) look.strides = ir::contiguous_strides(look.sizes);
   const auto through = ir::view_map(output, look, 0);

@@ -200,9 +200,7 @@ bool Session::append_all(c10::ArrayRef<c10::IValue> arguments, const OpFacts& fa
                          c10::SmallVector<uint32_t, 8>& words) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     words.push_back(static_cast<uint32_t>(key.size()) + 1);
-    const bool counts = facts.storage_offset == i;
-    const auto offset = counts ? offset_in_values(arguments_of(arguments), i, table_) : std::nullopt;
-    if (!append(offset ? c10::IValue(*offset) : arguments[i], table_, key)) return false;
+    if (!append(in_values(facts, arguments, i, table_), table_, key)) return false;
   }
   return true;
 }

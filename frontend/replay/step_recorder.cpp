@@ -76,9 +76,7 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
   if (step_.module.empty()) step_.module = std::move(module);
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < declared.size(); ++i) {
-    const bool counts = traits.facts.storage_offset == i;
-    const auto offset = counts ? offset_in_values(arguments_of(arguments_), i, table_) : std::nullopt;
-    const c10::IValue argument = offset ? c10::IValue(*offset) : arguments_[i];
+    const c10::IValue argument = in_values(traits.facts, arguments_, i, table_);
     step_.args.push_back(arg_of(argument, *declared[i].real_type(), encoder, step_.opaques));
   }
   step_.numbers = numbers_of(traits.facts, arguments_, words);

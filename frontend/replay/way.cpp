@@ -204,7 +204,7 @@ constexpr std::array<std::string_view, 8> kChooseByConcerns{"aten::linear",  "at
 SettingConcerns concerns_of(std::string_view base) {
   const auto* row = std::ranges::find(kConcerns, base, &ConcernsRow::base);
   if (row != kConcerns.end()) return row->concerns;
-  return {.products = true, .convolutions = true, .others = true};
+  return SettingConcerns::everything();
 }
 
 AboveKernel above(const OpFacts& facts) {

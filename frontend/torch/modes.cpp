@@ -21,7 +21,7 @@ struct Mode {
   SettingConcerns concerns{};        ///< whose operators look at it
 };
 
-constexpr SettingConcerns everything{.products = true, .convolutions = true, .others = true};
+constexpr SettingConcerns everything = SettingConcerns::everything();
 constexpr SettingConcerns attention{.others = true};
 constexpr SettingConcerns products_on_cuda{.products = true, .others = true, .on_cpu = false};
 constexpr SettingConcerns products_on_cpu{.products = true, .others = true, .on_cuda = false};

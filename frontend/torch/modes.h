@@ -14,7 +14,9 @@ struct SettingConcerns {
   bool others = false;        ///< everything else, attention among it
   bool on_cpu = true, on_cuda = true;
 
-  [[nodiscard]] bool empty() const { return !products && !convolutions && !others; }
+  [[nodiscard]] static constexpr SettingConcerns everything() {
+    return {.products = true, .convolutions = true, .others = true};
+  }
 };
 
 /// Some of LibTorch's settings.
@@ -23,7 +25,7 @@ class SettingSet {
   SettingSet() = default;
   /// Those that operators of these concerns look at.
   explicit SettingSet(const SettingConcerns& concerns);
-  [[nodiscard]] static SettingSet all() { return SettingSet({.products = true, .convolutions = true, .others = true}); }
+  [[nodiscard]] static SettingSet all() { return SettingSet(SettingConcerns::everything()); }
 
   [[nodiscard]] bool empty() const { return bits_ == 0; }
   [[nodiscard]] bool has(size_t mode) const { return (bits_ >> mode & 1) != 0; }

@@ -40,6 +40,13 @@ std::optional<int64_t> offset_in_values(CallArguments arguments, size_t position
   return *offset - table.shift_of(*tensor_in(arguments[0]));
 }
 
+c10::IValue in_values(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments, size_t position,
+                      const TensorTable& table) {
+  if (facts.storage_offset != position) return arguments[position];
+  const auto offset = offset_in_values(arguments_of(arguments), position, table);
+  return offset ? c10::IValue(*offset) : arguments[position];
+}
+
 bool append(const c10::IValue& argument, TensorTable& table, CallKey& key) {
   KeyWriter writer(table, key);
   return visit_words(argument, writer);

@@ -19,6 +19,10 @@ namespace sinter::frontend {
 [[nodiscard]] std::optional<int64_t> offset_in_values(CallArguments arguments, size_t position,
                                                       const TensorTable& table);
 
+/// An argument of a boxed call as keys have it: where it is such an offset, counted as values count.
+[[nodiscard]] c10::IValue in_values(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments, size_t position,
+                                    const TensorTable& table);
+
 /// True for a tensor that segments know: strided and dense, with memory of its own on the CPU or a CUDA device.
 [[nodiscard]] bool is_dense(const at::Tensor& tensor);
 

@@ -23,11 +23,6 @@ enum class WordKind : uint64_t { none, undefined, tensor, boolean, integer, real
 }
 [[nodiscard]] constexpr uint64_t tensor_word(TraceValueId value) { return word_of(WordKind::tensor, value.index); }
 
-[[nodiscard]] inline uint64_t word_of(c10::Device device) {
-  const auto index = static_cast<uint64_t>(static_cast<uint8_t>(device.index()));
-  return word_of(WordKind::device, static_cast<uint64_t>(device.type()) << 8 | index);
-}
-
 template <class Visitor>
 bool visit_number(const ir::Scalar& number, Visitor& visitor) {
   if (const auto* flag = std::get_if<bool>(&number)) {
@@ -65,58 +60,60 @@ bool visit_complex(const c10::complex<double>& number, Visitor& visitor) {
          visitor.word(std::bit_cast<uint64_t>(number.imag()));
 }
 
-/// False also for what cannot be compared.
-template <class Visitor>
-bool visit_words(const c10::IValue& argument, Visitor& visitor) {
-  if (argument.isTensor()) return visit_tensor(argument.toTensor(), visitor);
-  if (argument.isNone()) return visitor.word(word_of(WordKind::none));
-  if (argument.isInt()) return visit_number(ir::Scalar{argument.toInt()}, visitor);
-  if (argument.isBool()) return visit_number(ir::Scalar{argument.toBool()}, visitor);
-  if (argument.isDouble()) return visit_number(ir::Scalar{argument.toDouble()}, visitor);
-  if (argument.isString()) return visit_text(argument.toStringRef(), visitor);
-  if (argument.isComplexDouble()) return visit_complex(argument.toComplexDouble(), visitor);
-  if (argument.isDevice()) return visitor.word(word_of(argument.toDevice()));
-  if (!argument.isList()) return false;
-  const auto items = argument.toListRef();
-  if (!visitor.word(word_of(WordKind::list, items.size()))) return false;
-  for (const c10::IValue& item : items) {
-    if (!visit_words(item, visitor)) return false;
-  }
-  return true;
-}
-
 namespace detail {
 
-/// Puts an argument that is no IValue into the words of the IValue that it would be.
+/// Puts an argument into words. False also for what cannot be compared.
 template <class Visitor>
-struct VisitUnboxed {
+struct VisitWords {
   Visitor& visitor;
 
   bool operator()(std::monostate) const { return visitor.word(word_of(WordKind::none)); }
-  bool operator()(const c10::IValue* value) const { return visit_words(*value, visitor); }
-  bool operator()(const at::Tensor* tensor) const { return visit_tensor(*tensor, visitor); }
+  bool operator()(const at::Tensor& tensor) const { return visit_tensor(tensor, visitor); }
+  bool operator()(const at::Tensor* tensor) const { return (*this)(*tensor); }
   bool operator()(bool flag) const { return visit_number(ir::Scalar{flag}, visitor); }
   bool operator()(int64_t number) const { return visit_number(ir::Scalar{number}, visitor); }
   bool operator()(double number) const { return visit_number(ir::Scalar{number}, visitor); }
-  bool operator()(const c10::complex<double>& number) const { return visit_complex(number, visitor); }
+  bool operator()(const c10::complex<double>& number) const {
+    return visitor.word(word_of(WordKind::complex)) && visitor.word(std::bit_cast<uint64_t>(number.real())) &&
+           visitor.word(std::bit_cast<uint64_t>(number.imag()));
+  }
   bool operator()(std::string_view text) const { return visit_text(text, visitor); }
-  bool operator()(c10::Device device) const { return visitor.word(word_of(device)); }
-  template <class Items>
-  bool operator()(const Items& items) const {
+  bool operator()(c10::Device device) const {
+    const auto index = static_cast<uint64_t>(static_cast<uint8_t>(device.index()));
+    return visitor.word(word_of(WordKind::device, static_cast<uint64_t>(device.type()) << 8 | index));
+  }
+  template <class Item>
+  bool operator()(c10::ArrayRef<Item> items) const {
     if (!visitor.word(word_of(WordKind::list, items.size()))) return false;
-    for (const auto& item : items) {
+    for (const Item& item : items) {
       if (!(*this)(item)) return false;
     }
     return true;
   }
-  bool operator()(const at::Tensor& tensor) const { return visit_tensor(tensor, visitor); }
+  bool operator()(const c10::IValue* value) const { return (*this)(*value); }
+  bool operator()(const c10::IValue& value) const {
+    if (value.isTensor()) return (*this)(value.toTensor());
+    if (value.isNone()) return (*this)(std::monostate());
+    if (value.isInt()) return (*this)(value.toInt());
+    if (value.isBool()) return (*this)(value.toBool());
+    if (value.isDouble()) return (*this)(value.toDouble());
+    if (value.isString()) return (*this)(std::string_view(value.toStringRef()));
+    if (value.isComplexDouble()) return (*this)(value.toComplexDouble());
+    if (value.isDevice()) return (*this)(value.toDevice());
+    return value.isList() && (*this)(value.toListRef());
+  }
 };
 
 }  // namespace detail
 
 template <class Visitor>
+bool visit_words(const c10::IValue& argument, Visitor& visitor) {
+  return detail::VisitWords<Visitor>{visitor}(argument);
+}
+
+template <class Visitor>
 bool visit_words(const CallArgument& argument, Visitor& visitor) {
-  return std::visit(detail::VisitUnboxed<Visitor>{visitor}, argument);
+  return std::visit(detail::VisitWords<Visitor>{visitor}, argument);
 }
 
 }  // namespace sinter::frontend
