@@ -32,9 +32,10 @@ std::string words_of(const TransposeSchedule& plan) {
 }
 
 std::string words_of(const RowSchedule& plan) {
-  return fmt::format("{} threads a row{}, {} x {} elements a thread{}", plan.threads,
+  return fmt::format("{} threads a row{}, {} x {} elements a thread{}{}", plan.threads,
                      plan.across ? ", neighbours on other rows" : "", plan.steps, plan.width,
-                     plan.keep == Keep::nothing ? ", read again in every pass" : "");
+                     plan.keep == Keep::nothing ? ", read again in every pass" : "",
+                     plan.group > 1 ? fmt::format(", {} rows joined one after the other", plan.group) : "");
 }
 
 std::string words_of(const ColumnSchedule& plan) {
@@ -89,7 +90,7 @@ KernelSource generate_cuda(const Kernel& kernel, const DeviceInfo& device) {
   if (const auto windows = window_schedule(kernel, device)) return source_of(kernel, *windows, cuda_window_function);
   if (const auto columns = column_schedule(kernel, device)) return source_of(kernel, *columns, cuda_column_function);
   if (kernel.reduced > 0) return source_of(kernel, row_schedule(kernel, device), cuda_row_function);
-  if (const auto transpose = transpose_schedule(kernel)) {
+  if (const auto transpose = transpose_schedule(kernel, device)) {
     return source_of(kernel, *transpose, cuda_transpose_function);
   }
   return source_of(kernel, schedule(kernel, device), cuda_function);

@@ -17,7 +17,12 @@ constexpr int64_t most_threads = 1024;
 constexpr int64_t threads_of_small_rows = 128;  ///< of a block whose warps work on rows of their own
 constexpr int64_t kept_bytes = 64;              ///< of one thread, in registers, from pass to pass: short texts
 constexpr int64_t most_kept_bytes = 128;        ///< where a block has no more threads to share a row
+constexpr int64_t kept_bytes_of_pairs = 160;    ///< where a multiprocessor then holds two blocks, not one
 constexpr int64_t most_kept_steps = 8;
+constexpr int64_t most_steps_of_pairs = 16;
+/// Of a multiprocessor, which has registers for them: groups of rows are as many as all of them go through at one time,
+/// and a few that had to wait would take as long again.
+constexpr uint32_t threads_of_groups = 1024;
 constexpr int64_t fewest_warps_across = 4;  ///< of a block that works on 32 rows
 constexpr int64_t most_warps_across = 32;
 
@@ -28,15 +33,18 @@ int64_t choose_width(const Kernel& kernel) {
   return kernel.generic_sizes ? width : width_of_guards(kernel, width);
 }
 
-/// Bytes that one step of a thread keeps for later passes.
+/// Bytes that one step of a thread keeps for later passes, and for later rows.
 int64_t step_bytes(const Kernel& kernel, Keep keep, int64_t width) {
   const RowPasses passes = row_passes(kernel, operands_of(cuda_expressions(kernel)), keep);
-  int64_t bytes = 0;
-  for (kernel::Slot slot = 0; slot < kernel.body.size(); ++slot) {
-    if (passes.kept[slot]) bytes += ir::bytes_of(kernel.body[slot].dtype) * width;
+  int64_t joined = 0;
+  for (const kernel::Store& store : kernel.stores) {
+    if (store.over_group) joined += ir::bytes_of(kernel.params[store.param].dtype);
   }
-  return std::max<int64_t>(bytes, width);
+  return std::max<int64_t>(passes.most_kept_bytes(kernel) + joined, 1) * width;
 }
+
+/// Rows that are gone through at the same time.
+int64_t rows_at_once(const Kernel& kernel) { return kernel.rows() / kernel.group_rows(); }
 
 /// Bytes of the widest vector that a thread loads or stores.
 int64_t vector_bytes(const Kernel& kernel, int64_t width) {
@@ -59,6 +67,14 @@ int64_t part_of_warp(int64_t vectors, int64_t most_steps, int64_t bytes) {
   return best;
 }
 
+/// True where half of a large block's threads hold a row too, so that two rows are under way on a multiprocessor: one
+/// loads while the other computes.
+bool pairs_up(const Kernel& kernel, const DeviceInfo& device, int64_t width) {
+  const int64_t steps = ceil_div(kernel.row_points() / width, most_threads / 2);
+  return steps * step_bytes(kernel, Keep::small, width) <= kept_bytes_of_pairs && steps <= most_steps_of_pairs &&
+         rows_at_once(kernel) >= 2 * int64_t{device.multiprocessors};
+}
+
 int64_t choose_threads(const Kernel& kernel, const DeviceInfo& device, int64_t width, int64_t most_steps) {
   const int64_t vectors = kernel.row_points() / width;
   if (kernel.generic_sizes) {
@@ -68,8 +84,9 @@ int64_t choose_threads(const Kernel& kernel, const DeviceInfo& device, int64_t w
   int64_t threads = vectors <= warp_threads * most_steps
                         ? part_of_warp(vectors, most_steps, vector_bytes(kernel, width))
                         : std::min(most_threads, ceil_div(ceil_div(vectors, most_steps), warp_threads) * warp_threads);
+  if (threads == most_threads && pairs_up(kernel, device, width)) return threads / 2;
   const int64_t enough = int64_t{device.multiprocessors} * threads_to_fill;
-  while (threads < vectors && threads < most_threads && kernel.rows() * threads < enough) {
+  while (threads < vectors && threads < most_threads && rows_at_once(kernel) * threads < enough) {
     const int64_t useful = threads < warp_threads ? most_threads : ceil_div(vectors, warp_threads) * warp_threads;
     threads = std::min({threads * 2, most_threads, useful});
   }
@@ -102,18 +119,19 @@ void classify(const Kernel& kernel, RowSchedule& plan) {
   for (const auto& store : kernel.stores) plan.stores.push_back(access(store.param, store.index));
 }
 
-int64_t steps_that_fit(const Kernel& kernel, int64_t width, int64_t bytes) {
-  return std::clamp<int64_t>(bytes / step_bytes(kernel, Keep::small, width), 1, most_kept_steps);
+int64_t steps_that_fit(const Kernel& kernel, int64_t width, int64_t bytes, int64_t most) {
+  return std::clamp<int64_t>(bytes / step_bytes(kernel, Keep::small, width), 1, most);
 }
 
 /// Neighbours share a row.
 RowSchedule along_rows(const Kernel& kernel, const DeviceInfo& device) {
   RowSchedule plan;
   plan.width = choose_width(kernel);
-  plan.threads = choose_threads(kernel, device, plan.width, steps_that_fit(kernel, plan.width, kept_bytes));
+  plan.threads =
+      choose_threads(kernel, device, plan.width, steps_that_fit(kernel, plan.width, kept_bytes, most_kept_steps));
   if (plan.threads > warp_threads) return plan;
   int64_t threads = threads_of_small_rows;
-  while (threads > warp_threads && kernel.rows() * plan.threads < threads * device.multiprocessors) threads /= 2;
+  while (threads > warp_threads && rows_at_once(kernel) * plan.threads < threads * device.multiprocessors) threads /= 2;
   plan.rows_per_block = threads / plan.threads;
   return plan;
 }
@@ -129,18 +147,26 @@ RowSchedule across_rows(const Kernel& kernel, const DeviceInfo& device) {
 
 /// What a thread may keep of its row.
 Keep choose_keep(const Kernel& kernel, const RowSchedule& plan) {
-  if (kernel.generic_sizes || plan.steps > steps_that_fit(kernel, plan.width, most_kept_bytes)) return Keep::nothing;
+  if (kernel.generic_sizes) return Keep::nothing;
+  const bool pairs = plan.threads == most_threads / 2;
+  const int64_t most = pairs ? steps_that_fit(kernel, plan.width, kept_bytes_of_pairs, most_steps_of_pairs)
+                             : steps_that_fit(kernel, plan.width, most_kept_bytes, most_kept_steps);
+  const bool fits = plan.steps <= most;
+  if (!fits && plan.group == 1) return Keep::nothing;
   return plan.steps * step_bytes(kernel, Keep::dear, plan.width) <= most_kept_bytes ? Keep::dear : Keep::small;
 }
 
 }  // namespace
 
 RowSchedule row_schedule(const Kernel& kernel, const DeviceInfo& device) {
-  RowSchedule plan = runs_across_rows(kernel) ? across_rows(kernel, device) : along_rows(kernel, device);
+  RowSchedule plan =
+      kernel.group_rows() == 1 && runs_across_rows(kernel) ? across_rows(kernel, device) : along_rows(kernel, device);
   plan.steps = ceil_div(kernel.row_points() / plan.width, plan.threads);
+  plan.group = kernel.group_rows();
   plan.keep = choose_keep(kernel, plan);
   plan.block = static_cast<uint32_t>(plan.threads * plan.rows_per_block);
-  plan.grid = static_cast<uint32_t>(ceil_div(kernel.rows(), plan.rows_per_block));
+  plan.grid = static_cast<uint32_t>(ceil_div(rows_at_once(kernel), plan.rows_per_block));
+  if (plan.group > 1) plan.resident = threads_of_groups / plan.block;
   plan.wide = needs_wide_index(kernel, kernel.numel());
   classify(kernel, plan);
   return plan;

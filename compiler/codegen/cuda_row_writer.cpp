@@ -33,11 +33,17 @@ class RowWriter : private CudaText {
   CudaFunction function() {
     name_literals();
     find_row();
+    if (plan_.group > 1) {
+      open_group();
+    } else {
+      name_loops("row", outer_extents());
+    }
     declare_kept();
     compute_row(passes_.row_values);
     for (const RowPass& pass : passes_.passes) write_pass(pass);
     store_row();
-    return finish(plan_.block);
+    if (plan_.group > 1) close_group();
+    return finish(plan_.block, plan_.resident);
   }
 
  private:
@@ -50,21 +56,86 @@ class RowWriter : private CudaText {
 
   // Which row, and where in it.
 
+  /// Names the row `row`, or the group `group`.
   void find_row() {
+    const char* row = plan_.group > 1 ? "group" : "row";
     const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
     if (plan_.across) {
       find_row_across(block);
     } else if (plan_.rows_per_block == 1) {
       line("const unsigned lane = threadIdx.x;");
-      line("const {} row = {};", index_.type(), block);
+      line("const {} {} = {};", index_.type(), row, block);
     } else {
       line("const unsigned lane = threadIdx.x % {}u;", plan_.threads);
-      line("const {} row = {} * {} + threadIdx.x / {}u;", index_.type(), block, index_.literal(plan_.rows_per_block),
-           plan_.threads);
-      if (has_partial_block()) line("if (row >= {}) return;", index_.count(kernel_.rows()));
+      line("const {} {} = {} * {} + threadIdx.x / {}u;", index_.type(), row, block,
+           index_.literal(plan_.rows_per_block), plan_.threads);
+      if (has_partial_block()) line("if ({} >= {}) return;", row, index_.count(kernel_.rows() / plan_.group));
     }
-    dims_ = index_.dims_of("row", outer_extents());
+  }
+
+  /// Names the loops outside of a row, `number` of a point of theirs.
+  void name_loops(const std::string& number, std::span<const int64_t> extents) {
+    dims_ = index_.dims_of(number, extents);
     name_dims('i', 0, dims_);
+  }
+
+  // Groups of rows.
+
+  [[nodiscard]] bool joins(size_t store) const { return kernel_.stores[store].over_group.has_value(); }
+
+  /// Opens the loop over the rows of a group. What stores join is held beside it.
+  void open_group() {
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+      if (joins(i)) line("{} j{}[{}];", group_type(i), i, plan_.steps);
+    }
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+      if (!joins(i)) continue;
+      const ir::DType dtype = kernel_.params[kernel_.stores[i].param].dtype;
+      line("#pragma unroll");
+      open("for (unsigned s = 0; s < {}u; ++s) {{", plan_.steps);
+      if (plan_.width > 1) line("#pragma unroll");
+      if (plan_.width > 1) open("for (unsigned k = 0; k < {}u; ++k) {{", plan_.width);
+      line("{} = {};", joined_element(i), identity(*kernel_.stores[i].over_group, dtype));
+      if (plan_.width > 1) close();
+      close();
+    }
+    name_loops("group", outer_extents().first(outer_extents().size() - 1));
+    dims_.push_back("r");
+    line("#pragma unroll 1");
+    open("for (unsigned r = 0; r < {}u; ++r) {{", plan_.group);
+  }
+
+  /// Closes it. The next row's partial values must not meet those that a slower warp still reads.
+  void close_group() {
+    if (plan_.threads > warp_threads) line("__syncthreads();");
+    close();
+    open_steps();
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+      if (joins(i)) store_joined(i);
+    }
+    close_steps();
+  }
+
+  [[nodiscard]] std::string group_type(size_t i) const {
+    const ir::DType dtype = kernel_.params[kernel_.stores[i].param].dtype;
+    return plan_.width == 1 ? std::string(cuda_type(dtype)) : store_type(i);
+  }
+
+  [[nodiscard]] std::string joined_element(size_t i) const {
+    return fmt::format("j{}[s]{}", i, plan_.width > 1 ? ".v[k]" : "");
+  }
+
+  void store_joined(size_t i) {
+    const kernel::Store& store = kernel_.stores[i];
+    const std::string into = param_name(store.param);
+    if (plan_.width == 1) return line("{}[{}] = j{}[s];", into, index_.at(store.index, point_), i);
+    if (plan_.stores[i].kind == Kind::vector) {
+      return line("store({} + {}, j{}[s]);", into, parenthesised(index_.at(store.index, point_)), i);
+    }
+    line("#pragma unroll");
+    open("for (unsigned k = 0; k < {}u; ++k) {{", plan_.width);
+    line("{}[{}] = {};", into, index_.at(store.index, lane_dims()), joined_element(i));
+    close();
   }
 
   /// Threads without a row of their own take the last one, for they meet the others at barriers, and store nothing.
@@ -81,7 +152,7 @@ class RowWriter : private CudaText {
   }
 
   [[nodiscard]] bool has_partial_block() const {
-    return sizes_.generic() || kernel_.rows() % plan_.rows_per_block != 0;
+    return sizes_.generic() || kernel_.rows() / plan_.group % plan_.rows_per_block != 0;
   }
 
   /// True where only some threads may store.
@@ -299,7 +370,7 @@ class RowWriter : private CudaText {
   void compute_elements(const RowPass& pass, std::vector<std::string> names) {
     const bool lanes = plan_.width > 1;
     for (const size_t i : pass.stores) {
-      if (lanes && plan_.stores[i].kind == Kind::vector) line("{} y{};", store_type(i), i);
+      if (lanes && !joins(i) && plan_.stores[i].kind == Kind::vector) line("{} y{};", store_type(i), i);
     }
     if (lanes) {
       line("#pragma unroll");
@@ -317,7 +388,7 @@ class RowWriter : private CudaText {
     close();
     for (const size_t i : pass.stores) {
       const kernel::Store& store = kernel_.stores[i];
-      if (plan_.stores[i].kind != Kind::vector) continue;
+      if (plan_.stores[i].kind != Kind::vector || joins(i)) continue;
       line("store({} + {}, y{});", param_name(store.param), parenthesised(index_.at(store.index, point_)), i);
     }
   }
@@ -336,7 +407,10 @@ class RowWriter : private CudaText {
 
   void store_element(size_t i, const std::string& value) {
     const kernel::Store& store = kernel_.stores[i];
-    if (plan_.width > 1 && plan_.stores[i].kind == Kind::vector) {
+    if (joins(i)) {
+      const ir::DType dtype = kernel_.params[store.param].dtype;
+      line("{} = {};", joined_element(i), joined(*store.over_group, dtype, joined_element(i), value));
+    } else if (plan_.width > 1 && plan_.stores[i].kind == Kind::vector) {
       line("y{}.v[k] = {};", i, value);
     } else {
       line("{}{}[{}] = {};", guards_stores() ? "if (stores) " : "", param_name(store.param),

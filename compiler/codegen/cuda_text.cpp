@@ -29,14 +29,15 @@ void CudaText::close() {
   line("}}");
 }
 
-CudaFunction CudaText::finish(uint32_t block) const {
+CudaFunction CudaText::finish(uint32_t block, uint32_t resident) const {
   std::string params;
   for (uint32_t p = 0; p < kernel_.params.size(); ++p) params += (p == 0 ? "" : ", ") + declaration(p);
   for (size_t n = 0; n < sizes_.values().size(); ++n) {
     params += fmt::format("{}const {} n{}", params.empty() ? "" : ", ", index_.type(), n);
   }
+  const std::string bounds = resident == 0 ? fmt::format("{}", block) : fmt::format("{}, {}", block, resident);
   const std::string signature =
-      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", block, kernel_.name, params);
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", bounds, kernel_.name, params);
   return {signature + beginning() + out_ + "}\n", sizes_.values()};
 }
 
@@ -97,14 +98,20 @@ std::string CudaText::expression(Slot slot, const std::vector<std::string>& name
 
 std::string CudaText::identity(Slot reduction) const {
   const auto& reduce = std::get<kernel::Reduce>(kernel_.body[reduction].operation);
-  const ir::DType dtype = kernel_.body[reduction].dtype;
-  return cuda_literal(ir::identity(reduce.op, dtype), dtype);
+  return identity(reduce.op, kernel_.body[reduction].dtype);
+}
+
+std::string CudaText::identity(ir::ReductionId reduction, ir::DType dtype) {
+  return cuda_literal(ir::identity(reduction, dtype), dtype);
 }
 
 std::string CudaText::joined(Slot reduction, const std::string& a, const std::string& b) const {
   const auto& reduce = std::get<kernel::Reduce>(kernel_.body[reduction].operation);
-  const ir::DType dtype = kernel_.body[reduction].dtype;
-  return render(ir::row(ir::combiner(reduce.op)).native().cuda_text(dtype), cuda_type(dtype), {a, b});
+  return joined(reduce.op, kernel_.body[reduction].dtype, a, b);
+}
+
+std::string CudaText::joined(ir::ReductionId reduction, ir::DType dtype, const std::string& a, const std::string& b) {
+  return render(ir::row(ir::combiner(reduction)).native().cuda_text(dtype), cuda_type(dtype), {a, b});
 }
 
 std::span<const int64_t> CudaText::outer_extents() const {

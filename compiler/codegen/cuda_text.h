@@ -42,7 +42,8 @@ class CudaText {
   void close();
 
   /// The whole function: `extern "C" __global__ ...`, and the lines written so far as its body.
-  [[nodiscard]] CudaFunction finish(uint32_t block) const;
+  /// Where `resident` is not 0, a thread gets no more registers than leave room for so many blocks on a multiprocessor.
+  [[nodiscard]] CudaFunction finish(uint32_t block, uint32_t resident = 0) const;
 
   /// A parameter's name says what it is: in0, scalar1, out2.
   [[nodiscard]] std::string param_name(uint32_t param) const;
@@ -59,6 +60,9 @@ class CudaText {
   /// What joined with any value of a reduction gives that value, and the text that joins two.
   [[nodiscard]] std::string identity(kernel::Slot reduction) const;
   [[nodiscard]] std::string joined(kernel::Slot reduction, const std::string& a, const std::string& b) const;
+  [[nodiscard]] static std::string identity(ir::ReductionId reduction, ir::DType dtype);
+  [[nodiscard]] static std::string joined(ir::ReductionId reduction, ir::DType dtype, const std::string& a,
+                                          const std::string& b);
   /// The loops of rows, and those that reductions run over.
   [[nodiscard]] std::span<const int64_t> outer_extents() const;
   [[nodiscard]] std::span<const int64_t> row_extents() const;

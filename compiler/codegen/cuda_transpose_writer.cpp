@@ -1,12 +1,17 @@
 #include "compiler/codegen/cuda_transpose_writer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace sinter::codegen {
 namespace {
 
 using kernel::Kernel;
 using kernel::Slot;
+
+constexpr int64_t bank_bytes = 4;  ///< of shared memory
 
 class TransposeWriter : private CudaText {
  public:
@@ -16,8 +21,8 @@ class TransposeWriter : private CudaText {
   CudaFunction function() {
     find_square();
     declare_shared();
-    line("const unsigned lane = threadIdx.x % {}u;", side);
-    line("const unsigned warp = threadIdx.x / {}u;", side);
+    line("const unsigned lane = threadIdx.x % {}u;", plan_.side);
+    line("const unsigned part = threadIdx.x / {}u;", plan_.side);
     read_rows();
     line("__syncthreads();");
     write_columns();
@@ -25,9 +30,12 @@ class TransposeWriter : private CudaText {
   }
 
  private:
-  static constexpr int64_t side = TransposeSchedule::side;
+  [[nodiscard]] int64_t turns() const { return plan_.side * plan_.side / plan_.block; }
 
-  [[nodiscard]] int64_t turns() const { return side * side / plan_.block; }
+  /// Elements from one row of a square to the next: those of a column lie in different banks of four bytes.
+  [[nodiscard]] int64_t pitch(Slot slot) const {
+    return plan_.side + std::max<int64_t>(1, bank_bytes / ir::bytes_of(kernel_.body[slot].dtype));
+  }
 
   /// The block's position in the other loops, and where its square begins in both of its own.
   void find_square() {
@@ -41,7 +49,7 @@ class TransposeWriter : private CudaText {
       if (d != 0) text += fmt::format(" % {}", index_.count(blocks[d]));
       const bool own = d == plan_.read_loop || d == written_loop_;
       line("const {} {}{} = {}{};", index_.type(), own ? "begin" : "i", d, text,
-           own ? fmt::format(" * {}u", side) : "");
+           own ? fmt::format(" * {}u", plan_.side) : "");
       dims_[d] = fmt::format("i{}", d);
       inside *= blocks[d];
     }
@@ -50,21 +58,26 @@ class TransposeWriter : private CudaText {
   void declare_shared() {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
       if (!is_staged(slot)) continue;
-      line("__shared__ {} square{}[{}][{}];", cuda_type(kernel_.body[slot].dtype), slot, side, side + 1);
+      line("__shared__ {} square{}[{}][{}];", cuda_type(kernel_.body[slot].dtype), slot, plan_.side, pitch(slot));
     }
   }
 
   [[nodiscard]] bool is_staged(Slot slot) const { return plan_.staged[slot] && is_memory_load(slot); }
 
-  /// Opens the loop over this thread's points: lanes run along one loop, warps along the other.
-  void open_points(size_t along_lanes, size_t along_warps) {
+  /// Opens the loop over this thread's points: neighbours run along one loop, parts of the block along the
+  /// other.
+  void open_points(size_t neighbours, size_t parts) {
     line("#pragma unroll");
     open("for (unsigned turn = 0; turn < {}u; ++turn) {{", turns());
-    line("const unsigned other = turn * {}u + warp;", plan_.block / side);
-    line("const {0} i{1} = begin{1} + lane;", index_.type(), along_lanes);
-    line("const {0} i{1} = begin{1} + other;", index_.type(), along_warps);
-    open("if (i{} < {} && i{} < {}) {{", along_lanes, index_.count(kernel_.extents[along_lanes]), along_warps,
-         index_.count(kernel_.extents[along_warps]));
+    line("const unsigned other = turn * {}u + part;", plan_.block / plan_.side);
+    line("const {0} i{1} = begin{1} + lane;", index_.type(), neighbours);
+    line("const {0} i{1} = begin{1} + other;", index_.type(), parts);
+    std::vector<std::string> conditions;
+    for (const size_t loop : {neighbours, parts}) {
+      const bool partial = sizes_.generic() || kernel_.extents[loop] % plan_.side != 0;
+      if (partial) conditions.push_back(fmt::format("i{} < {}", loop, index_.count(kernel_.extents[loop])));
+    }
+    open("{}{{", conditions.empty() ? "" : fmt::format("if ({}) ", fmt::join(conditions, " && ")));
   }
 
   void close_points() {

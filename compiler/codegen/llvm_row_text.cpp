@@ -19,11 +19,12 @@ LlvmRowText::LlvmRowText(const Kernel& kernel, int vector_bits, const LlvmRowSch
       passes_(row_passes(kernel, operands_of(kernel), schedule.keep)),
       once_(kernel.body.size()),
       blocks_(out_, "start"),
-      operands_(operands_of(kernel)) {}
+      operands_(operands_of(kernel)),
+      kept_in_(passes_.shared_memory(kernel)) {}
 
 void LlvmRowText::open() {
   for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-    if (!passes_.kept[slot]) continue;
+    if (!passes_.kept[slot] || kept_in_[slot] != slot) continue;
     out_.line("%kept{} = alloca {}, i64 {}, align 64", slot, memory_type(kernel_.body[slot].dtype),
               out_.count(kept_points_));
   }
@@ -62,9 +63,10 @@ LlvmRowText::Place LlvmRowText::place_of(const RowPass& pass, std::vector<std::s
   for (const size_t store : pass.stores) place.stores[store] = pointer(nest_.stores[store], place.dims);
   for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
     if (!passes_.kept[slot]) continue;
-    place.kept[slot] = kept_offset == "0" ? fmt::format("%kept{}", slot)
+    const Slot memory = kept_in_[slot];
+    place.kept[slot] = kept_offset == "0" ? fmt::format("%kept{}", memory)
                                           : out_.value("getelementptr {}, ptr %kept{}, i64 {}",
-                                                       memory_type(kernel_.body[slot].dtype), slot, kept_offset);
+                                                       memory_type(kernel_.body[slot].dtype), memory, kept_offset);
   }
   return place;
 }
@@ -98,21 +100,26 @@ std::string LlvmRowText::load(Slot slot, const Place& place, const Step& step) {
   return emit_cast(out_, emit_load(out_, from, step), from.dtype, kernel_.body[slot].dtype, lanes_);
 }
 
-void LlvmRowText::load_kept(Slot slot, const Place& place, const Turn& turn, Values& values) {
-  if (!passes_.kept[slot] || !values[slot].empty()) return;
-  values[slot] = emit_load(out_, kept_site(slot, place), {.index = turn.kept_index, .mask = ""});
+void LlvmRowText::load_kept(const RowPass& pass, const Place& place, const Turn& turn, Values& values) {
+  std::vector<bool> here(kernel_.body.size(), false);
+  for (const Slot slot : pass.elements) here[slot] = true;
+  const auto need = [&](Slot slot) {
+    if (!passes_.kept[slot] || here[slot] || !values[slot].empty()) return;
+    values[slot] = emit_load(out_, kept_site(slot, place), {.index = turn.kept_index, .mask = ""});
+  };
+  for (const Slot slot : pass.elements) std::ranges::for_each(operands_[slot], need);
+  for (const Slot reduction : pass.reductions) need(operands_[reduction].front());
+  for (const size_t store : pass.stores) need(kernel_.stores[store].value);
 }
 
 LlvmRowText::Values LlvmRowText::elements(const RowPass& pass, const Place& place, const Turn& turn, Values values) {
+  load_kept(pass, place, turn, values);
   for (const Slot slot : pass.elements) {
-    for (const Slot operand : operands_[slot]) load_kept(operand, place, turn, values);
     const bool is_load = std::holds_alternative<kernel::Load>(kernel_.body[slot].operation);
     values[slot] = is_load ? load(slot, place, turn.step) : compute(slot, values);
     if (!passes_.kept[slot]) continue;
     emit_store(out_, kept_site(slot, place), {.index = turn.kept_index, .mask = ""}, values[slot]);
   }
-  for (const Slot reduction : pass.reductions) load_kept(operands_[reduction].front(), place, turn, values);
-  for (const size_t store : pass.stores) load_kept(kernel_.stores[store].value, place, turn, values);
   return values;
 }
 

@@ -78,7 +78,8 @@ class LlvmRowText : public LlvmText {
   LlvmBlocks blocks_;
 
  private:
-  void load_kept(kernel::Slot slot, const Place& place, const Turn& turn, Values& values);
+  /// Loads what earlier passes have kept and this one needs.
+  void load_kept(const RowPass& pass, const Place& place, const Turn& turn, Values& values);
   [[nodiscard]] AccessSite kept_site(kernel::Slot slot, const Place& place) const;
   [[nodiscard]] std::string identity(kernel::Slot reduction) const;
   /// True for sums and products of floats.
@@ -87,6 +88,7 @@ class LlvmRowText : public LlvmText {
   [[nodiscard]] std::string pointer(const Access& access, const std::vector<std::string>& dims);
 
   Operands operands_;
+  std::vector<kernel::Slot> kept_in_;  ///< by slot: whose memory it is kept in
   Access kept_access_{.param = 0, .index = {}, .walk = Walk::contiguous};
 };
 

@@ -18,9 +18,10 @@ constexpr int64_t cached_bytes = 256 << 10;  ///< rows that several passes read,
 /// Bytes that are kept of one point of a row under `Keep::only_dear`.
 int64_t kept_bytes_of_point(const Kernel& kernel) {
   const RowPasses passes = row_passes(kernel, operands_of(kernel), Keep::only_dear);
+  const std::vector<Slot> memory = passes.shared_memory(kernel);
   int64_t bytes = 0;
   for (Slot slot = 0; slot < kernel.body.size(); ++slot) {
-    if (passes.kept[slot]) bytes += ir::bytes_of(kernel.body[slot].dtype);
+    if (passes.kept[slot] && memory[slot] == slot) bytes += ir::bytes_of(kernel.body[slot].dtype);
   }
   return bytes;
 }

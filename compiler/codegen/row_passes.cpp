@@ -34,8 +34,9 @@ class Ordering {
     place_stores();
     if (result_.passes.back().stores.empty()) result_.passes.pop_back();
     result_.kept.assign(kernel_.body.size(), false);
+    result_.last_need.assign(kernel_.body.size(), 0);
     for (size_t p = 0; p < result_.passes.size(); ++p) {
-      result_.passes[p].elements = elements_up_to(result_.passes[p]);
+      result_.passes[p].elements = elements_up_to(p);
       if (keep_ != Keep::nothing) choose_kept(p);
     }
     return std::move(result_);
@@ -95,12 +96,16 @@ class Ordering {
   }
 
   /// What the pass needs of its elements and earlier ones have not kept.
-  [[nodiscard]] std::vector<Slot> elements_up_to(const RowPass& pass) const {
+  std::vector<Slot> elements_up_to(size_t pass) {
     std::vector<bool> wanted(kernel_.body.size(), false);
-    want_roots(pass, wanted);
+    want_roots(result_.passes[pass], wanted);
     std::vector<Slot> elements;
     for (Slot slot = static_cast<Slot>(wanted.size()); slot-- > 0;) {
-      if (!wanted[slot] || levels_[slot] == Level::row || result_.kept[slot]) continue;
+      if (!wanted[slot] || levels_[slot] == Level::row) continue;
+      if (result_.kept[slot]) {
+        result_.last_need[slot] = pass;
+        continue;
+      }
       for (const Slot operand : operands_[slot]) wanted[operand] = true;
       elements.push_back(slot);
     }
@@ -140,6 +145,39 @@ class Ordering {
 };
 
 }  // namespace
+
+std::vector<Slot> RowPasses::shared_memory(const Kernel& kernel) const {
+  std::vector<Slot> holder(kernel.body.size());
+  std::vector<std::pair<Slot, size_t>> free_after;  // memory, and the last pass that needs what is in it
+  for (size_t p = 0; p < passes.size(); ++p) {
+    for (const Slot slot : passes[p].elements) {
+      if (!kept[slot]) continue;
+      const auto fits = [&](const auto& memory) {
+        return memory.second <= p && kernel.body[memory.first].dtype == kernel.body[slot].dtype;
+      };
+      auto found = std::ranges::find_if(free_after, fits);
+      if (found == free_after.end()) found = free_after.insert(found, {slot, 0});
+      found->second = last_need[slot];
+      holder[slot] = found->first;
+    }
+  }
+  return holder;
+}
+
+int64_t RowPasses::most_kept_bytes(const Kernel& kernel) const {
+  int64_t most = 0;
+  std::vector<Slot> held;
+  for (size_t p = 0; p < passes.size(); ++p) {
+    std::erase_if(held, [&](Slot slot) { return last_need[slot] <= p; });
+    for (const Slot slot : passes[p].elements) {
+      if (kept[slot] && last_need[slot] > p) held.push_back(slot);
+    }
+    int64_t bytes = 0;
+    for (const Slot slot : held) bytes += ir::bytes_of(kernel.body[slot].dtype);
+    most = std::max(most, bytes);
+  }
+  return most;
+}
 
 RowPasses row_passes(const Kernel& kernel, const Operands& operands, Keep keep) {
   return Ordering(kernel, operands, keep).run();

@@ -32,6 +32,13 @@ struct RowPasses {
   std::vector<RowPass> passes;
   std::vector<size_t> row_stores;  ///< at the end, once for the row
   std::vector<bool> kept;          ///< by slot: elements of one pass that later ones need
+  std::vector<size_t> last_need;   ///< by slot: of what is kept, the last pass that needs it
+
+  /// By slot: the first slot whose memory may hold it too, for what was kept there is needed no more when the pass that
+  /// computes it ends; itself where there is none. In that pass elements are read before any is kept.
+  [[nodiscard]] std::vector<kernel::Slot> shared_memory(const kernel::Kernel& kernel) const;
+  /// Bytes that are kept of one point of a row at one time, at most.
+  [[nodiscard]] int64_t most_kept_bytes(const kernel::Kernel& kernel) const;
 };
 
 /// Orders the work: a reduction belongs to the first pass in which its operand can be computed, and so does the store

@@ -25,12 +25,25 @@ class RowRun {
     }
     for (const Store& store : kernel_.stores) {
       for (size_t point = 0; point < points_.size(); ++point) {
-        element(store.param, store.index, point) = values_[store.value][point];
+        RefValue& place = element(store.param, store.index, point);
+        const RefValue& value = values_[store.value][point];
+        place = joins_earlier(store, point) ? joined(*store.over_group, place, value, store.param) : value;
       }
     }
   }
 
  private:
+  /// True where rows of its group have stored already.
+  [[nodiscard]] bool joins_earlier(const Store& store, size_t point) const {
+    return store.over_group && points_[point][kernel_.extents.size() - kernel_.reduced - 1] > 0;
+  }
+
+  [[nodiscard]] RefValue joined(ir::ReductionId reduction, const RefValue& a, const RefValue& b, uint32_t param) const {
+    const ir::DType dtype = kernel_.params[param].dtype;
+    const std::array both{a, b};
+    return ir::stored(ir::row(ir::combiner(reduction)).native().reference(both, dtype), dtype);
+  }
+
   RefValue& element(uint32_t param, const ir::Index& index, size_t point) {
     Memory& memory = memory_[param];
     const int64_t place = ir::evaluate(index, points_[point]);

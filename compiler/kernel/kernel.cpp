@@ -48,6 +48,11 @@ int64_t Kernel::rows() const {
   return count;
 }
 
+int64_t Kernel::group_rows() const {
+  const bool joins = std::ranges::any_of(stores, [](const Store& store) { return store.over_group.has_value(); });
+  return joins ? extents[extents.size() - reduced - 1] : 1;
+}
+
 const Load* memory_load(const Kernel& kernel, const Instruction& instruction) {
   const auto* load = std::get_if<Load>(&instruction.operation);
   return load != nullptr && kernel.params[load->param].role != Param::Role::host_scalar ? load : nullptr;

@@ -65,6 +65,9 @@ struct Store {
   uint32_t param = 0;
   ir::Index index;
   Slot value = 0;
+  /// Joins the values of a *group* of rows, those along the last loop that is not reduced, and stores them once. The
+  /// index does not change along that loop.
+  std::optional<ir::ReductionId> over_group = std::nullopt;
 };
 
 /// The loop form of one fused region: for every point of the nest `extents`, run `body`, then `stores`.
@@ -86,6 +89,7 @@ struct Kernel {
   [[nodiscard]] int64_t numel() const;        ///< points of the nest; 1 for extents {}
   [[nodiscard]] int64_t row_points() const;   ///< points of the reduced loops; 1 without them
   [[nodiscard]] int64_t rows() const;         ///< points of the other loops
+  [[nodiscard]] int64_t group_rows() const;   ///< rows of a group; 1 where no store joins them
   [[nodiscard]] int64_t bytes_moved() const;  ///< each element read and written once, broadcasts counted once
 };
 

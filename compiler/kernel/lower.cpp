@@ -88,6 +88,11 @@ class Lowering {
 
   void request(ir::ValueId output) {
     const ir::Type& type = graph_.type(output);
+    const ir::Node& producer = graph_.producer(output);
+    const auto* reduce = producer.as<ir::Reduce>();
+    if (reduce != nullptr && nest_.joins_groups(graph_.type(*producer.args[0].value()), reduce->dims)) {
+      return request_of_groups(producer, *reduce);
+    }
     const auto points = nest_.points(type);
     const auto place = points ? nest_.substitute(ir::storage_index(type), *points) : std::nullopt;
     if (!place) {
@@ -96,6 +101,21 @@ class Lowering {
     }
     const Slot slot = read(output, *points);
     kernel_.stores.push_back({.param = 0, .index = *place, .value = slot});
+  }
+
+  /// A reduction of groups of rows. Code for the CPU has none.
+  void request_of_groups(const ir::Node& node, const ir::Reduce& reduce) {
+    Map points = nest_.points_of_space();
+    const Slot slot = read(*node.args[0].value(), points);
+    const ir::Type& result = graph_.type(node.results[0]);
+    points[reduce.dims[0]] = nest_.zero();
+    const auto place = nest_.substitute(ir::storage_index(result), points);
+    if (refused_ || !place || graph_.device.kind != ir::Device::Kind::cuda ||
+        kernel_.body[slot].dtype != result.dtype) {
+      (void)refuse();
+      return;
+    }
+    kernel_.stores.push_back({.param = 0, .index = *place, .value = slot, .over_group = reduce.op});
   }
 
   Slot append(Instruction instruction) {

@@ -80,16 +80,75 @@ std::vector<int64_t> strides_of_rows(const Region& region, const Type& space, co
   return space.static_strides();
 }
 
+struct Reduction {
+  const ir::Node& node;
+  const Type& operand;
+  const std::vector<uint32_t>& dims;
+};
+
+std::vector<Reduction> reductions_of(const Region& region) {
+  std::vector<Reduction> all;
+  for (const ir::NodeId id : region.members) {
+    const ir::Node& node = region.graph.node(id);
+    const auto* reduce = node.as<ir::Reduce>();
+    if (reduce != nullptr) all.push_back({node, region.graph.type(*node.args[0].value()), reduce->dims});
+  }
+  return all;
+}
+
+/// The sizes longer than 1 from a dim on.
+std::vector<int64_t> longer_sizes(const Type& type, size_t from) {
+  std::vector<int64_t> sizes;
+  for (size_t d = from; d < type.rank(); ++d) {
+    if (!(type.sizes[d] == ir::Dim(1))) sizes.push_back(type.sizes[d].constant());
+  }
+  return sizes;
+}
+
+/// True where `sums` joins rows that `rows` reduces: it goes over one dim, and all dims after that make up such a row.
+bool joins_rows_of(const Reduction& sums, const Reduction& rows) {
+  if (sums.dims.size() != 1 || !sums.operand.is_contiguous() || sums.operand.numel() != rows.operand.numel()) {
+    return false;
+  }
+  const size_t first = rows.operand.rank() - rows.dims.size();
+  const bool last_dims = !rows.dims.empty() && first > 0 && rows.dims.front() == first;
+  const std::vector<int64_t> row = longer_sizes(sums.operand, sums.dims[0] + 1);
+  const bool has_groups = !row.empty() && !(sums.operand.sizes[sums.dims[0]] == ir::Dim(1));
+  return last_dims && has_groups && row == longer_sizes(rows.operand, first);
+}
+
+/// A reduction of groups of the rows that the region reduces.
+const Reduction* find_groups(const std::vector<Reduction>& reductions) {
+  for (const Reduction& sums : reductions) {
+    for (const Reduction& rows : reductions) {
+      if (joins_rows_of(sums, rows)) return &sums;
+    }
+  }
+  return nullptr;
+}
+
+/// The type with dims from `first` on of size 1.
+Type without_dims(Type type, size_t first) {
+  for (size_t d = first; d < type.rank(); ++d) type.sizes[d] = 1;
+  return ir::contiguous(type.dtype, type.sizes, type.device);
+}
+
 }  // namespace
 
 Nest Nest::of(const Region& region) {
-  for (const ir::NodeId id : region.members) {
-    const ir::Node& node = region.graph.node(id);
-    if (const auto* reduce = node.as<ir::Reduce>()) {
-      const Type& space = region.graph.type(*node.args[0].value());
-      const Type& kept = region.graph.type(node.results[0]);
-      return {space, reduce->dims, kept, strides_of_rows(region, space, kept)};
-    }
+  const std::vector<Reduction> reductions = reductions_of(region);
+  if (const Reduction* groups = find_groups(reductions)) {
+    std::vector<uint32_t> row_dims;
+    for (uint32_t d = groups->dims[0] + 1; d < groups->operand.rank(); ++d) row_dims.push_back(d);
+    const Type kept = without_dims(groups->operand, row_dims.front());
+    Nest nest(groups->operand, row_dims, kept, groups->operand.static_strides());
+    nest.in_groups_ = true;
+    return nest;
+  }
+  if (!reductions.empty()) {
+    const Reduction& first = reductions.front();
+    const Type& kept = region.graph.type(first.node.results[0]);
+    return {first.operand, first.dims, kept, strides_of_rows(region, first.operand, kept)};
   }
   const Type& space = region.graph.type(region.outputs.front());
   return {space, {}, space, space.static_strides()};
@@ -168,6 +227,12 @@ std::optional<Map> Nest::row_of(const Type& operand, const std::vector<uint32_t>
   }
   const bool whole_row = next == row_loops_.size() && operand.numel() == rows() * points;
   return whole_row ? std::optional(std::move(map)) : std::nullopt;
+}
+
+bool Nest::joins_groups(const Type& operand, const std::vector<uint32_t>& dims) const {
+  if (!in_groups_ || dims.size() != 1 || operand.sizes != space_.sizes) return false;
+  const auto& loop = loop_of_[dims[0]];
+  return loop && *loop + reduced() + 1 == extents_.size();
 }
 
 std::optional<Index> Nest::substitute(const Index& outer, const Map& dims) const {

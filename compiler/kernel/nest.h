@@ -14,7 +14,8 @@ using Map = std::vector<ir::Index>;
 
 /// The loops of a region before they are collapsed: one for each dim longer than 1 of its *space*, which is the operand
 /// of its first reduction, or its first output where it has none. Reduced dims are innermost; otherwise loops run by
-/// falling stride: of an output with an element for each row, else of the space.
+/// falling stride: of an output with an element for each row, else of the space. Where a region reduces rows, and sums
+/// of their elements over a dim before them too, the space is the operand of such a sum: rows come in groups then.
 class Nest {
  public:
   [[nodiscard]] static Nest of(const Region& region);
@@ -37,6 +38,11 @@ class Nest {
   [[nodiscard]] std::optional<Map> row_of(const ir::Type& operand, const std::vector<uint32_t>& dims,
                                           const Map& at) const;
 
+  /// True for a reduction of such groups: its one dim longer than 1 is the last loop that is not reduced.
+  [[nodiscard]] bool joins_groups(const ir::Type& operand, const std::vector<uint32_t>& dims) const;
+  /// Where a value of the space's type is computed.
+  [[nodiscard]] Map points_of_space() const { return points_like(space_, space_).value(); }
+
   /// `outer` addresses by dims, `dims` gives these over the loops. Nothing where divisions would have to nest.
   [[nodiscard]] std::optional<ir::Index> substitute(const ir::Index& outer, const Map& dims) const;
   [[nodiscard]] std::optional<Map> substitute(const std::vector<ir::Index>& outer, const Map& dims) const;
@@ -52,7 +58,8 @@ class Nest {
   ir::Type kept_;  ///< what the first reduction gives: the space with reduced dims of size 1
   std::vector<int64_t> extents_;
   std::vector<std::optional<size_t>> loop_of_;  ///< by dim of the space
-  std::vector<size_t> row_loops_;               ///< loops of the reduced dims longer than 1, in the order of the dims
+  bool in_groups_ = false;
+  std::vector<size_t> row_loops_;  ///< loops of the reduced dims longer than 1, in the order of the dims
 };
 
 }  // namespace sinter::kernel

@@ -148,11 +148,16 @@ class KernelReader {
   }
 
   Reduce reduce() {
+    const ir::ReductionId op = reduction("reduce sum %0");
+    return {op, slot()};
+  }
+
+  ir::ReductionId reduction(std::string_view example) {
     const size_t place = cursor_.mark();
-    const std::string name = cursor_.word("a reduction", "reduce sum %0");
+    const std::string name = cursor_.word("a reduction", example);
     const auto op = ir::find_reduction(name);
     if (!op) cursor_.fail_at(place, fmt::format("there is no reduction '{}'", name));
-    return {*op, slot()};
+    return *op;
   }
 
   void store() {
@@ -161,6 +166,11 @@ class KernelReader {
     cursor_.expect("to", "store %3 to p1[i0]");
     made.param = numbered("p");
     made.index = bracketed_index();
+    if (!cursor_.at("store") && !cursor_.at("}")) {
+      made.over_group = reduction("sum over group");
+      cursor_.expect("over", "sum over group");
+      cursor_.expect("group", "sum over group");
+    }
     kernel_.stores.push_back(std::move(made));
   }
 

@@ -78,7 +78,9 @@ std::string print(const Kernel& kernel) {
                         ir::name(instruction.dtype));
   }
   for (const Store& store : kernel.stores) {
-    text += fmt::format("  store %{} to p{}[{}]\n", store.value, store.param, to_string(store.index));
+    const std::string joined =
+        store.over_group ? fmt::format(" {} over group", ir::row(*store.over_group).name) : std::string();
+    text += fmt::format("  store %{} to p{}[{}]{}\n", store.value, store.param, to_string(store.index), joined);
   }
   return text + "}\n";
 }

@@ -127,6 +127,7 @@ class Verifier {
       if (into != nullptr && into->role != Param::Role::output) problem("it is no output");
       if (into != nullptr && given && *given != into->dtype) problem("%{} is {}", store.value, ir::name(*given));
       check(store.index);
+      if (store.over_group) check_group(store);
     }
     const bool empty = kernel_.numel() == 0;
     for (size_t p = 0; p < kernel_.params.size(); ++p) {
@@ -134,6 +135,16 @@ class Verifier {
       const bool is_output = kernel_.params[p].role == Param::Role::output;
       if (is_output && !empty && stores[p] != 1) problem("it is stored {} times", stores[p]);
     }
+  }
+
+  void check_group(const Store& store) {
+    if (kernel_.reduced == 0 || kernel_.extents.size() == kernel_.reduced)
+      return problem("there are no groups of rows");
+    if (depends_on(store.index, kernel_.extents.size() - kernel_.reduced - 1)) problem("it changes within a group");
+    if (store.param >= kernel_.params.size()) return;
+    const ir::DType dtype = kernel_.params[store.param].dtype;
+    if (!ir::reduces(*store.over_group, dtype))
+      problem("{} does not join {}", ir::row(*store.over_group).name, ir::name(dtype));
   }
 
   const Kernel& kernel_;

@@ -69,7 +69,7 @@ class Emitter {
 
 PassResult fuse(Graph& graph, const PassContext& context) {
   spread_cheap(graph);
-  FuseGroups groups(graph, context.freeze);
+  FuseGroups groups(graph, context.freeze, context.generic_sizes);
   const int64_t merges = groups.merge_all();
   Graph next = Emitter(graph, groups).run();
   graph = std::move(next);

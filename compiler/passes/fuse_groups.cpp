@@ -68,6 +68,17 @@ bool slides_as_one(const Graph& graph, const kernel::Kernel& kernel) {
 /// Rows are gone through several times, and keep every operand of a join in registers of its own.
 constexpr size_t most_joined_in_rows = 8;
 
+/// Rows that are joined run along memory, a block holds a whole one, and what is joined, in registers, and there are
+/// groups enough to keep a device busy.
+constexpr int64_t longest_row_of_group = 8192;
+constexpr int64_t fewest_elements_at_once = int64_t{1} << 17;
+
+bool holds_groups(const kernel::Kernel& kernel) {
+  const int64_t at_once = kernel.numel() / kernel.group_rows();
+  return kernel.row_points() <= longest_row_of_group && at_once >= fewest_elements_at_once &&
+         !kernel::runs_across_rows(kernel);
+}
+
 bool has_long_join(const Graph& graph, const std::vector<NodeId>& members) {
   return std::ranges::any_of(members, [&](NodeId id) {
     return graph.node(id).as<Join>() != nullptr && graph.node(id).args.size() > most_joined_in_rows;
@@ -121,8 +132,9 @@ std::vector<bool> follow_from_reductions(const Graph& graph) {
 
 }  // namespace
 
-FuseGroups::FuseGroups(const Graph& graph, bool freeze)
+FuseGroups::FuseGroups(const Graph& graph, bool freeze, bool generic_sizes)
     : graph_(graph),
+      generic_sizes_(generic_sizes),
       leader_(graph.node_count()),
       members_(graph.node_count()),
       consumers_(graph.node_count()),
@@ -293,6 +305,7 @@ bool FuseGroups::try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&)
   if (!kernel || held_params(*kernel) > max_region_params) return false;
   if (kernel->reduced > 0 && has_long_join(graph_, joined)) return false;
   if (sums_joined_columns(graph_, *kernel)) return false;
+  if (kernel->group_rows() > 1 && (generic_sizes_ || !holds_groups(*kernel))) return false;
   if (fits != nullptr && !fits(*kernel)) return false;
   const BeneathJoins beneath = beneath_joins(joined);
   if (beneath.thrown_away > most_thrown_away) return false;

@@ -12,8 +12,8 @@ namespace sinter::passes {
 /// A partition of a graph's primitives, reductions and joins into regions. Starts with each of them alone.
 class FuseGroups {
  public:
-  /// Primitives that are computed once (frozen.h) never join others.
-  FuseGroups(const ir::Graph& graph, bool freeze);
+  /// Primitives that are computed once (frozen.h) never join others. `generic_sizes`: kernels take sizes as parameters.
+  FuseGroups(const ir::Graph& graph, bool freeze, bool generic_sizes);
 
   /// Joins regions, those that save most bytes first, until no pair can be joined: consumers with producers, then
   /// those that read one value with each other, and small ones. Returns the number of joins.
@@ -76,6 +76,7 @@ class FuseGroups {
   size_t no_return_after(ir::NodeId from, ir::NodeId to) const;
 
   const ir::Graph& graph_;
+  const bool generic_sizes_;
   std::vector<ir::NodeId> leader_;                  ///< by node
   std::vector<std::vector<ir::NodeId>> members_;    ///< by leader
   std::vector<std::vector<ir::NodeId>> consumers_;  ///< by node: nodes that must run later, views looked through

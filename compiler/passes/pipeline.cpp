@@ -17,6 +17,7 @@
 #include "compiler/passes/fold_bias.h"
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
+#include "compiler/passes/group_rows.h"
 #include "compiler/passes/merge_products.h"
 #include "compiler/passes/pad_channels.h"
 #include "compiler/passes/pad_products.h"
@@ -68,6 +69,8 @@ constexpr std::array rows = {
                 "after choose_layouts, and before fuse, so that the copy it makes becomes part of kernels"},
     PipelineRow{"turn_scans", turn_scans, Stage::functional,
                 "after canonicalize, which would look through its copies, and before fuse, which takes them in"},
+    PipelineRow{"group_rows", group_rows, Stage::functional,
+                "before split_reductions, which would split these sums into fewer and larger parts"},
     PipelineRow{"split_reductions", split_reductions, Stage::functional,
                 "before fuse, which then joins the first part with what computes its operand"},
     PipelineRow{

@@ -75,9 +75,9 @@ TEST(Rows, two_reductions_share_a_kernel_where_their_rows_are_the_same) {
     %a = reduce sum %x over 1 : f32[6,1]
     %b = reduce max %y over 1 : f32[6,1]
   })"));
-  EXPECT_FALSE(tried(R"(graph @g on cuda:0 (%x: f32[6,8]) -> (%a, %b) {
-    %a = reduce sum %x over 1 : f32[6,1]
-    %b = reduce sum %x over 0 : f32[1,8]
+  EXPECT_FALSE(tried(R"(graph @g on cuda:0 (%x: f32[4,6,8]) -> (%a, %b) {
+    %a = reduce sum %x over 2 : f32[4,6,1]
+    %b = reduce sum %x over 0 : f32[1,6,8]
   })"))
       << "along other dims";
   EXPECT_FALSE(tried(R"(graph @g on cuda:0 (%x: f32[6,8], %y: f32[6,4]) -> (%a, %b) {
@@ -85,6 +85,24 @@ TEST(Rows, two_reductions_share_a_kernel_where_their_rows_are_the_same) {
     %b = reduce sum %y over 1 : f32[6,1]
   })"))
       << "of another length";
+}
+
+TEST(Rows, sums_over_groups_of_rows_are_stored_once_a_group) {
+  const std::string text = R"(graph @g on cuda:0 (%x: f32[12,8]) -> (%m, %y, %s) {
+    %m = reduce max %x over 1 : f32[12,1]
+    %y = sub %x, %m : f32[12,8]
+    %v = view %y + 0 : f32[3,4,8]
+    %s = reduce sum %v over 1 : f32[3,1,8]
+  })";
+  const Kernel k = lowered(text);
+  EXPECT_EQ(k.extents, Extents({3, 4, 8}));
+  EXPECT_EQ(k.group_rows(), 4);
+  ASSERT_EQ(k.stores.size(), 3u);
+  EXPECT_FALSE(k.stores[1].over_group.has_value());
+  EXPECT_TRUE(k.stores[2].over_group.has_value());
+  std::string on_cpu = text;
+  on_cpu.replace(on_cpu.find("cuda:0"), 6, "cpu");
+  EXPECT_FALSE(tried(on_cpu)) << "code for the CPU has no groups";
 }
 
 TEST(Rows, a_result_that_changes_along_the_row_again_is_no_part_of_the_kernel) {

@@ -44,6 +44,18 @@ TEST(KernelText, of_lowered_regions) {
   store %3 to p1[i0]
 }
 )");
+  EXPECT_EQ(text_of(R"(graph @g on cuda:0 (%x: f32[6,8]) -> (%m, %s) {
+    %m = reduce max %x over 1 : f32[6,1]
+    %v = view %x + 0 : f32[2,3,8]
+    %s = reduce sum %v over 1 : f32[2,1,8]
+  })"),
+            R"(kernel @fused over [2, 3] rows [8] (in f32 align 16, out f32 align 16, out f32 align 16) {
+  %0 = load p0[24*i0 + 8*i1 + i2] : f32
+  %1 = reduce max %0 : f32
+  store %1 to p1[3*i0 + i1]
+  store %0 to p2[8*i0 + i2] sum over group
+}
+)");
   EXPECT_EQ(text_of(R"(graph @g on cuda:0 (%a: f32[4,8], %b: f32[4,4]) -> (%y) {
     %y = join %a, %b over 1 : f32[4,12]
   })"),

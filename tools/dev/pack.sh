@@ -32,7 +32,7 @@ pack_size() { # FOLDER
 
 # What a machine with a GPU runs: the program, the measurements, and beside the tests for GPUs alone (*_gpu_tests) the
 # programs that have some.
-packed=(sinter sinter_fuzz sinter_host_time sinter_{ops_torch,conformance,trusted}_tests runtime_tests)
+packed=(sinter sinter_fuzz sinter_host_time sinter_bandwidth sinter_{ops_torch,conformance,trusted}_tests runtime_tests)
 
 dev_pack() {
   local folder=${1:-.pack}

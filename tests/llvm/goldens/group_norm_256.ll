@@ -161,17 +161,17 @@ pass2.line:
   br label %pass2.vectors
 pass2.vectors:
   %t101 = phi i64 [ 0, %pass2.line ], [ %t122, %pass2.vectors ]
-  %t102 = load i16, ptr %t95, align 2
-  %t103 = insertelement <8 x i16> poison, i16 %t102, i64 0
-  %t104 = shufflevector <8 x i16> %t103, <8 x i16> poison, <8 x i32> zeroinitializer
+  %t102 = getelementptr float, ptr %t100, i64 %t101
+  %t103 = load <8 x float>, ptr %t102, align 4
+  %t104 = load i16, ptr %t95, align 2
+  %t105 = insertelement <8 x i16> poison, i16 %t104, i64 0
+  %t106 = shufflevector <8 x i16> %t105, <8 x i16> poison, <8 x i32> zeroinitializer
   ; cast
-  %t105 = zext <8 x i16> %t104 to <8 x i32>
-  %t106 = shl <8 x i32> %t105, splat (i32 16)
-  %t107 = bitcast <8 x i32> %t106 to <8 x float>
-  %t108 = getelementptr float, ptr %t100, i64 %t101
-  %t109 = load <8 x float>, ptr %t108, align 4
+  %t107 = zext <8 x i16> %t106 to <8 x i32>
+  %t108 = shl <8 x i32> %t107, splat (i32 16)
+  %t109 = bitcast <8 x i32> %t108 to <8 x float>
   ; mul
-  %t110 = fmul <8 x float> %t109, %t107
+  %t110 = fmul <8 x float> %t103, %t109
   ; add
   %t111 = fadd <8 x float> %t110, %t92
   ; cast
@@ -190,17 +190,17 @@ pass2.vectors:
   %t123 = icmp slt i64 %t122, 16
   br i1 %t123, label %pass2.vectors, label %pass2.vectors.done
 pass2.vectors.done:
-  %t124 = load i16, ptr %t95, align 2
-  %t125 = insertelement <8 x i16> poison, i16 %t124, i64 0
-  %t126 = shufflevector <8 x i16> %t125, <8 x i16> poison, <8 x i32> zeroinitializer
+  %t124 = getelementptr float, ptr %t100, i64 16
+  %t125 = load <8 x float>, ptr %t124, align 4
+  %t126 = load i16, ptr %t95, align 2
+  %t127 = insertelement <8 x i16> poison, i16 %t126, i64 0
+  %t128 = shufflevector <8 x i16> %t127, <8 x i16> poison, <8 x i32> zeroinitializer
   ; cast
-  %t127 = zext <8 x i16> %t126 to <8 x i32>
-  %t128 = shl <8 x i32> %t127, splat (i32 16)
-  %t129 = bitcast <8 x i32> %t128 to <8 x float>
-  %t130 = getelementptr float, ptr %t100, i64 16
-  %t131 = load <8 x float>, ptr %t130, align 4
+  %t129 = zext <8 x i16> %t128 to <8 x i32>
+  %t130 = shl <8 x i32> %t129, splat (i32 16)
+  %t131 = bitcast <8 x i32> %t130 to <8 x float>
   ; mul
-  %t132 = fmul <8 x float> %t131, %t129
+  %t132 = fmul <8 x float> %t125, %t131
   ; add
   %t133 = fadd <8 x float> %t132, %t92
   ; cast
