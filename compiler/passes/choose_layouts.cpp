@@ -50,7 +50,7 @@ class LayoutChooser {
     if (node.as<ir::View>() && view_follows(node)) return;
     if (generated_depthwise_follows(node)) {
       constexpr std::array images = {convolution_input};
-      return lay_out_images(id, images);
+      return lay_out_images(id, images, /*copies_slices=*/false);
     }
     const LayoutFollower* follower = layout_follower(node);
     if (follower != nullptr && follows(node, *follower)) {
@@ -144,8 +144,15 @@ class LayoutChooser {
 
   /// True where the value, as it was captured in another layout, is at hand in channels-last order.
   [[nodiscard]] bool at_hand(ValueId value) const {
-    return is_image(rewriter_.old().type(value)) && (laid_out_.contains(value) || is_moved_image(value));
+    return is_image(rewriter_.old().type(value)) && (laid_out_.contains(value) || lies_channels_last(value));
   }
+
+  /// True for a view of some channels of an image that is channels-last now.
+  [[nodiscard]] bool sees_channels(ValueId value) const {
+    return views_.contains(value) && is_image(rewriter_.old().type(value)) && next_type(value).strides[1] == ir::Dim(1);
+  }
+
+  [[nodiscard]] bool lies_channels_last(ValueId value) const { return is_moved_image(value) || sees_channels(value); }
 
   [[nodiscard]] bool follows(const Node& node, const LayoutFollower& follower) const {
     if (follower.kept) {
@@ -156,7 +163,8 @@ class LayoutChooser {
     return at_hand(*node.args[follower.leader].value());
   }
 
-  /// A depthwise convolution whose kernel is generated follows its input.
+  /// A depthwise convolution whose kernel is generated follows its input, and reads some channels of an image where
+  /// they are.
   [[nodiscard]] bool generated_depthwise_follows(const Node& node) const {
     const auto* call = node.as<Call>();
     if (call == nullptr || !convolution_of(rewriter_.old(), node)) return false;
@@ -164,8 +172,9 @@ class LayoutChooser {
     if (!windows || !at_hand(windows->input)) return false;
     const Type& result = rewriter_.old().type(node.results[0]);
     if (!is_image(result)) return false;
-    return window_lanes(*windows, channels_last(rewriter_.old().type(windows->input)), channels_last(result))
-        .has_value();
+    const Type input =
+        sees_channels(windows->input) ? next_type(windows->input) : channels_last(rewriter_.old().type(windows->input));
+    return window_lanes(*windows, input, channels_last(result)).has_value();
   }
 
   /// A primitive follows when an operand of its own size was laid out anew, a join when any operand was.
@@ -173,16 +182,21 @@ class LayoutChooser {
     const Type& result = rewriter_.old().type(node.results[0]);
     return is_image(result) && std::ranges::any_of(node.args, [&](const ir::Arg& arg) {
              const ValueId* value = arg.value();
-             if (value == nullptr || !is_moved_image(*value)) return false;
+             if (value == nullptr || !lies_channels_last(*value)) return false;
              return node.as<ir::Join>() != nullptr || rewriter_.old().type(*value).sizes == result.sizes;
            });
   }
 
-  /// Copies a node with the arguments at `images`, and its results, in channels-last order.
-  void lay_out_images(ir::NodeId id, std::span<const size_t> images) {
+  /// Copies a node with the arguments at `images`, and its results, in channels-last order. Without `copies_slices` it
+  /// reads some channels of an image where they are.
+  void lay_out_images(ir::NodeId id, std::span<const size_t> images, bool copies_slices = true) {
     const Node& node = rewriter_.old().node(id);
     std::vector<ValueId> laid_out;
-    for (const size_t position : images) laid_out.push_back(lay_out(*node.args[position].value(), node.scope));
+    for (const size_t position : images) {
+      const ValueId image = *node.args[position].value();
+      const bool as_it_is = !copies_slices && sees_channels(image);
+      laid_out.push_back(as_it_is ? rewriter_.get(image) : lay_out(image, node.scope));
+    }
     for (size_t i = 0; i < node.args.size(); ++i) {
       if (std::ranges::find(images, i) != images.end()) continue;
       ir::for_each_value(node.args[i], [&](ValueId value) { restore(value); });

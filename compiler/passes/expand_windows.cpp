@@ -122,7 +122,7 @@ class Expansion {
       joined.sizes.emplace_back(1);
       joined.strides.emplace_back(1);
     }
-    const ValueId value = add(std::move(reduce), {{elements}}, std::move(joined));
+    const ValueId value = reduce.dims.empty() ? elements : add(std::move(reduce), {{elements}}, std::move(joined));
     return add(View{0}, {{value}}, like_result(DType::f32));
   }
 

@@ -9,6 +9,8 @@
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/layout_rules.h"
 #include "compiler/passes/rewriter.h"
+#include "compiler/passes/zero_padding.h"
+#include "compiler/support/ceil_div.h"
 
 namespace sinter::passes {
 namespace {
@@ -27,6 +29,9 @@ constexpr int64_t wide_width = 128;
 constexpr int64_t colours = 3, padded_colours = 4, padded_for_few = 8;
 constexpr int64_t few_results = 16;
 constexpr int64_t many_taps = 64;
+/// Other numbers of channels cuDNN pads itself, image and result, in passes of their own: of 26 channels a quarter of
+/// Res2Net's time (H100, batch 16). Here the kernels before and after do that.
+constexpr int64_t aligned_channels = 8;
 constexpr int64_t slow_below = 56;                   ///< at every size
 constexpr int64_t many_elements = int64_t{1} << 20;  ///< of a result, from which on widths up to 128 gain too
 
@@ -83,6 +88,21 @@ bool loads_much(const Node& node, const Type& weight) {
   return taps >= many_taps || stride->front() < weight.sizes[2].value();
 }
 
+/// The widths of a convolution over an image of three colours.
+std::optional<Widths> widths_of_image(const Node& node, const Type& weight, Widths width) {
+  if (!loads_much(node, weight)) return std::nullopt;
+  return Widths{width.out <= few_results ? padded_for_few : padded_colours, width.out};
+}
+
+/// The next widths that cuDNN's kernels for tensor cores take; nothing where these are the widths, or channels of the
+/// image are few. A result of very few channels stays: it would grow too much.
+std::optional<Widths> aligned_widths(Widths width) {
+  const auto aligned = [](int64_t channels) { return ceil_div(channels, aligned_channels) * aligned_channels; };
+  const Widths wide{aligned(width.in), width.out < aligned_channels / 2 ? width.out : aligned(width.out)};
+  const bool changes = wide.in != width.in || wide.out != width.out;
+  return changes && width.in > colours ? std::optional(wide) : std::nullopt;
+}
+
 std::optional<ChannelPadding> channel_padding_of(const Graph& graph, const Node& node) {
   const auto convolution = convolution_of(graph, node);
   if (!convolution || convolution->bias || convolution->depthwise || !is_undilated_image_call(node))
@@ -92,9 +112,8 @@ std::optional<ChannelPadding> channel_padding_of(const Graph& graph, const Node&
   const int64_t groups = std::get<int64_t>(node.args[convolution_groups].data);
   const Widths width{weight.sizes[1].value(), weight.sizes[0].value() / groups};
   if (groups == 1) {
-    if (width.in != colours || !loads_much(node, weight)) return std::nullopt;
-    return ChannelPadding{
-        *convolution, groups, width, 1, {width.out <= few_results ? padded_for_few : padded_colours, width.out}};
+    const auto wide = width.in == colours ? widths_of_image(node, weight, width) : aligned_widths(width);
+    return wide ? std::optional(ChannelPadding{*convolution, groups, width, 1, *wide}) : std::nullopt;
   }
   const bool square = width.in == width.out && weight.sizes[2] == Dim(3) && weight.sizes[3] == Dim(3);
   const auto wide = square ? better_width(width.in, graph.type(node.results[0]).numel()) : std::nullopt;
@@ -151,27 +170,8 @@ class ChannelPadder {
     return image;
   }
 
-  /// The value between zeros along a dim.
   ValueId padded(ValueId value, uint32_t dim, int64_t before, int64_t after) {
-    std::vector<Arg> parts{{value}};
-    if (before > 0) parts.insert(parts.begin(), {zeros(value, dim, before)});
-    if (after > 0) parts.push_back({zeros(value, dim, after)});
-    return join(std::move(parts), dim);
-  }
-
-  ValueId zeros(ValueId like, uint32_t dim, int64_t count) {
-    std::vector<Dim> sizes = type(like).sizes;
-    sizes[dim] = count;
-    return add(Primitive{op_named("cast")}, {{0.0}}, dense_like(type(like), std::move(sizes)));
-  }
-
-  ValueId join(std::vector<Arg> parts, uint32_t dim) {
-    if (parts.size() == 1) return *parts.front().value();
-    const Type& first = type(*parts.front().value());
-    std::vector<Dim> sizes = first.sizes;
-    for (size_t i = 1; i < parts.size(); ++i) sizes[dim] = sizes[dim] + type(*parts[i].value()).sizes[dim];
-    Type joined = dense_like(first, std::move(sizes));
-    return add(Join{dim}, std::move(parts), std::move(joined));
+    return among_zeros(rewrite_, value, dim, before, after, node_.scope);
   }
 
   ValueId image() {
@@ -194,7 +194,8 @@ class ChannelPadder {
       const int64_t before = i * padding_.width.in;
       blocks.push_back({padded(seen, 2, before, padding_.wide.in - before - padding_.width.in)});
     }
-    const ValueId whole = padded(join(std::move(blocks), 1), 1, 0, padding_.wide.out - padding_.used().out);
+    const ValueId whole = padded(side_by_side(rewrite_, std::move(blocks), 1, node_.scope), 1, 0,
+                                 padding_.wide.out - padding_.used().out);
     return add(
         View{0}, {{whole}},
         dense_like(from, {padding_.packs() * padding_.wide.out, padding_.wide.in, from.sizes[2], from.sizes[3]}));

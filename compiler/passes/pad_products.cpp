@@ -8,6 +8,7 @@
 #include "compiler/passes/aten.h"
 #include "compiler/passes/batched_product.h"
 #include "compiler/passes/decompose_rules.h"
+#include "compiler/passes/product.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -39,8 +40,7 @@ class Padder {
 
   Graph run() {
     for (const NodeId id : old_.order()) {
-      const auto product = batched_product(old_, old_.node(id));
-      if (!product || !(pad_inner(*product, old_.node(id)) || pad_columns(*product, old_.node(id)))) rewrite_.copy(id);
+      if (!pad(old_.node(id))) rewrite_.copy(id);
     }
     return rewrite_.finish();
   }
@@ -48,6 +48,13 @@ class Padder {
   [[nodiscard]] int64_t changes() const { return changes_; }
 
  private:
+  bool pad(const Node& node) {
+    if (const auto product = batched_product(old_, node))
+      return pad_inner(*product, node) || pad_columns(*product, node);
+    const auto product = product_of(node);
+    return product && pad_results(*product, node);
+  }
+
   /// The softmax along rows that an operand is, seen in other sizes at most, if nothing else reads it.
   [[nodiscard]] const Node* softmax_behind(ValueId value) const {
     const auto source = behind_reshapes(old_, uses_, value);
@@ -95,34 +102,65 @@ class Padder {
     const Type& result = old_.type(product.result);
     const int64_t more = padding_of(result.sizes[2]);
     if (more == 0 || result.numel() < fewest_elements || !read_by_kernels(product.result)) return false;
-    const ValueId right = with_columns(product.right, more, node);
-    Type wide = result;
-    wide.sizes[2] = wide.sizes[2] + more;
-    wide.strides = contiguous_strides(wide.sizes);
-    Type cut = result;
-    cut.strides = wide.strides;
-    const Arg left{rewrite_.get(product.left)};
-    const ValueId made = rewrite_.add(*node.as<Call>(), {left, {right}}, std::move(wide), node.scope);
-    const ValueId seen = rewrite_.add(View{0}, {{made}}, std::move(cut), node.scope);
-    rewrite_.set(product.result, rewrite_.add(Primitive{op_named("cast")}, {{seen}}, result, node.scope));
-    ++changes_;
+    const Type& right = old_.type(product.right);
+    const bool turns = copies_columns(product.right) && padding_of(right.sizes[1]) == 0;
+    cut_off(product.result, more, {{rewrite_.get(product.left)}, {with_columns(product.right, more, turns, node)}},
+            node);
     return true;
   }
 
-  /// The right operand with further columns of zeros. Where it is a copy of something whose columns lie in memory one
-  /// after the other, it becomes a copy of that kind: the library takes both, and the kernel that copies need not turn.
-  ValueId with_columns(ValueId right, int64_t more, const Node& node) {
-    const Type& type = old_.type(right);
-    if (!copies_columns(right) || padding_of(type.sizes[1]) != 0) return padded(right, {0, more}, 0.0, node);
-    Type turned = type;
-    std::swap(turned.sizes[1], turned.sizes[2]);
-    std::swap(turned.strides[1], turned.strides[2]);
-    const ValueId columns = rewrite_.add(View{0}, {{rewrite_.get(right)}}, turned, node.scope);
-    const ValueId wide = padded(columns, turned, {0, 0, 0, more}, 0.0, node);
-    Type back = rewrite_.next().type(wide);
-    std::swap(back.sizes[1], back.sizes[2]);
-    std::swap(back.strides[1], back.strides[2]);
-    return rewrite_.add(View{0}, {{wide}}, std::move(back), node.scope);
+  /// left x right with a bias or without, of a weight with a number of filters that tensor cores do not take: further
+  /// ones are zeros.
+  bool pad_results(const Product& product, const Node& node) {
+    const ValueId value = node.results[0];
+    const Type& result = old_.type(value);
+    const Type& right = old_.type(product.right);
+    const bool known = result.is_static() && is_half(result.dtype) && right.dtype == result.dtype && right.is_static();
+    if (!known || result.rank() != 2 || !result.is_contiguous() || result.numel() < fewest_elements) return false;
+    const int64_t more = padding_of(result.sizes[1]);
+    if (more == 0 || padding_of(right.sizes[0]) != 0 || !read_by_kernels(value)) return false;
+    std::vector<Arg> args = rewrite_.map_args(node.args);
+    if (product.bias) {
+      const Type& bias = old_.type(*product.bias);
+      if (bias.rank() != 1 || bias.sizes[0] != result.sizes[1]) return false;
+      args[0] = {padded(*product.bias, {0, more}, 0.0, node)};
+    }
+    args[product.bias ? 2 : 1] = {with_columns(product.right, more, right.strides[0] == Dim(1), node)};
+    cut_off(value, more, std::move(args), node);
+    return true;
+  }
+
+  /// Calls the product with these arguments, which give `more` columns than `result` has, and leaves those out.
+  void cut_off(ValueId result, int64_t more, std::vector<Arg> args, const Node& node) {
+    const Type& narrow = old_.type(result);
+    Type wide = narrow;
+    wide.sizes.back() = wide.sizes.back() + more;
+    wide.strides = contiguous_strides(wide.sizes);
+    Type cut = narrow;
+    cut.strides = wide.strides;
+    const ValueId made = rewrite_.add(*node.as<Call>(), std::move(args), std::move(wide), node.scope);
+    const ValueId seen = rewrite_.add(View{0}, {{made}}, std::move(cut), node.scope);
+    rewrite_.set(result, rewrite_.add(Primitive{op_named("cast")}, {{seen}}, narrow, node.scope));
+    ++changes_;
+  }
+
+  /// The right operand with further columns of zeros. Where its columns, or those of what it is a copy of, lie in
+  /// memory one after the other, it turns into that kind: the library takes both, and the kernel that copies need not
+  /// turn.
+  ValueId with_columns(ValueId right, int64_t more, bool turns, const Node& node) {
+    if (!turns) return padded(right, {0, more}, 0.0, node);
+    const Type columns = transposed(old_.type(right));
+    const ValueId seen = rewrite_.add(View{0}, {{rewrite_.get(right)}}, columns, node.scope);
+    const ValueId wide = padded(seen, columns, {0, 0, 0, more}, 0.0, node);
+    return rewrite_.add(View{0}, {{wide}}, transposed(rewrite_.next().type(wide)), node.scope);
+  }
+
+  /// With its last two dims exchanged.
+  static Type transposed(Type type) {
+    const size_t last = type.rank() - 1;
+    std::swap(type.sizes[last - 1], type.sizes[last]);
+    std::swap(type.strides[last - 1], type.strides[last]);
+    return type;
   }
 
   /// True for a row-major copy of a tensor whose second last dim has neighbours in memory.

@@ -21,6 +21,7 @@
 #include "compiler/passes/merge_products.h"
 #include "compiler/passes/pad_channels.h"
 #include "compiler/passes/pad_products.h"
+#include "compiler/passes/patch_products.h"
 #include "compiler/passes/pixel_products.h"
 #include "compiler/passes/rematerialize.h"
 #include "compiler/passes/split_bias.h"
@@ -60,6 +61,8 @@ constexpr std::array rows = {
     PipelineRow{"dce", dce, Stage::functional, "before fuse, which counts the users of every value"},
     PipelineRow{"choose_layouts", choose_layouts, Stage::functional,
                 "before fuse, so that the copies it adds become part of kernels"},
+    PipelineRow{"patch_products", patch_products, Stage::functional,
+                "after choose_layouts, which has images lie as products give them, and before pad_channels"},
     PipelineRow{
         "pad_channels", pad_channels, Stage::functional,
         "after choose_layouts, which says in what memory images lie, and before fuse, which takes its joins in"},

@@ -156,7 +156,7 @@ bool is_small_window(const WindowCall& call) {
     return axis.size > 0 && axis.outputs > 0 && axis.taps > 0 && axis.stride > 0 && axis.dilation > 0 &&
            axis.padding >= 0 && axis.taps <= kernel::most_window_taps;
   });
-  return valid && call.taps() > 1 && call.taps() <= kernel::most_window_points;
+  return valid && call.taps() <= kernel::most_window_points;
 }
 
 }  // namespace

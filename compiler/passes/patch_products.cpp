@@ -1,0 +1,140 @@
+#include "compiler/passes/patch_products.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/passes/aten.h"
+#include "compiler/passes/convolution.h"
+#include "compiler/passes/layout_rules.h"
+#include "compiler/passes/rewriter.h"
+#include "compiler/passes/zero_padding.h"
+#include "compiler/support/ceil_div.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+constexpr int64_t channels_of_cudnn = 8;  ///< that its kernels for tensor cores read at once
+constexpr int64_t aligned_row = 8;  ///< elements of a patch, of which products read so many at once; zeros make up
+
+/// A convolution over patches of [height, width] pixels.
+struct Patches {
+  Convolution convolution;
+  int64_t height = 1;
+  int64_t width = 1;
+};
+
+std::optional<Patches> patches_of(const Graph& graph, const Node& node) {
+  const auto convolution = convolution_of(graph, node);
+  if (!convolution || !is_undilated_image_call(node)) return std::nullopt;
+  if (std::get<int64_t>(node.args[convolution_groups].data) != 1) return std::nullopt;
+  const Type& input = graph.type(convolution->input);
+  const Type& weight = graph.type(convolution->weight);
+  const Type& result = graph.type(node.results[0]);
+  const auto stride = integers_per_axis(node.args[convolution_stride], 2);
+  const auto padding = integers_per_axis(node.args[convolution_padding], 2);
+  const bool known = input.is_static() && weight.is_static() && result.is_static() && result.numel() > 0;
+  if (!known || weight.rank() != 4 || input.rank() != 4 || !stride || !padding) return std::nullopt;
+  const std::vector<int64_t> taps = weight.static_sizes();
+  const bool tiles = (*stride)[0] == taps[2] && (*stride)[1] == taps[3] && (*padding)[0] == 0 && (*padding)[1] == 0;
+  const bool pays = tiles && taps[1] < channels_of_cudnn && taps[2] * taps[3] > 1 && taps[0] % aligned_row == 0;
+  const bool halves = is_half(input.dtype) && weight.dtype == input.dtype && result.dtype == input.dtype;
+  const bool in_rows = same_layout(result, channels_last(result));
+  return pays && halves && in_rows ? std::optional(Patches{*convolution, taps[2], taps[3]}) : std::nullopt;
+}
+
+/// The value, or the one that it is a copy of in another layout.
+ValueId before_copy(const Graph& graph, ValueId value) {
+  const Node& node = graph.producer(value);
+  const auto* primitive = node.as<Primitive>();
+  if (primitive == nullptr || primitive->op != op_named("cast") || node.args[0].value() == nullptr) return value;
+  const ValueId source = *node.args[0].value();
+  const bool copy =
+      graph.type(source).dtype == graph.type(value).dtype && graph.type(source).sizes == graph.type(value).sizes;
+  return copy ? source : value;
+}
+
+class PatchProduct {
+ public:
+  PatchProduct(Rewriter& rewrite, const Node& node, const Patches& patches)
+      : rewrite_(rewrite), node_(node), patches_(patches) {}
+
+  ValueId run() {
+    const ValueId rows = copied_rows();
+    const ValueId filters = filters_in_columns();
+    const Type& result = rewrite_.old().type(node_.results[0]);
+    const Type product = contiguous(result.dtype, {type(rows).sizes[0], type(filters).sizes[1]}, result.device);
+    const auto& bias = patches_.convolution.bias;
+    const ValueId value =
+        bias ? call("aten::addmm", {{rewrite_.get(*bias)}, {rows}, {filters}, {int64_t{1}}, {int64_t{1}}}, product)
+             : call("aten::mm", {{rows}, {filters}}, product);
+    return view(value, result);
+  }
+
+ private:
+  [[nodiscard]] Type type(ValueId value) const { return rewrite_.next().type(value); }
+
+  ValueId view(ValueId value, Type seen) { return rewrite_.add(View{0}, {{value}}, std::move(seen), node_.scope); }
+  ValueId copy(ValueId value, Type into) {
+    return rewrite_.add(Primitive{op_named("cast")}, {{value}}, std::move(into), node_.scope);
+  }
+  ValueId call(const char* op, std::vector<Arg> args, const Type& result) {
+    return rewrite_.add(Call{op, {}, {}, false, false}, std::move(args), result, node_.scope);
+  }
+
+  /// [samples, channels, height, width] -> [samples * patches, channels * pixels of a patch]
+  ValueId copied_rows() {
+    const ValueId image = before_copy(rewrite_.next(), rewrite_.get(patches_.convolution.input));
+    const Type from = type(image);
+    const Type& result = rewrite_.old().type(node_.results[0]);
+    const int64_t height = patches_.height, width = patches_.width;
+    Type seen = from;
+    seen.sizes = {from.sizes[0], result.sizes[2], result.sizes[3], from.sizes[1], height, width};
+    seen.strides = {from.strides[0], from.strides[2] * height, from.strides[3] * width,
+                    from.strides[1], from.strides[2],          from.strides[3]};
+    const Type rows = contiguous(from.dtype, seen.sizes, from.device);
+    const ValueId copied = copy(view(image, seen), rows);
+    const int64_t row = from.sizes[1].constant() * height * width;
+    return in_aligned_rows(view(copied, contiguous(from.dtype, {rows.numel() / row, row}, from.device)));
+  }
+
+  /// [filters, channels, height, width] -> [channels * height * width, filters], by view where the weight is row-major.
+  ValueId filters_in_columns() {
+    ValueId weight = before_copy(rewrite_.next(), rewrite_.get(patches_.convolution.weight));
+    const Type from = type(weight);
+    if (!from.is_contiguous()) weight = copy(weight, contiguous(from.dtype, from.sizes, from.device));
+    const int64_t row = from.numel() / from.sizes[0].constant();
+    const ValueId rows = in_aligned_rows(view(weight, contiguous(from.dtype, {from.sizes[0], row}, from.device)));
+    Type turned = type(rows);
+    std::swap(turned.sizes[0], turned.sizes[1]);
+    std::swap(turned.strides[0], turned.strides[1]);
+    return view(rows, std::move(turned));
+  }
+
+  /// A matrix with zeros at the end of rows that are no multiple of what products read at once.
+  ValueId in_aligned_rows(ValueId matrix) {
+    const int64_t row = type(matrix).sizes[1].constant();
+    const int64_t missing = ceil_div(row, aligned_row) * aligned_row - row;
+    return missing == 0 ? matrix : among_zeros(rewrite_, matrix, 1, 0, missing, node_.scope);
+  }
+
+  Rewriter& rewrite_;
+  const Node& node_;
+  const Patches& patches_;
+};
+
+}  // namespace
+
+PassResult patch_products(Graph& graph, const PassContext& context) {
+  const bool applies =
+      context.device.backend == Backend::cuda && context.numerics == Numerics::fast && !context.generic_sizes;
+  if (!applies) return {};
+  return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
+    const auto patches = patches_of(graph, node);
+    return patches ? std::optional(PatchProduct(rewrite, node, *patches).run()) : std::nullopt;
+  });
+}
+
+}  // namespace sinter::passes
