@@ -49,10 +49,11 @@ class Padder {
 
  private:
   bool pad(const Node& node) {
-    if (const auto product = batched_product(old_, node))
-      return pad_inner(*product, node) || pad_columns(*product, node);
+    if (const auto product = batched_product(old_, node)) {
+      return pad_inner(*product, node) || pad_columns(*product, node) || turn_weight(*product, node);
+    }
     const auto product = product_of(node);
-    return product && pad_results(*product, node);
+    return product && pad_weight(*product, node);
   }
 
   /// The softmax along rows that an operand is, seen in other sizes at most, if nothing else reads it.
@@ -91,10 +92,17 @@ class Padder {
   [[nodiscard]] bool read_by_kernels(ValueId value) const {
     const auto& users = users_[value.index];
     if (users.empty() || leaves_[value.index]) return false;
-    return std::ranges::all_of(users, [&](NodeId id) {
-      const auto* call = old_.node(id).as<Call>();
-      return call != nullptr && (structural_rule(call->op) != nullptr || find_aten(call->op));
-    });
+    return std::ranges::all_of(users, [&](NodeId id) { return becomes_kernels(old_.node(id)); });
+  }
+
+  /// True where a kernel computes the value, and may lay it out in wider rows.
+  [[nodiscard]] bool made_by_kernels(ValueId value) const {
+    return becomes_kernels(old_.producer(view_source(old_, value).base));
+  }
+
+  static bool becomes_kernels(const Node& node) {
+    const auto* call = node.as<Call>();
+    return call != nullptr && (structural_rule(call->op) != nullptr || find_aten(call->op));
   }
 
   /// left x right, with more columns than are wanted.
@@ -104,30 +112,63 @@ class Padder {
     if (more == 0 || result.numel() < fewest_elements || !read_by_kernels(product.result)) return false;
     const Type& right = old_.type(product.right);
     const bool turns = copies_columns(product.right) && padding_of(right.sizes[1]) == 0;
-    cut_off(product.result, more, {{rewrite_.get(product.left)}, {with_columns(product.right, more, turns, node)}},
+    cut_off(product.result, more, {{rewrite_.get(product.left)}, {with_zeros(product.right, 0, more, turns, node)}},
             node);
     return true;
   }
 
-  /// left x right with a bias or without, of a weight with a number of filters that tensor cores do not take: further
-  /// ones are zeros.
-  bool pad_results(const Product& product, const Node& node) {
+  /// left x right, where every batch has the same right operand, of rows that are no multiple of what tensor cores load
+  /// while its columns are, and all else lies as they want it: that operand is laid out the other way round.
+  bool turn_weight(const BatchedProduct& product, const Node& node) {
+    const Type& left = old_.type(product.left);
+    const Type& right = old_.type(product.right);
+    const auto aligned = [](const Dim& number) { return padding_of(number) == 0; };
+    const bool shared = right.strides[0] == Dim(0) && right.strides[1] == Dim(1) && right.strides[2] == right.sizes[1];
+    const bool gains = shared && !aligned(right.sizes[1]) && aligned(right.sizes[2]) && left.strides[1] == Dim(1) &&
+                       aligned(left.strides[2]) && aligned(left.strides[0]);
+    if (!gains || left.numel() < fewest_elements) return false;
+    Type one = right;
+    one.sizes.erase(one.sizes.begin());
+    one.strides.erase(one.strides.begin());
+    const ValueId seen = rewrite_.add(View{0}, {{rewrite_.get(product.right)}}, one, node.scope);
+    const Type turned = row_major(one, one.sizes);
+    const ValueId copy = rewrite_.add(Primitive{op_named("cast")}, {{seen}}, turned, node.scope);
+    Type everywhere = right;
+    everywhere.strides = {0, turned.strides[0], turned.strides[1]};
+    const ValueId wide = rewrite_.add(View{0}, {{copy}}, everywhere, node.scope);
+    cut_off(product.result, 0, {{rewrite_.get(product.left)}, {wide}}, node);
+    return true;
+  }
+
+  /// left x right with a bias or without, where rows or columns of a weight are no multiple of what tensor cores load:
+  /// further ones are zeros.
+  bool pad_weight(const Product& product, const Node& node) {
     const ValueId value = node.results[0];
     const Type& result = old_.type(value);
     const Type& right = old_.type(product.right);
-    const bool known = result.is_static() && is_half(result.dtype) && right.dtype == result.dtype && right.is_static();
-    if (!known || result.rank() != 2 || !result.is_contiguous() || result.numel() < fewest_elements) return false;
-    const int64_t more = padding_of(result.sizes[1]);
-    if (more == 0 || padding_of(right.sizes[0]) != 0 || !read_by_kernels(value)) return false;
+    if (!is_static_half(result) || !is_static_half(right) || result.rank() != 2 || !result.is_contiguous())
+      return false;
+    const int64_t inner = padding_of(right.sizes[0]);
+    const int64_t columns =
+        read_by_kernels(value) && has_place_for_columns(product, result) ? padding_of(right.sizes[1]) : 0;
+    if (inner + columns == 0 || (inner != 0 && !made_by_kernels(product.left))) return false;
+    if (std::max(result.numel(), old_.type(product.left).numel()) < fewest_elements) return false;
     std::vector<Arg> args = rewrite_.map_args(node.args);
-    if (product.bias) {
-      const Type& bias = old_.type(*product.bias);
-      if (bias.rank() != 1 || bias.sizes[0] != result.sizes[1]) return false;
-      args[0] = {padded(*product.bias, {0, more}, 0.0, node)};
-    }
-    args[product.bias ? 2 : 1] = {with_columns(product.right, more, right.strides[0] == Dim(1), node)};
-    cut_off(value, more, std::move(args), node);
+    const size_t left = product.bias ? 1 : 0;
+    if (inner != 0) args[left] = {padded(product.left, {0, inner}, 0.0, node)};
+    if (product.bias && columns != 0) args[0] = {padded(*product.bias, {0, columns}, 0.0, node)};
+    args[left + 1] = {with_zeros(product.right, inner, columns, right.strides[0] == Dim(1), node)};
+    cut_off(value, columns, std::move(args), node);
     return true;
+  }
+
+  static bool is_static_half(const Type& type) { return type.is_static() && is_half(type.dtype); }
+
+  /// True where a bias, if there is one, has an element for each column.
+  [[nodiscard]] bool has_place_for_columns(const Product& product, const Type& result) const {
+    if (!product.bias) return true;
+    const Type& bias = old_.type(*product.bias);
+    return bias.rank() == 1 && bias.sizes[0] == result.sizes[1];
   }
 
   /// Calls the product with these arguments, which give `more` columns than `result` has, and leaves those out.
@@ -139,19 +180,21 @@ class Padder {
     Type cut = narrow;
     cut.strides = wide.strides;
     const ValueId made = rewrite_.add(*node.as<Call>(), std::move(args), std::move(wide), node.scope);
+    ++changes_;
+    if (more == 0) return rewrite_.set(result, made);
     const ValueId seen = rewrite_.add(View{0}, {{made}}, std::move(cut), node.scope);
     rewrite_.set(result, rewrite_.add(Primitive{op_named("cast")}, {{seen}}, narrow, node.scope));
-    ++changes_;
   }
 
-  /// The right operand with further columns of zeros. Where its columns, or those of what it is a copy of, lie in
-  /// memory one after the other, it turns into that kind: the library takes both, and the kernel that copies need not
-  /// turn.
-  ValueId with_columns(ValueId right, int64_t more, bool turns, const Node& node) {
-    if (!turns) return padded(right, {0, more}, 0.0, node);
-    const Type columns = transposed(old_.type(right));
-    const ValueId seen = rewrite_.add(View{0}, {{rewrite_.get(right)}}, columns, node.scope);
-    const ValueId wide = padded(seen, columns, {0, 0, 0, more}, 0.0, node);
+  /// The right operand with further rows (`inner`) and columns of zeros. Where its columns, or those of what it is a
+  /// copy of, lie in memory one after the other, it turns into that kind: the library takes both, and the kernel that
+  /// copies need not turn.
+  ValueId with_zeros(ValueId right, int64_t inner, int64_t columns, bool turns, const Node& node) {
+    if (!turns && inner == 0) return padded(right, {0, columns}, 0.0, node);
+    if (!turns) return padded(right, {0, columns, 0, inner}, 0.0, node);
+    const Type filters = transposed(old_.type(right));
+    const ValueId seen = rewrite_.add(View{0}, {{rewrite_.get(right)}}, filters, node.scope);
+    const ValueId wide = padded(seen, filters, {0, inner, 0, columns}, 0.0, node);
     return rewrite_.add(View{0}, {{wide}}, transposed(rewrite_.next().type(wide)), node.scope);
   }
 

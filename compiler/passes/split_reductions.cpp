@@ -25,10 +25,11 @@ Type in_parts(Type type, const ReductionSplit& split) {
   return type;
 }
 
+/// What is left of the operand's dims, in the order in which they lie: rows that are neighbours stay neighbours.
 Type kept(const Type& operand, const std::vector<uint32_t>& dims) {
   std::vector<Dim> sizes = operand.sizes;
   for (const uint32_t dim : dims) sizes[dim] = 1;
-  return contiguous(operand.dtype, sizes, operand.device);
+  return dense_like(operand, std::move(sizes));
 }
 
 /// The reduction of `operand` in two steps; a value of the result's type.
