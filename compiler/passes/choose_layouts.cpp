@@ -97,17 +97,26 @@ class LayoutChooser {
     return true;
   }
 
-  /// The operand that a primitive of its sizes and layout follows: one that was laid out anew, or a view of one. Else a
-  /// sum of tokens that were an image would lie as the image did, and rows of it be far apart.
+  /// The operand that a primitive of its sizes and layout, or a reduction of it, follows: one that was laid out anew,
+  /// or a view of one. Else a sum of tokens that were an image would lie as the image did, and rows of it be far apart.
   [[nodiscard]] const ValueId* followed_operand(const Node& node) const {
     const Type& result = rewriter_.old().type(node.results[0]);
     for (const ir::Arg& arg : node.args) {
       const ValueId* value = arg.value();
       if (value == nullptr || (!views_.contains(*value) && !was_moved(*value))) continue;
       const Type& seen = rewriter_.old().type(*value);
-      if (seen.sizes == result.sizes && seen.is_dense() && ir::same_layout(seen, result)) return value;
+      if (!seen.is_dense()) continue;
+      if (node.as<ir::Reduce>() != nullptr ? is_joined_like(result, seen)
+                                           : seen.sizes == result.sizes && ir::same_layout(seen, result)) {
+        return value;
+      }
     }
     return nullptr;
+  }
+
+  /// True where what is left of an operand's dims lies in their order.
+  static bool is_joined_like(const Type& result, const Type& operand) {
+    return result.is_static() && operand.is_static() && ir::same_layout(result, ir::dense_like(operand, result.sizes));
   }
 
   /// Gives the result of a node that was copied the strides of another type of its sizes.
