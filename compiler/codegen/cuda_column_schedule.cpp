@@ -56,9 +56,12 @@ void deal(const Kernel& kernel, const DeviceInfo& device, ColumnSchedule& plan) 
   const int64_t vectors = kernel.rows() / plan.width;
   plan.beside = columns_of_a_block / plan.width;
   while (vectors % plan.beside != 0) plan.beside /= 2;
-  // Where columns are short, a block has more of them, or most of its threads had nothing to add.
+  // Where columns are short, a block has more of them, or most of its threads had nothing to add; up to one a thread.
   const auto idle = [&] { return kernel.row_points() * 2 <= plan.block / plan.beside; };
-  while (plan.beside < warp_threads && idle() && vectors % (plan.beside * 2) == 0) plan.beside *= 2;
+  const auto takes_more = [&] {
+    return plan.beside < warp_threads && plan.beside * 2 * plan.width <= plan.block && vectors % (plan.beside * 2) == 0;
+  };
+  while (idle() && takes_more()) plan.beside *= 2;
   plan.grid = static_cast<uint32_t>(vectors / plan.beside);
   const auto has_room = [&] {
     const bool fills = int64_t{plan.grid} * plan.block >= int64_t{device.multiprocessors} * threads_to_fill;

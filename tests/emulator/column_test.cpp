@@ -51,7 +51,7 @@ constexpr std::string_view parts = R"(graph @g on cuda:0 (%x: {T}[5,{P},{C}], %w
 struct Columns {
   int64_t points, columns;
 };
-constexpr Columns sizes[] = {{2, 8}, {7, 16}, {37, 24}, {300, 96}, {64, 264}, {600, 32}};
+constexpr Columns sizes[] = {{2, 8}, {2, 512}, {4, 256}, {7, 16}, {37, 24}, {300, 96}, {64, 264}, {600, 32}};
 
 TEST(ColumnKernels, give_what_the_interpreter_gives) {
   std::vector<GraphTrial> trials;
