@@ -196,25 +196,28 @@ double copy_bandwidth(const Place& place, c10::ScalarType dtype, double budget) 
   return 2 * bytes_of(dtype) * static_cast<double>(place.elements) / (timing.median * 1e-3);
 }
 
-ordered_json measured(const Case& what, const Place& place, double copy, double budget) {
+/// Adds a row of eager and one of Sinter.
+void measure(const Case& what, const Place& place, double copy, double budget, ordered_json& rows) {
   const c10::AutoGradMode mode(what.gradients);
   const Tensors inputs = what.inputs();
-  const auto time = [&](const std::function<void(int64_t)>& call) {
+  const auto add = [&](const char* who, const std::function<void(int64_t)>& call) {
     const auto timing = sinter::bench::steady(place.device, call, budget);
-    return ordered_json{{"ms", timing.median}, {"quartiles", {timing.first_quartile, timing.third_quartile}}};
+    const double of_copy = what.bytes / (timing.median * 1e-3) / copy;
+    rows.push_back({{"case", what.name},
+                    {"mode", who},
+                    {"bytes", what.bytes},
+                    {"ms", timing.median},
+                    {"quartiles", {timing.first_quartile, timing.third_quartile}},
+                    {"percent_of_copy", 100 * of_copy}});
+    std::printf("%-62s %-6s %8.3f ms  %5.1f %% of the copy's bandwidth\n", what.name.c_str(), who, timing.median,
+                100 * of_copy);
+    std::fflush(stdout);
   };
-  ordered_json row{{"case", what.name}, {"bytes", what.bytes}};
-  row["eager"] = time([&](int64_t) { (void)what.run(inputs); });
+  add("eager", [&](int64_t) { (void)what.run(inputs); });
   auto fast =
       sinter::compile(what.run, {.mode = place.device.is_cuda() ? sinter::Mode::ReduceOverhead : sinter::Mode::Default,
                                  .compile_budget = std::numeric_limits<double>::infinity()});
-  row["sinter"] = time([&](int64_t) { (void)fast(inputs); });
-  const double seconds = row["sinter"]["ms"].get<double>() * 1e-3;
-  row["of_copy"] = what.bytes / seconds / copy;
-  std::printf("%-58s eager %8.3f  sinter %8.3f ms  %5.1f %% of the copy's bandwidth\n", what.name.c_str(),
-              row["eager"]["ms"].get<double>(), seconds * 1e3, 100 * row["of_copy"].get<double>());
-  std::fflush(stdout);
-  return row;
+  add("sinter", [&](int64_t) { (void)fast(inputs); });
 }
 
 }  // namespace
@@ -237,7 +240,7 @@ int main(int argc, char** argv) {
   ordered_json rows = ordered_json::array();
   for (const Case& what : all_cases(place)) {
     if (what.name.find(only) == std::string::npos) continue;
-    rows.push_back(measured(what, place, what.name.find("f16") == std::string::npos ? f32 : f16, budget));
+    measure(what, place, what.name.find("f16") == std::string::npos ? f32 : f16, budget, rows);
   }
   if (!file.empty()) {
     std::ofstream(file) << ordered_json{{"environment", sinter::bench::environment(place.device)},
