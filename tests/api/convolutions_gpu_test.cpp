@@ -1,4 +1,5 @@
 // Convolutions that take what follows with them, or whose groups are padded, beside eager and float64.
+#include <ATen/ops/cat.h>
 #include <ATen/ops/conv2d.h>
 #include <torch/nn/modules/container/sequential.h>
 
@@ -145,6 +146,48 @@ TEST_P(Convolutions, over_padded_groups_are_as_exact_as_eagers) {
     }
     EXPECT_GT(fast.stats().replayed, 0);
   }
+}
+
+/// Patches that tile the image, channels that are no multiple of eight, one tap a channel.
+TEST_P(Convolutions, that_become_others_are_as_exact_as_eagers) {
+  struct Shape {
+    int64_t in, out, taps, stride, padding, groups;
+  };
+  for (const Shape shape : {Shape{3, 64, 16, 16, 0, 1}, Shape{3, 40, 7, 7, 0, 1}, Shape{18, 26, 3, 1, 1, 1},
+                            Shape{20, 36, 1, 1, 0, 1}, Shape{16, 16, 1, 2, 0, 16}}) {
+    const auto run = [&](const Tensor& x, const Tensor& w, const Tensor& b) {
+      return at::relu(at::conv2d(x.sigmoid(), w, b, shape.stride, shape.padding, 1, shape.groups)) + 0.5;
+    };
+    const auto fast = compile(run, options());
+    for (int call = 0; call < 4; ++call) {
+      const Tensor x = random({2, shape.in, 33, 34});
+      const Tensor w = random({shape.out, shape.in / shape.groups, shape.taps, shape.taps}) / shape.taps;
+      const Tensor b = random({shape.out});
+      const Tensor exact = run(x.to(at::kDouble), w.to(at::kDouble), b.to(at::kDouble));
+      EXPECT_LE(error(fast(x, w, b), exact), 1.1 * error(run(x, w, b), exact))
+          << shape.in << " to " << shape.out << " channels, " << shape.taps << " taps, call " << call;
+    }
+    EXPECT_GT(fast.stats().replayed, 0);
+  }
+}
+
+/// Some channels go through a depthwise convolution, some through ReLU, and two halves are added.
+TEST_P(Convolutions, are_split_by_channels) {
+  const auto run = [](const Tensor& x, const Tensor& w, const Tensor& v) {
+    const Tensor image = at::conv2d(x, w, {}, 1, 1);
+    const auto parts = image.split_with_sizes({16, 24, 24}, 1);
+    const Tensor near = at::conv2d(parts[0], v, {}, 1, 1, 1, 16);
+    const Tensor both = at::cat({near, at::relu(parts[1]), parts[2]}, 1);
+    return both.reshape({both.size(0), 2, 32, both.size(2), both.size(3)}).sum(1).relu();
+  };
+  const auto fast = compile(run, options());
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = random({4, 32, 28, 28});
+    const Tensor w = random({64, 32, 3, 3}) / 16, v = random({16, 1, 3, 3}) / 3;
+    const Tensor exact = run(x.to(at::kDouble), w.to(at::kDouble), v.to(at::kDouble));
+    EXPECT_LE(error(fast(x, w, v), exact), 1.1 * error(run(x, w, v), exact)) << "call " << call;
+  }
+  EXPECT_GT(fast.stats().replayed, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, Convolutions,
