@@ -9,6 +9,9 @@
 
 namespace sinter::kernel {
 
+/// Elements of a row up to which a block holds it, and what it joins of a group of rows, in registers.
+inline constexpr int64_t longest_row_of_group = 8192;
+
 /// The index of each dim of a value, over the loops of a nest.
 using Map = std::vector<ir::Index>;
 

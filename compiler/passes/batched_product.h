@@ -5,11 +5,10 @@
 #include <span>
 
 #include "compiler/ir/graph.h"
+#include "compiler/passes/aligned_halves.h"
 
 /// Products of attention and the softmax between them, as calls of ATen.
 namespace sinter::passes {
-
-inline constexpr int64_t aligned_halves = 8;  ///< in 16 bytes, which tensor cores load at once
 
 /// A product of halves that tensor cores are for.
 struct BatchedProduct {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/ir/op.h"
+#include "compiler/passes/aligned_halves.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/frozen.h"
@@ -23,7 +24,6 @@ constexpr int64_t fewest_results = int64_t{1} << 20;  ///< a pass over fewer tak
 constexpr int64_t results_a_weight = 8;
 /// ATen's calls with an epilogue do not cut what 32 bits cannot index into parts, as its convolutions do.
 constexpr int64_t most_elements = std::numeric_limits<int32_t>::max();
-constexpr int64_t aligned_channels = 8;  ///< halves in 16 bytes, by which cuDNN's kernels with an epilogue load
 
 /// Batch norm by stored statistics.
 struct StoredNorm {
@@ -131,7 +131,7 @@ class EpilogueMatcher {
     if (found->bias && (graph_.type(*found->bias).dtype != image.dtype || graph_.type(*found->bias).rank() != 1)) {
       return false;
     }
-    return weight.sizes[0].value() % aligned_channels == 0 && weight.sizes[1].value() % aligned_channels == 0;
+    return missing_halves(weight.sizes[0].value()) == 0 && missing_halves(weight.sizes[1].value()) == 0;
   }
 
   /// A batch norm in inference whose result alone is read.

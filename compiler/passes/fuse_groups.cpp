@@ -9,6 +9,7 @@
 #include "compiler/ir/op_cost.h"
 #include "compiler/kernel/joined_loads.h"
 #include "compiler/kernel/lower.h"
+#include "compiler/kernel/nest.h"
 #include "compiler/kernel/windows.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/frozen.h"
@@ -70,12 +71,11 @@ constexpr size_t most_joined_in_rows = 8;
 
 /// Rows that are joined run along memory, a block holds a whole one, and what is joined, in registers, and there are
 /// groups enough to keep a device busy.
-constexpr int64_t longest_row_of_group = 8192;
 constexpr int64_t fewest_elements_at_once = int64_t{1} << 17;
 
 bool holds_groups(const kernel::Kernel& kernel) {
   const int64_t at_once = kernel.numel() / kernel.group_rows();
-  return kernel.row_points() <= longest_row_of_group && at_once >= fewest_elements_at_once &&
+  return kernel.row_points() <= kernel::longest_row_of_group && at_once >= fewest_elements_at_once &&
          !kernel::runs_across_rows(kernel);
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/kernel/nest.h"
 #include "compiler/kernel/region.h"
 #include "compiler/passes/region.h"
 #include "compiler/passes/rewriter.h"
@@ -16,7 +17,6 @@ namespace {
 using namespace ir;
 
 constexpr int64_t fewest_elements = int64_t{1} << 18;  ///< below, a second kernel costs more than it saves
-constexpr int64_t longest_row = 8192;                  ///< what a block holds in registers
 constexpr int64_t fewest_rows = 4;                     ///< of a group, beside which what it gives is little
 constexpr int64_t elements_of_multiprocessor = 8192;   ///< that its threads hold of their rows
 
@@ -109,7 +109,8 @@ std::optional<int64_t> groups_of(const Graph& graph, const Node& node, const Red
   const ValueId operand = *node.args[0].value();
   const Type& type = graph.type(operand);
   const Shape shape = shape_of(type, *leading);
-  const bool fits = type.is_contiguous() && type.numel() >= fewest_elements && shape.columns <= longest_row;
+  const bool fits =
+      type.is_contiguous() && type.numel() >= fewest_elements && shape.columns <= kernel::longest_row_of_group;
   if (!fits || *leading == type.rank()) return std::nullopt;
   for (const ValueId value : elements_behind(graph, operand)) {
     const auto found = reduced.find(value);

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "compiler/ir/op.h"
+#include "compiler/passes/aligned_halves.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/layout_rules.h"
 #include "compiler/passes/rewriter.h"
 #include "compiler/passes/zero_padding.h"
-#include "compiler/support/ceil_div.h"
 
 namespace sinter::passes {
 namespace {
@@ -29,9 +29,6 @@ constexpr int64_t wide_width = 128;
 constexpr int64_t colours = 3, padded_colours = 4, padded_for_few = 8;
 constexpr int64_t few_results = 16;
 constexpr int64_t many_taps = 64;
-/// Other numbers of channels cuDNN pads itself, image and result, in passes of their own: of 26 channels a quarter of
-/// Res2Net's time (H100, batch 16). Here the kernels before and after do that.
-constexpr int64_t aligned_channels = 8;
 constexpr int64_t slow_below = 56;                   ///< at every size
 constexpr int64_t many_elements = int64_t{1} << 20;  ///< of a result, from which on widths up to 128 gain too
 
@@ -94,11 +91,13 @@ std::optional<Widths> widths_of_image(const Node& node, const Type& weight, Widt
   return Widths{width.out <= few_results ? padded_for_few : padded_colours, width.out};
 }
 
-/// The next widths that cuDNN's kernels for tensor cores take; nothing where these are the widths, or channels of the
+/// The next widths that cuDNN's kernels for tensor cores take. Others it pads itself, image and result, in passes of
+/// their own: of 26 channels a quarter of Res2Net's time (H100, batch 16). Here the kernels before and after do that.
+/// Nothing where these are the widths, or channels of the
 /// image are few. A result of very few channels stays: it would grow too much.
 std::optional<Widths> aligned_widths(Widths width) {
-  const auto aligned = [](int64_t channels) { return ceil_div(channels, aligned_channels) * aligned_channels; };
-  const Widths wide{aligned(width.in), width.out < aligned_channels / 2 ? width.out : aligned(width.out)};
+  const auto aligned = [](int64_t channels) { return channels + missing_halves(channels); };
+  const Widths wide{aligned(width.in), width.out < aligned_halves / 2 ? width.out : aligned(width.out)};
   const bool changes = wide.in != width.in || wide.out != width.out;
   return changes && width.in > colours ? std::optional(wide) : std::nullopt;
 }

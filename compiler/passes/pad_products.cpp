@@ -18,7 +18,7 @@ using namespace ir;
 
 constexpr int64_t fewest_elements = int64_t{1} << 20;  ///< of scores: smaller products take less than two launches
 
-int64_t padding_of(const Dim& size) { return (aligned_halves - size.constant() % aligned_halves) % aligned_halves; }
+int64_t padding_of(const Dim& size) { return missing_halves(size.constant()); }
 
 Type row_major(const Type& like, std::vector<Dim> sizes) {
   return contiguous(like.dtype, std::move(sizes), like.device);

@@ -4,20 +4,17 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/passes/aligned_halves.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/layout_rules.h"
 #include "compiler/passes/rewriter.h"
 #include "compiler/passes/zero_padding.h"
-#include "compiler/support/ceil_div.h"
 
 namespace sinter::passes {
 namespace {
 
 using namespace ir;
-
-constexpr int64_t channels_of_cudnn = 8;  ///< that its kernels for tensor cores read at once
-constexpr int64_t aligned_row = 8;  ///< elements of a patch, of which products read so many at once; zeros make up
 
 /// A convolution over patches of [height, width] pixels.
 struct Patches {
@@ -39,7 +36,7 @@ std::optional<Patches> patches_of(const Graph& graph, const Node& node) {
   if (!known || weight.rank() != 4 || input.rank() != 4 || !stride || !padding) return std::nullopt;
   const std::vector<int64_t> taps = weight.static_sizes();
   const bool tiles = (*stride)[0] == taps[2] && (*stride)[1] == taps[3] && (*padding)[0] == 0 && (*padding)[1] == 0;
-  const bool pays = tiles && taps[1] < channels_of_cudnn && taps[2] * taps[3] > 1 && taps[0] % aligned_row == 0;
+  const bool pays = tiles && taps[1] < aligned_halves && taps[2] * taps[3] > 1 && missing_halves(taps[0]) == 0;
   const bool halves = is_half(input.dtype) && weight.dtype == input.dtype && result.dtype == input.dtype;
   const bool in_rows = same_layout(result, channels_last(result));
   return pays && halves && in_rows ? std::optional(Patches{*convolution, taps[2], taps[3]}) : std::nullopt;
@@ -115,8 +112,7 @@ class PatchProduct {
 
   /// A matrix with zeros at the end of rows that are no multiple of what products read at once.
   ValueId in_aligned_rows(ValueId matrix) {
-    const int64_t row = type(matrix).sizes[1].constant();
-    const int64_t missing = ceil_div(row, aligned_row) * aligned_row - row;
+    const int64_t missing = missing_halves(type(matrix).sizes[1].constant());
     return missing == 0 ? matrix : among_zeros(rewrite_, matrix, 1, 0, missing, node_.scope);
   }
 
