@@ -1,6 +1,7 @@
 """Models that Sinter's benchmark does not contain, for `compare`: Sinter runs them as files of torch.export.
 
-`timm/NAME` is a model of timm; the others are written here as people write them. Weights are random.
+`timm/NAME` is a model of timm, `transformers/NAME` one of transformers (the part that gives hidden states); the others
+are written here as people write them. Weights are random.
 """
 
 import torch
@@ -184,6 +185,53 @@ OWN = {
 }
 
 
+# Models of transformers whose default configuration is that of billions of parameters.
+SMALL_DECODER = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 8, "num_attention_heads": 16}
+CONFIGURATIONS = {
+    "llama": SMALL_DECODER | {"num_key_value_heads": 4},
+    "mistral": SMALL_DECODER | {"num_key_value_heads": 4},
+    "qwen3": SMALL_DECODER | {"num_key_value_heads": 8},
+    "gemma2": SMALL_DECODER | {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 128},
+    "gpt_neox": SMALL_DECODER,
+    "phi": SMALL_DECODER,
+    "bloom": {"hidden_size": 1024, "n_layer": 8, "n_head": 16},
+    "mamba": {"hidden_size": 512, "num_hidden_layers": 4},
+}
+ENCODERS = {"t5": "T5EncoderModel", "clip_vision_model": "CLIPVisionModel"}
+
+
+class HiddenStates(nn.Module):
+    """A model of transformers as a function of tensors."""
+
+    def __init__(self, name):
+        super().__init__()
+        import transformers
+
+        config = configuration(name)
+        maker = getattr(transformers, ENCODERS[name]) if name in ENCODERS else transformers.AutoModel.from_config
+        self.model = maker(config)
+        self.options = {"use_cache": False} if getattr(config, "use_cache", False) else {}
+
+    def forward(self, x):
+        return self.model(x, **self.options)[0]
+
+
+def configuration(name):
+    from transformers import AutoConfig
+
+    return AutoConfig.for_model(name, **CONFIGURATIONS.get(name, {}))
+
+
+def input_of_transformer(name):
+    config = configuration(name)
+    if name in ("wav2vec2", "hubert"):
+        return "f32[1,16000]"
+    if hasattr(config, "num_channels"):
+        size = getattr(config, "image_size", 224)
+        return "f32[1,3,%d,%d]" % (size, size)
+    return "i64[1,128]<%d" % config.vocab_size
+
+
 def is_stranger(name):
     return "/" in name
 
@@ -191,6 +239,8 @@ def is_stranger(name):
 def make(name):
     if name in OWN:
         return OWN[name][0]()
+    if name.startswith("transformers/"):
+        return HiddenStates(name.removeprefix("transformers/"))
     import timm
 
     return timm.create_model(name.removeprefix("timm/"))
@@ -199,6 +249,8 @@ def make(name):
 def inputs_of(name):
     if name in OWN:
         return OWN[name][1]
+    if name.startswith("transformers/"):
+        return [input_of_transformer(name.removeprefix("transformers/"))]
     import timm
 
     size = timm.get_pretrained_cfg(name.removeprefix("timm/")).input_size

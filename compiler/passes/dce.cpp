@@ -11,20 +11,9 @@ namespace {
 using namespace ir;
 
 int64_t drop_dead(Graph& graph) {
-  std::vector<uint32_t> uses = use_counts(graph);
-  std::vector<NodeId> kept;
-  for (auto id = graph.order().rbegin(); id != graph.order().rend(); ++id) {
-    const Node& node = graph.node(*id);
-    const bool used =
-        std::any_of(node.results.begin(), node.results.end(), [&](ValueId result) { return uses[result.index] > 0; });
-    if (used || node.as<Input>() || must_run(graph, node)) {
-      kept.push_back(*id);
-      continue;
-    }
-    for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId value) { --uses[value.index]; });
-  }
-  const auto dropped = static_cast<int64_t>(graph.order().size() - kept.size());
-  if (dropped > 0) graph.set_order({kept.rbegin(), kept.rend()});
+  LiveNodes live = live_nodes(graph);
+  const auto dropped = static_cast<int64_t>(graph.order().size() - live.order.size());
+  if (dropped > 0) graph.set_order(std::move(live.order));
   return dropped;
 }
 
@@ -52,6 +41,22 @@ int64_t drop_unread_inputs(Node& node) {
 }
 
 }  // namespace
+
+LiveNodes live_nodes(const Graph& graph) {
+  LiveNodes live{{}, use_counts(graph)};
+  for (auto id = graph.order().rbegin(); id != graph.order().rend(); ++id) {
+    const Node& node = graph.node(*id);
+    const bool used = std::any_of(node.results.begin(), node.results.end(),
+                                  [&](ValueId result) { return live.uses[result.index] > 0; });
+    if (used || node.as<Input>() || must_run(graph, node)) {
+      live.order.push_back(*id);
+      continue;
+    }
+    for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId value) { --live.uses[value.index]; });
+  }
+  std::reverse(live.order.begin(), live.order.end());
+  return live;
+}
 
 PassResult dce(Graph& graph, const PassContext&) {
   PassResult result;

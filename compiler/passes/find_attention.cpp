@@ -1,17 +1,18 @@
 #include "compiler/passes/find_attention.h"
 
-#include <cmath>
 #include <optional>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "compiler/ir/op.h"
-#include "compiler/ir/view_source.h"
+#include "compiler/passes/aligned_halves.h"
 #include "compiler/passes/aten.h"
+#include "compiler/passes/attention_operands.h"
 #include "compiler/passes/batched_product.h"
+#include "compiler/passes/dce.h"
 #include "compiler/passes/rewriter.h"
+#include "compiler/passes/zero_padding.h"
 
 namespace sinter::passes {
 namespace {
@@ -26,78 +27,85 @@ struct Heads {
   int64_t batch, heads, queries, keys, vector;
 };
 
-/// An operand as the kernels take it: [batch, heads, tokens, vector], vectors in one piece.
-struct Operand {
-  ValueId value;
-  Type type;
-};
-
 struct Attention {
-  Operand query, key, values;
-  std::optional<Operand> mask;  ///< added to the scores, of sizes that broadcast to theirs
+  AttentionOperand query, key, values;
+  std::optional<AttentionOperand> mask;  ///< added to the scores, of sizes that broadcast to theirs
   double scale = 1;
+  bool zeros = false;  ///< a row that is masked whole gives zeros, else NaN
   Heads sizes;
 };
 
 /// Finds attention by its last product.
 class Matcher {
  public:
-  explicit Matcher(const Graph& graph) : graph_(graph), uses_(use_counts(graph)) {}
+  explicit Matcher(const Graph& graph) : graph_(graph), uses_(live_nodes(graph).uses) {}
 
   [[nodiscard]] std::optional<Attention> attention_at(const Node& product) const {
     const auto outer = batched_product(graph_, product);
     const auto scores = outer ? scores_behind(outer->left) : std::nullopt;
     const auto inner = scores ? batched_product(graph_, graph_.producer(scores->product)) : std::nullopt;
-    if (!inner) return std::nullopt;
+    if (!inner || graph_.type(outer->result).dtype != graph_.type(inner->result).dtype) return std::nullopt;
     Attention found;
-    found.scale = scores->scale;
     found.mask = scores->mask;
+    found.zeros = scores->zeros;
     found.sizes = sizes_of(*inner, scores->batch);
     const Heads& s = found.sizes;
     const bool vectors = graph_.type(outer->right).sizes[2] == Dim(s.vector) && s.vector % aligned_halves == 0;
     if (!vectors || s.vector > longest_vector) return std::nullopt;
-    if (s.queries < fewest_tokens || s.keys < fewest_tokens) return std::nullopt;
-    const auto query = operand(inner->left, {s.batch, s.heads, s.queries, s.vector}, /*turned=*/false);
-    const auto key = operand(inner->right, {s.batch, s.heads, s.keys, s.vector}, /*turned=*/true);
-    const auto value = operand(outer->right, {s.batch, s.heads, s.keys, s.vector}, /*turned=*/false);
-    if (!query || !key || !value) return std::nullopt;
+    const bool wide = graph_.type(outer->right).dtype == DType::f32;  // products that no tensor core computes
+    if (!wide && (s.queries < fewest_tokens || s.keys < fewest_tokens)) return std::nullopt;
+    const auto query = attention_operand(graph_, inner->left, {s.batch, s.heads, s.queries, s.vector});
+    const auto key = attention_operand(graph_, inner->right, {s.batch, s.heads, s.keys, s.vector, /*turned=*/true});
+    const auto value = attention_operand(graph_, outer->right, {s.batch, s.heads, s.keys, s.vector});
+    if (!query || !key || !value || value->scale != 1) return std::nullopt;
     found.query = *query, found.key = *key, found.values = *value;
-    return found;
+    found.scale = scores->scale * query->scale * key->scale;
+    return of_one_dtype(found) ? std::optional(found) : std::nullopt;
   }
 
  private:
   struct Scores {
     ValueId product;  ///< [batch x heads, queries, keys]
-    std::optional<Operand> mask;
+    std::optional<AttentionOperand> mask;
     double scale = 1;
+    bool zeros = false;  ///< of a row that is masked whole
     int64_t batch = 1;
   };
+
+  [[nodiscard]] static bool of_one_dtype(const Attention& found) {
+    const DType dtype = found.query.type.dtype;
+    return found.key.type.dtype == dtype && found.values.type.dtype == dtype &&
+           (!found.mask || found.mask->type.dtype == dtype);
+  }
 
   [[nodiscard]] std::optional<ValueId> unshaped(ValueId value) const { return behind_reshapes(graph_, uses_, value); }
 
   /// What is behind the softmax that a product weighs with: numbers times a product, in any row-major sizes of which
-  /// the last two are its own.
+  /// the last two are its own. All in halves, or all in f32.
   [[nodiscard]] std::optional<Scores> scores_behind(ValueId weights) const {
     auto value = unshaped(weights);
     if (value && is_copy_of_softmax(*value)) value = unshaped(*graph_.producer(*value).args[0].value());
     if (!value) return std::nullopt;
     const Node& softmax = graph_.producer(*value);
-    if (!is_softmax_of_rows(graph_, softmax) || !is_half(graph_.type(*softmax.args[0].value()).dtype))
-      return std::nullopt;
     Scores scores;
+    scores.zeros = is_safe_softmax_of_rows(graph_, softmax);
+    if (!scores.zeros && !is_softmax_of_rows(graph_, softmax)) return std::nullopt;
+    const DType dtype = graph_.type(*softmax.args[0].value()).dtype;
+    if (!is_half(dtype) && (dtype != DType::f32 || graph_.type(weights).dtype != DType::f32)) return std::nullopt;
     const auto& sizes = graph_.type(*value).sizes;
     if (sizes.size() == 4) scores.batch = sizes[0].constant();
     if ((sizes.size() != 4 && sizes.size() != 3) || graph_.type(*value).numel() == 0) return std::nullopt;
     value = unshaped(*softmax.args[0].value());
     if (value && is_sum(graph_.producer(*value))) {
       scores.mask = mask_of(graph_.producer(*value));
-      if (!scores.mask) return std::nullopt;
+      const bool rows = scores.zeros || sizes.back().constant() % aligned_halves == 0;
+      if (!scores.mask || !rows) return std::nullopt;
       value = unshaped(*graph_.producer(*value).args[0].value());
     }
     while (value) {
       const Node& node = graph_.producer(*value);
       if (call_named(node, "aten::bmm", 2) != nullptr) break;
-      const auto factor = factor_of(node);
+      const auto factor = factor_of(graph_, node);
       if (!factor) return std::nullopt;
       scores.scale *= *factor;
       value = unshaped(*node.args[0].value());
@@ -115,24 +123,12 @@ class Matcher {
     return node.args[0].value() != nullptr && node.args[1].value() != nullptr && factor != nullptr && *factor == 1;
   }
 
-  /// The right operand of a sum whose left one has the sum's sizes and is the product, numbers apart. Rows in one piece
-  /// that begin at multiples of 16 bytes.
-  [[nodiscard]] std::optional<Operand> mask_of(const Node& sum) const {
+  /// The right operand of a sum whose left one has the sum's sizes and is the product, numbers apart.
+  [[nodiscard]] std::optional<AttentionOperand> mask_of(const Node& sum) const {
     const Type& left = graph_.type(*sum.args[0].value());
     const Type& result = graph_.type(sum.results[0]);
-    Operand mask{*sum.args[1].value(), graph_.type(*sum.args[1].value())};
-    const bool fits = left.sizes == result.sizes && mask.type.dtype == result.dtype && mask.type.is_static() &&
-                      mask.type.rank() >= 2 && mask.type.rank() <= result.rank() &&
-                      mask.type.sizes.back() == result.sizes.back();
-    if (!fits) return std::nullopt;
-    while (mask.type.rank() < 4) {
-      mask.type.sizes.insert(mask.type.sizes.begin(), 1);
-      mask.type.strides.insert(mask.type.strides.begin(), 0);
-    }
-    for (size_t dim = 0; dim < 4; ++dim) {
-      if (mask.type.strides[dim] == Dim(0)) mask.type.sizes[dim] = 1;  // the kernels repeat it
-    }
-    return is_aligned(mask) ? std::optional(mask) : std::nullopt;
+    if (left.sizes != result.sizes || left.dtype != result.dtype) return std::nullopt;
+    return attention_mask(graph_, *sum.args[1].value(), result);
   }
 
   /// A softmax of halves may be asked for in f32, and rounded then.
@@ -143,80 +139,14 @@ class Matcher {
     return graph_.type(value).is_contiguous() && graph_.type(*node.args[0].value()).dtype == DType::f32;
   }
 
-  /// The number that a node multiplies its operand by.
-  [[nodiscard]] std::optional<double> factor_of(const Node& node) const {
-    const auto* call = node.as<Call>();
-    if (call == nullptr || node.args.size() != 2 || node.args[0].value() == nullptr) return std::nullopt;
-    const bool times = call->op == "aten::mul.Tensor" || call->op == "aten::mul.Scalar";
-    if (!times && call->op != "aten::div.Tensor" && call->op != "aten::div.Scalar") return std::nullopt;
-    const auto number = number_of(node.args[1]);
-    if (!number || graph_.type(node.results[0]).dtype != graph_.type(*node.args[0].value()).dtype) return std::nullopt;
-    return times ? *number : 1 / *number;
-  }
-
-  /// A finite number that is not 0.
-  static std::optional<double> number_of(const Arg& arg) {
-    double number = 0;
-    if (const auto* real = std::get_if<double>(&arg.data)) number = *real;
-    if (const auto* whole = std::get_if<int64_t>(&arg.data)) number = static_cast<double>(*whole);
-    return std::isnormal(number) ? std::optional(number) : std::nullopt;
-  }
-
   [[nodiscard]] Heads sizes_of(const BatchedProduct& product, int64_t batch) const {
     const auto left = graph_.type(product.left).static_sizes();
     const auto right = graph_.type(product.right).static_sizes();
     return {batch, left[0] / batch, left[1], right[2], left[2]};
   }
 
-  /// An operand of a product, [batch x heads, tokens, vector] or, turned, [batch x heads, vector, tokens], in `sizes`.
-  [[nodiscard]] std::optional<Operand> operand(ValueId value, const std::vector<Dim>& sizes, bool turned) const {
-    std::vector<Dim> own = sizes;
-    if (turned) std::swap(own[2], own[3]);
-    for (const auto& seen : {in_front_of_copy(value, own), std::optional(split(value, own))}) {
-      if (!seen) continue;
-      Operand found = *seen;
-      if (turned) {
-        std::swap(found.type.sizes[2], found.type.sizes[3]);
-        std::swap(found.type.strides[2], found.type.strides[3]);
-      }
-      if (is_aligned(found)) return found;
-    }
-    return std::nullopt;
-  }
-
-  /// Vectors in one piece, each of which begins at a multiple of 16 bytes if the memory does.
-  [[nodiscard]] bool is_aligned(const Operand& operand) const {
-    const auto& strides = operand.type.strides;
-    if (!(strides[3] == Dim(1)) || view_source(graph_, operand.value).offset % aligned_halves != 0) return false;
-    for (size_t dim = 0; dim < 3; ++dim) {
-      if (operand.type.sizes[dim] == Dim(1)) continue;
-      const int64_t stride = strides[dim].constant();
-      if (stride < 0 || stride % aligned_halves != 0) return false;
-    }
-    return true;
-  }
-
-  /// What was copied to make batch and heads one dim.
-  [[nodiscard]] std::optional<Operand> in_front_of_copy(ValueId value, const std::vector<Dim>& sizes) const {
-    while (is_reshape(graph_, value)) value = *graph_.producer(value).args[0].value();
-    const Node& node = graph_.producer(value);
-    const auto* call = node.as<Call>();
-    if (call == nullptr || call->op != "aten::clone" || !graph_.type(value).is_contiguous()) return std::nullopt;
-    const auto* source = node.args[0].value();
-    if (source == nullptr || graph_.type(*source).sizes != sizes) return std::nullopt;
-    return Operand{*source, graph_.type(*source)};
-  }
-
-  [[nodiscard]] Operand split(ValueId value, const std::vector<Dim>& sizes) const {
-    Type type = graph_.type(value);
-    const auto strides = type.strides;
-    type.sizes = sizes;
-    type.strides = {strides[0] * sizes[1].constant(), strides[0], strides[1], strides[2]};
-    return {value, type};
-  }
-
   const Graph& graph_;
-  std::vector<uint32_t> uses_;
+  std::vector<uint32_t> uses_;  ///< by nodes that are not dead
 };
 
 class AttentionBuilder {
@@ -245,7 +175,7 @@ class AttentionBuilder {
  private:
   void build(const Node& product, const Attention& found) {
     const Heads& s = found.sizes;
-    const Arg mask = found.mask ? Arg{spoilt_rows(see(*found.mask, product), product)} : Arg{};
+    const Arg mask = found.mask ? Arg{mask_of(found, product)} : Arg{};
     const std::vector<Arg> args = {{see(found.query, product)},
                                    {see(found.key, product)},
                                    {see(found.values, product)},
@@ -265,13 +195,33 @@ class AttentionBuilder {
     rewrite_.set(product.results[0], rewrite_.add(View{0}, {{copy}}, Type(wanted), product.scope));
   }
 
+  /// The mask as the kernels take it.
+  ValueId mask_of(const Attention& found, const Node& product) {
+    const ValueId seen = see(*found.mask, product);
+    const ValueId mask = is_aligned(rewrite_.old(), *found.mask) ? seen : lined_up(seen, product);
+    return found.zeros ? mask : spoilt_rows(mask, product);
+  }
+
+  /// A copy of which each row begins at a multiple of 16 bytes.
+  ValueId lined_up(ValueId mask, const Node& product) {
+    const Type seen = rewrite_.next().type(mask);
+    const Type packed = contiguous(seen.dtype, seen.sizes, seen.device);
+    const ValueId copy = rewrite_.add(Primitive{op_named("cast")}, {{mask}}, Type(packed), product.scope);
+    const int64_t missing = missing_halves(seen.sizes.back().constant());
+    if (missing == 0) return copy;
+    const ValueId wide = among_zeros(rewrite_, copy, 3, 0, missing, product.scope);
+    Type shown = rewrite_.next().type(wide);
+    shown.sizes = seen.sizes;
+    return rewrite_.add(View{0}, {{wide}}, std::move(shown), product.scope);
+  }
+
   /// The mask, of which rows that leave nothing, or take all, are NaN: what is infinite times 0 is.
   ValueId spoilt_rows(ValueId mask, const Node& product) {
-    const Type& type = rewrite_.next().type(mask);
+    const Type type = rewrite_.next().type(mask);
+    const Type whole = dense_like(type, type.sizes);
     std::vector<Dim> sizes = type.sizes;
     sizes.back() = 1;
     const Type by_row = contiguous(type.dtype, std::move(sizes), type.device);
-    const Type whole = dense_like(type, type.sizes);
     Call call;
     call.op = "aten::amax";
     const ValueId greatest = rewrite_.add(std::move(call), {{mask}, {ArgList{{-1}}}, {true}}, by_row, product.scope);
@@ -279,7 +229,7 @@ class AttentionBuilder {
     return rewrite_.add(Primitive{op_named("add")}, {{mask}, {spoilt}}, whole, product.scope);
   }
 
-  ValueId see(const Operand& operand, const Node& product) {
+  ValueId see(const AttentionOperand& operand, const Node& product) {
     return rewrite_.add(View{0}, {{rewrite_.get(operand.value)}}, Type(operand.type), product.scope);
   }
 

@@ -10,7 +10,8 @@ namespace sinter::passes {
 /// order in which most kernels write it, that of the query. A mask that is added to the scores is added there; a row
 /// that it masks whole becomes one of NaN, which softmax gives and those kernels would not. Needs and gives:
 /// functional, not yet decomposed. On CUDA, for halves under Numerics::fast, where nothing else reads the scores: a
-/// training step keeps them. The kernels are those of FlashAttention (Dao et al., 2022); Inductor looks for attention
+/// training step keeps them. Halves that are computed with in f32 are such: so LibTorch does where its kernels would
+/// not take a mask as it lies. The kernels are those of FlashAttention (Dao et al., 2022); Inductor looks for attention
 /// in the same way.
 PassResult find_attention(ir::Graph& graph, const PassContext& context);
 

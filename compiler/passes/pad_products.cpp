@@ -49,8 +49,9 @@ class Padder {
 
  private:
   bool pad(const Node& node) {
-    if (const auto product = batched_product(old_, node)) {
-      return pad_inner(*product, node) || pad_columns(*product, node) || turn_weight(*product, node);
+    const auto batched = batched_product(old_, node);
+    if (batched && is_half(old_.type(batched->right).dtype)) {
+      return pad_inner(*batched, node) || pad_columns(*batched, node) || turn_weight(*batched, node);
     }
     const auto product = product_of(node);
     return product && pad_weight(*product, node);

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "compiler/ir/graph.h"
+
+/// What the kernels of attention read: an operand of a product seen as the halves that it was made of.
+namespace sinter::passes {
+
+/// A value seen in other sizes and strides, times a number.
+struct AttentionOperand {
+  ir::ValueId value;
+  ir::Type type;
+  double scale = 1;
+};
+
+/// The number that a node multiplies its one operand by; finite, not 0.
+[[nodiscard]] std::optional<double> factor_of(const ir::Graph& graph, const ir::Node& node);
+
+/// True where each vector (the last dim) is in one piece and begins at a multiple of 16 bytes if the memory does.
+[[nodiscard]] bool is_aligned(const ir::Graph& graph, const AttentionOperand& operand);
+
+/// Sizes of an operand: [batch, heads, tokens, vector], or turned, [batch, heads, vector, tokens].
+struct OperandSizes {
+  int64_t batch, heads, tokens, vector;
+  bool turned = false;
+};
+
+/// An operand of a batched product, [batch x heads, tokens, vector] or turned, as aligned halves in
+/// [batch, heads, tokens, vector]. Copies that line it up for the product are looked through. In f32, so are numbers it
+/// was multiplied by, and the cast from halves; nothing where there is none.
+[[nodiscard]] std::optional<AttentionOperand> attention_operand(const ir::Graph& graph, ir::ValueId value,
+                                                                const OperandSizes& sizes);
+
+/// What is added to scores of these sizes, at least two dims, seen in four, each dim that repeats being 1; nothing
+/// where it does not have a column for every key, or is no half. In f32, a cast from halves is looked through.
+[[nodiscard]] std::optional<AttentionOperand> attention_mask(const ir::Graph& graph, ir::ValueId value,
+                                                             const ir::Type& scores);
+
+}  // namespace sinter::passes
