@@ -18,6 +18,7 @@
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/group_rows.h"
+#include "compiler/passes/lift_convolutions.h"
 #include "compiler/passes/merge_products.h"
 #include "compiler/passes/pad_channels.h"
 #include "compiler/passes/pad_products.h"
@@ -28,6 +29,7 @@
 #include "compiler/passes/split_reductions.h"
 #include "compiler/passes/turn_scans.h"
 #include "compiler/passes/unify_batch_norms.h"
+#include "compiler/passes/vector_products.h"
 #include "compiler/passes/widen.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
@@ -42,6 +44,8 @@ constexpr std::array rows = {
                 "before functionalize, which would copy the statistics that a call writes"},
     PipelineRow{"functionalize", functionalize, Stage::functional,
                 "every later pass moves nodes, which is legal on pure values only"},
+    PipelineRow{"lift_convolutions", lift_convolutions, Stage::functional,
+                "before all passes that look at convolutions, which are those of images"},
     PipelineRow{"convolution_epilogues", convolution_epilogues, Stage::functional,
                 "before decompose, while batch norm is one call"},
     PipelineRow{
@@ -51,6 +55,8 @@ constexpr std::array rows = {
                 "before pad_products, which would pad the products that it replaces"},
     PipelineRow{"pad_products", pad_products, Stage::functional,
                 "before decompose, which makes joins of its pads and the softmax is still one call"},
+    PipelineRow{"vector_products", vector_products, Stage::functional,
+                "after find_attention and pad_products, which look for products, and before decompose, like these"},
     PipelineRow{"decompose", decompose, Stage::functional, "before simplifying: primitives are what can be simplified"},
     PipelineRow{"split_bias", split_bias, Stage::functional, "before canonicalize, which simplifies what it adds"},
     PipelineRow{"canonicalize", canonicalize, Stage::functional,
