@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,11 +32,15 @@ std::string reason_of(const std::string& text) {
 
 std::string name_of(at::ScalarType dtype) { return dtype == at::kDouble ? "float64" : "float32"; }
 
-/// True where a twin in float32 knows more than these results do.
 bool any_half(const Tensors& tensors) {
   return std::ranges::any_of(tensors, [](const at::Tensor& tensor) {
     return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
   });
+}
+
+/// True where a twin in float32 knows more than these results do, which may be wide though their model is not.
+bool computes_in_halves(const Target& target, const Tensors& inputs, const Tensors& results) {
+  return any_half(results) || any_half(inputs) || (target.module && any_half(target.module->parameters()));
 }
 
 std::optional<Tensors> results_of(const Twin& twin, const Tensors& inputs) {
@@ -159,7 +164,7 @@ c10::IValue call(const sinter::Compiled<Forward>& compiled, const Tensors& input
 
 std::optional<Reference> reference_for(const Target& target, const Tensors& inputs, const Tensors& eager) {
   for (const Twin& twin : target.twins) {
-    if (twin.dtype != at::kDouble && !any_half(eager)) continue;
+    if (twin.dtype != at::kDouble && !computes_in_halves(target, inputs, eager)) continue;
     if (auto results = results_of(twin, inputs)) return Reference{std::move(*results), twin.dtype};
   }
   return std::nullopt;

@@ -1,4 +1,7 @@
 // Attention written out, beside eager and float64. Skips where there is no GPU.
+#include <ATen/ops/count_nonzero.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
 #include <torch/nn/modules/activation.h>
 
@@ -40,13 +43,14 @@ class Attention : public Api {
         report.entries, [&](const EntryReport& entry) { return std::ranges::any_of(entry.externs, is_attention); });
   }
 
-  /// Compiled calls are as close to float64 as eager ones, and NaN where they are.
-  static void expect_no_more_error(const Tensor& compiled, const Tensor& eager, const Tensor& exact) {
+  /// Compiled calls are as close to float64 as eager ones, or `times` as far, and NaN where they are.
+  static void expect_no_more_error(const Tensor& compiled, const Tensor& eager, const Tensor& exact,
+                                   double times = 1.05) {
     ASSERT_TRUE(at::equal(compiled.isnan(), eager.isnan()));
     const auto error = [&](const Tensor& found) {
       return (found.to(at::kDouble) - exact).nan_to_num(0).pow(2).mean().sqrt().item<double>();
     };
-    EXPECT_LE(error(compiled), error(eager) * 1.05);
+    EXPECT_LE(error(compiled), error(eager) * times);
   }
 
  private:
@@ -83,6 +87,44 @@ TEST_F(Attention, with_a_mask_is_nan_where_that_leaves_nothing) {
     expect_no_more_error(fast(x, mask), attention(x, x, x, mask), attention(wide, wide, wide, mask.to(at::kDouble)));
   }
   EXPECT_TRUE(is_found(fast.report())) << fast.report();
+}
+
+/// LibTorch computes it in f32: none of its kernels takes a mask of which rows are one element, repeated.
+TEST_F(Attention, under_an_expanded_mask_is_found_and_zero_where_that_leaves_nothing) {
+  const auto run = [](const Tensor& x, const Tensor& y, const Tensor& mask) {
+    const auto all = mask.expand({x.size(0), 1, tokens, tokens});
+    return at::scaled_dot_product_attention(split(x), split(y), split(y), all).transpose(1, 2).reshape(x.sizes());
+  };
+  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
+    const auto fast = compile(run, unlimited({.mode = mode, .strict = true}));
+    for (int call = 0; call < 4; ++call) {
+      const Tensor x = drawn(2), y = drawn(2);
+      Tensor mask = at::ones({2, 1, tokens, 1}, x.options().dtype(at::kBool));
+      mask.slice(2, 10, 20 + call).fill_(false);
+      const Tensor eager = run(x, y, mask);
+      expect_no_more_error(fast(x, y, mask), eager, run(x.to(at::kDouble), y.to(at::kDouble), mask), 2);
+      EXPECT_EQ(fast(x, y, mask).slice(1, 10, 20 + call).count_nonzero().item<int64_t>(), 0);
+    }
+    EXPECT_TRUE(is_found(fast.report())) << fast.report();
+  }
+}
+
+/// A bias of a table, as T5 and Swin have it: heads are the last dim in memory.
+TEST_F(Attention, with_a_bias_that_lies_across_is_found) {
+  const auto run = [](const Tensor& x, const Tensor& y, const Tensor& bias) {
+    const auto across = bias.permute({2, 0, 1}).unsqueeze(0);
+    return at::scaled_dot_product_attention(split(x), split(y), split(y), across, 0.0, false, 1.0);
+  };
+  for (const int64_t few : {49, 96}) {
+    const auto fast = compile(run, unlimited({.strict = true}));
+    for (int call = 0; call < 4; ++call) {
+      const Tensor x = drawn(2).slice(1, 0, few) / 3, y = drawn(2).slice(1, 0, few) / 3;
+      const Tensor bias = at::randn({few, few, heads}, x.options());
+      const auto wide = [](const Tensor& t) { return t.to(at::kDouble); };
+      expect_no_more_error(fast(x, y, bias), run(x, y, bias), run(wide(x), wide(y), wide(bias)), 2);
+    }
+    EXPECT_TRUE(is_found(fast.report())) << few << fast.report();
+  }
 }
 
 TEST_F(Attention, of_libtorchs_module_is_found) {

@@ -1,6 +1,9 @@
 // Convolutions that take what follows with them, or whose groups are padded, beside eager and float64.
 #include <ATen/ops/cat.h>
+#include <ATen/ops/conv1d.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/conv_transpose1d.h>
+#include <ATen/ops/gelu.h>
 #include <torch/nn/modules/container/sequential.h>
 
 #include <algorithm>
@@ -186,6 +189,27 @@ TEST_P(Convolutions, are_split_by_channels) {
     const Tensor w = random({64, 32, 3, 3}) / 16, v = random({16, 1, 3, 3}) / 3;
     const Tensor exact = run(x.to(at::kDouble), w.to(at::kDouble), v.to(at::kDouble));
     EXPECT_LE(error(fast(x, w, v), exact), 1.1 * error(run(x, w, v), exact)) << "call " << call;
+  }
+  EXPECT_GT(fast.stats().replayed, 0);
+}
+
+/// As models of sound have them: strided, grouped with long kernels, causal and depthwise, transposed.
+TEST_P(Convolutions, over_lines_are_as_exact_as_eagers) {
+  const auto run = [](const Tensor& x, const Tensor& w, const Tensor& grouped, const Tensor& taps, const Tensor& up) {
+    const Tensor coarse = at::gelu(at::conv1d(x, w, {}, 2));
+    const Tensor placed = coarse + at::conv1d(coarse, grouped, {}, 1, 16, 1, 4).slice(2, 0, coarse.size(2));
+    const Tensor past = at::conv1d(placed, taps, {}, 1, 3, 1, 64).slice(2, 0, coarse.size(2)).sigmoid();
+    return at::conv_transpose1d(placed * past, up, {}, 2).transpose(1, 2).contiguous();
+  };
+  const auto fast = compile(run, options());
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = random({4, 32, 203}), w = random({64, 32, 3}) / 10, grouped = random({64, 16, 32}) / 22;
+    const Tensor taps = random({64, 1, 4}) / 2, up = random({64, 32, 4}) / 11;
+    const auto wide = [](const Tensor& t) { return t.to(at::kDouble); };
+    const Tensor exact = run(wide(x), wide(w), wide(grouped), wide(taps), wide(up));
+    const Tensor found = fast(x, w, grouped, taps, up), eager = run(x, w, grouped, taps, up);
+    EXPECT_EQ(found.strides(), eager.strides());
+    EXPECT_LE(error(found, exact), 1.1 * error(eager, exact)) << "call " << call;
   }
   EXPECT_GT(fast.stats().replayed, 0);
 }

@@ -85,6 +85,25 @@ TEST_P(Products, a_bias_is_added_by_the_library_where_it_stands_alone) {
   EXPECT_NE(text.find("addmm"), std::string::npos) << text;
 }
 
+TEST_P(Products, matrices_with_vectors_are_as_exact_as_eagers) {
+  const at::NoGradGuard no_grad;
+  const auto run = [](const Tensor& query, const Tensor& keys, const Tensor& values) {
+    const Tensor weights = (query.bmm(keys.transpose(1, 2)) * 0.125).softmax(-1);
+    return keys.bmm(query.transpose(1, 2)).relu() + weights.bmm(values).sum(-1, /*keepdim=*/true);
+  };
+  for (const auto dtype : {at::kHalf, at::kBFloat16, at::kFloat}) {
+    const auto fast = compile(run, options());
+    for (int call = 0; call < 4; ++call) {
+      const Tensor query = random({24, 1, 64}, dtype);
+      const Tensor keys = random({24, 301, 64}, dtype), values = random({24, 301, 64}, dtype);
+      const auto wide = [](const Tensor& t) { return t.to(at::kDouble); };
+      const Tensor exact = run(wide(query), wide(keys), wide(values));
+      EXPECT_LE(distance(fast(query, keys, values), exact), 2 * distance(run(query, keys, values), exact)) << dtype;
+    }
+    EXPECT_EQ(text_of(fast.report()).find("bmm"), std::string::npos) << fast.report();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Where, Products,
                          ::testing::Values(Where{"gpu", at::kCUDA, Mode::Default},
                                            Where{"gpu_graph", at::kCUDA, Mode::ReduceOverhead}),
