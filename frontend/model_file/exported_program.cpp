@@ -65,6 +65,10 @@ class ExportedProgram : public FileProgram {
 
   void to(at::ScalarType dtype) override {
     check_fresh();
+    if (!move_.from_dtype) move_.from_dtype = dtype_of_parameters();
+    // What computes wider than the model on purpose stays as wide.
+    const bool widens = move_.from_dtype && c10::elementSize(dtype) > c10::elementSize(*move_.from_dtype);
+    move_.to_dtype = widens ? std::optional(dtype) : std::nullopt;
     for (FileTensor& item : tensors_) {
       if (item.tensor.is_floating_point()) item.tensor = item.tensor.to(dtype);
     }
@@ -92,6 +96,17 @@ class ExportedProgram : public FileProgram {
  private:
   void check_fresh() const {
     if (called_) throw UserError("to: the model has been called; move or convert it before its first call");
+  }
+
+  /// The one floating-point dtype of all parameters that have such a one.
+  [[nodiscard]] std::optional<at::ScalarType> dtype_of_parameters() const {
+    std::optional<at::ScalarType> dtype;
+    for (const FileTensor& item : tensors_) {
+      if (!item.is_parameter || !item.tensor.is_floating_point()) continue;
+      if (dtype && *dtype != item.tensor.scalar_type()) return std::nullopt;
+      dtype = item.tensor.scalar_type();
+    }
+    return dtype;
   }
 
   /// Finds the tensor of every input that is not the caller's.
@@ -224,7 +239,7 @@ class ExportedProgram : public FileProgram {
   std::optional<FileArguments> saved_;
   std::vector<FileTensor> tensors_;
   std::vector<std::optional<size_t>> tensor_of_input_;
-  DeviceMove move_;
+  ModelMove move_;
   std::optional<at::ScalarType> dtype_;
   std::atomic<bool> called_{false};
 };

@@ -15,7 +15,7 @@ namespace {
 using c10::IValue;
 using Values = std::vector<IValue>;
 
-IValue value_of(const ExportedArgument& argument, const SlotValues& values, const DeviceMove& move) {
+IValue value_of(const ExportedArgument& argument, const SlotValues& values, const ModelMove& move) {
   return evaluate(argument, *c10::AnyType::get(), std::nullopt, values, move);
 }
 
@@ -211,7 +211,7 @@ void GraphRunner::mark_last_uses() {
   }
 }
 
-Values GraphRunner::run(Values inputs, const DeviceMove& move) const {
+Values GraphRunner::run(Values inputs, const ModelMove& move) const {
   SlotValues values(slots_);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].slot() != nullptr) store(inputs_[i], std::move(inputs.at(i)), values);
@@ -232,7 +232,7 @@ Values GraphRunner::run(Values inputs, const DeviceMove& move) const {
   return results;
 }
 
-Values GraphRunner::perform(const Action& action, const SlotValues& values, const DeviceMove& move) {
+Values GraphRunner::perform(const Action& action, const SlotValues& values, const ModelMove& move) {
   if (const auto* call = std::get_if<OperatorCall>(&action)) return call->run(values, move);
   if (const auto* number = std::get_if<TensorNumber>(&action)) {
     return {
@@ -251,7 +251,7 @@ Values GraphRunner::perform(const Action& action, const SlotValues& values, cons
   return {};
 }
 
-Values GraphRunner::perform(const HigherOrder& call, const SlotValues& values, const DeviceMove& move) {
+Values GraphRunner::perform(const HigherOrder& call, const SlotValues& values, const ModelMove& move) {
   using Kind = HigherOrder::Kind;
   Values arguments;
   for (const ExportedArgument& argument : call.arguments) arguments.push_back(value_of(argument, values, move));

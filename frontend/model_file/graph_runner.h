@@ -21,7 +21,7 @@ class GraphRunner {
 
   /// One value for each input of the graph (constants included, which are ignored), one for each of its outputs.
   /// Values are let go after their last use. Exceptions of operators pass.
-  [[nodiscard]] std::vector<c10::IValue> run(std::vector<c10::IValue> inputs, const DeviceMove& move) const;
+  [[nodiscard]] std::vector<c10::IValue> run(std::vector<c10::IValue> inputs, const ModelMove& move) const;
 
  private:
   /// A size, stride or other number that is read off a tensor.
@@ -59,9 +59,9 @@ class GraphRunner {
   [[nodiscard]] static Action bind_higher_order(const ExportedNode& node);
   void mark_last_uses();
   [[nodiscard]] static std::vector<c10::IValue> perform(const Action& action, const SlotValues& values,
-                                                        const DeviceMove& move);
+                                                        const ModelMove& move);
   [[nodiscard]] static std::vector<c10::IValue> perform(const HigherOrder& call, const SlotValues& values,
-                                                        const DeviceMove& move);
+                                                        const ModelMove& move);
 
   std::vector<Step> steps_;
   std::vector<ExportedArgument> inputs_, outputs_;

@@ -26,7 +26,7 @@ IValue wrapped_number(const IValue& value) {
   return number;
 }
 
-IValue as_type(const IValue& value, const c10::Type& type, std::optional<int32_t> count, const DeviceMove& move) {
+IValue as_type(const IValue& value, const c10::Type& type, std::optional<int32_t> count, const ModelMove& move) {
   if (value.isDevice()) return value.toDevice().type() == move.from.type() ? IValue(move.to) : value;
   if (!is_number(value)) return value;
   switch (type.kind()) {
@@ -48,10 +48,17 @@ IValue as_type(const IValue& value, const c10::Type& type, std::optional<int32_t
   }
 }
 
+/// A dtype that the program names, as the model's own where it means that.
+IValue converted(const IValue& value, const c10::Argument& declared, const ModelMove& move) {
+  const bool names_dtype = without_optional(*declared.real_type()).kind() == TypeKind::ScalarTypeType;
+  if (!names_dtype || !value.isInt() || !move.from_dtype || !move.to_dtype) return value;
+  return value.toScalarType() == *move.from_dtype ? IValue(*move.to_dtype) : value;
+}
+
 }  // namespace
 
 IValue evaluate(const ExportedArgument& argument, const c10::Type& declared, std::optional<int32_t> count,
-                const SlotValues& values, const DeviceMove& move) {
+                const SlotValues& values, const ModelMove& move) {
   const c10::Type& type = without_optional(declared);
   if (const Slot* slot = argument.slot()) return as_type(values[slot->index], type, count, move);
   if (const IValue* constant = argument.constant()) return as_type(*constant, type, count, move);
@@ -81,12 +88,13 @@ OperatorCall::OperatorCall(const ExportedNode& node, c10::OperatorHandle op) : o
   if (used != node.inputs.size()) throw std::invalid_argument("it has arguments that this LibTorch does not know");
 }
 
-torch::jit::Stack OperatorCall::run(const SlotValues& values, const DeviceMove& move) const {
+torch::jit::Stack OperatorCall::run(const SlotValues& values, const ModelMove& move) const {
   const auto& declared = op_.schema().arguments();
   torch::jit::Stack stack;
   stack.reserve(arguments_.size());
   for (size_t i = 0; i < arguments_.size(); ++i) {
-    stack.push_back(evaluate(arguments_[i], *declared[i].type(), declared[i].N(), values, move));
+    const IValue value = evaluate(arguments_[i], *declared[i].type(), declared[i].N(), values, move);
+    stack.push_back(converted(value, declared[i], move));
   }
   op_.callBoxed(stack);
   return stack;

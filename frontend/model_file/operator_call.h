@@ -14,10 +14,13 @@ namespace sinter::frontend {
 /// Values of a graph that is running, by slot.
 using SlotValues = std::vector<c10::IValue>;
 
-/// The device that constants of a file name, and the one that stands for it since the model was moved.
-struct DeviceMove {
+/// The device and the dtype that constants of a file name, and those that stand for them since the model was moved or
+/// converted.
+struct ModelMove {
   at::Device from{at::kCPU};
   at::Device to{at::kCPU};
+  std::optional<at::ScalarType> from_dtype;  ///< that all of its parameters had
+  std::optional<at::ScalarType> to_dtype;    ///< a wider one
 };
 
 /// One node bound to an operator of the dispatcher: arguments in the schema's order, defaults filled in.
@@ -29,7 +32,7 @@ class OperatorCall {
   /// Results in the schema's order. Exceptions of the operator pass.
   /// In the schema's order.
   [[nodiscard]] const std::vector<ExportedArgument>& arguments() const { return arguments_; }
-  [[nodiscard]] torch::jit::Stack run(const SlotValues& values, const DeviceMove& move) const;
+  [[nodiscard]] torch::jit::Stack run(const SlotValues& values, const ModelMove& move) const;
 
  private:
   c10::OperatorHandle op_;
@@ -39,6 +42,6 @@ class OperatorCall {
 /// What a number or a list of a file is where an operator wants `type`: integers become floats or wrapped-number
 /// tensors, as Python's bindings convert them. `count`: of "int[2]", where one number stands for a list; or nothing.
 [[nodiscard]] c10::IValue evaluate(const ExportedArgument& argument, const c10::Type& type,
-                                   std::optional<int32_t> count, const SlotValues& values, const DeviceMove& move);
+                                   std::optional<int32_t> count, const SlotValues& values, const ModelMove& move);
 
 }  // namespace sinter::frontend

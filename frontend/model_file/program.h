@@ -35,7 +35,8 @@ class FileProgram {
   [[nodiscard]] virtual c10::IValue run(const FileArguments& arguments) = 0;
   /// Moves the model's tensors, and what its code says about the device they were on.
   virtual void to(at::Device device) = 0;
-  /// Converts floating-point parameters, buffers and constants.
+  /// Converts floating-point parameters, buffers and constants. Where all parameters had one dtype and get a wider one,
+  /// so do the dtypes that the program of a .pt2 file names by it.
   virtual void to(at::ScalarType dtype) = 0;
   [[nodiscard]] virtual std::vector<FileTensor> tensors() const = 0;
   /// Paths of modules that know train and eval mode, and how to ask them.

@@ -107,6 +107,23 @@ TEST(ModelFile, converts_its_weights_before_the_first_call_only) {
   EXPECT_NE(refusal([&] { return model.to(at::kFloat); }).find("before its first call"), std::string::npos);
 }
 
+TEST(ModelFile, of_halves_is_wide_where_it_names_them_once_it_is_widened) {
+  const torch::NoGradGuard no_grad;
+  const Saved saved = saved_case("names_its_dtype.pt2", at::kCPU);
+  const at::Tensor x = saved.args[0].toTensor();
+  const auto result_in = [&](at::ScalarType dtype) {
+    Model model{std::filesystem::path(data_file("names_its_dtype.pt2"))};
+    model.to(dtype);
+    return model(x.to(dtype)).toTensor().to(at::kDouble);
+  };
+  const at::Tensor exact = result_in(at::kDouble);
+  const auto distance = [&](const at::Tensor& found) { return (found - exact).abs().max().item<double>(); };
+  EXPECT_LT(distance(result_in(at::kFloat)), 1e-5);
+  const double rounding = distance(saved.result.toTensor().to(at::kDouble));
+  EXPECT_GT(rounding, 1e-5) << "halves are no less exact";
+  EXPECT_LT(rounding, 1e-2);
+}
+
 TEST(ModelFile, keeps_tied_weights_tied) {
   const Model model{std::filesystem::path(data_file("nested.pt2"))};
   const auto parameters = model.module()->named_parameters();

@@ -171,6 +171,18 @@ class Scripted(nn.Module):
         return x, [x.sum(), x.mean()]
 
 
+class NamesItsDtype(nn.Module):
+    """Of halves: sums are wide, and the dtype of the weight is named where they become halves again."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x):
+        wide = x.float()
+        return self.fc((wide * torch.rsqrt(wide.square().mean(-1, keepdim=True))).to(self.fc.weight.dtype)).float()
+
+
 def randomise(model):
     for name, tensor in list(model.named_parameters()) + list(model.named_buffers()):
         if name.endswith("running_var"):
@@ -205,6 +217,7 @@ def main(folder):
     export(folder, "branch", Branch(), (matrix,))
     export(folder, "regions", Regions(), (matrix,))
     export(folder, "counter", Counter(), (matrix,))
+    export(folder, "names_its_dtype", NamesItsDtype().half(), (matrix.half(),))
     decomposed = torch.export.export(randomise(ConvNet()), (image,)).run_decompositions()
     torch.export.save(decomposed, folder / "decomposed.pt2")
     save_case(folder, "decomposed", decomposed.module(), (image,))
