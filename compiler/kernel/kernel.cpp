@@ -96,19 +96,38 @@ bool varies_in_row(const Kernel& kernel, const ir::Index& index) {
   return false;
 }
 
-bool runs_across_rows(const Kernel& kernel) {
-  if (kernel.extents.size() == kernel.reduced) return false;
-  const size_t row_loop = kernel.extents.size() - kernel.reduced - 1;
-  int64_t across = 0;
+namespace {
+
+/// Bytes that a point of a row reads and writes which lie beside those of the next point, and of the next row.
+struct Neighbours {
   int64_t along = 0;
+  int64_t across = 0;
+};
+
+Neighbours neighbours(const Kernel& kernel) {
+  const size_t row_loop = kernel.extents.size() - kernel.reduced - 1;
+  Neighbours bytes;
   for_each_access(kernel, [&](const Param& param, const ir::Index& index) {
     if (!varies_in_row(kernel, index)) return;
-    const int64_t bytes = ir::bytes_of(param.dtype);
     const bool shared = index.is_affine() && index.affine.strides[row_loop] == 0;  // by rows next to each other
-    if (is_contiguous_along(index, kernel.extents.size() - 1) && !shared) along += bytes;
-    if (is_contiguous_along(index, row_loop)) across += bytes;
+    if (is_contiguous_along(index, kernel.extents.size() - 1) && !shared) bytes.along += ir::bytes_of(param.dtype);
+    if (is_contiguous_along(index, row_loop)) bytes.across += ir::bytes_of(param.dtype);
   });
-  return across > along;
+  return bytes;
+}
+
+}  // namespace
+
+bool runs_across_rows(const Kernel& kernel) {
+  if (kernel.extents.size() == kernel.reduced) return false;
+  const Neighbours bytes = neighbours(kernel);
+  return bytes.across > bytes.along;
+}
+
+bool turns_rows(const Kernel& kernel) {
+  if (kernel.reduced == 0 || kernel.extents.size() == kernel.reduced) return false;
+  const Neighbours bytes = neighbours(kernel);
+  return bytes.across > 0 && bytes.along > 0;
 }
 
 std::vector<Level> levels(const Kernel& kernel) {

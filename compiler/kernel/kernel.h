@@ -118,5 +118,8 @@ enum class Level : uint8_t {
 /// True where most bytes lie side by side along the innermost loop that is not reduced, and not along the innermost
 /// reduced one: rows are neighbours in memory, not the points of a row.
 [[nodiscard]] bool runs_across_rows(const Kernel& kernel);
+/// True where some of what varies in a row lies side by side along it, and other across: whichever way the kernel runs,
+/// the one or the other is read or written an element at a time.
+[[nodiscard]] bool turns_rows(const Kernel& kernel);
 
 }  // namespace sinter::kernel

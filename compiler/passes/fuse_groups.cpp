@@ -92,6 +92,16 @@ bool sums_joined_columns(const Graph& graph, const kernel::Kernel& kernel) {
          has_guards(kernel) && runs_across_rows(kernel) && !kernel::windows_of(kernel);
 }
 
+/// Elements from which on it takes longer to go through memory an element at a time than to turn it in a kernel of its
+/// own.
+constexpr int64_t most_turned_elements = int64_t{1} << 18;
+
+/// True where rows that lie one way are stored, or read, another way, and are too large for that.
+bool turns_large_rows(const Graph& graph, const kernel::Kernel& kernel) {
+  return graph.device.kind == Device::Kind::cuda && kernel.numel() > most_turned_elements &&
+         kernel::turns_rows(kernel) && !kernel::windows_of(kernel);
+}
+
 /// Params whose addresses a kernel holds at once: of tensors that are joined, the one that was chosen.
 size_t held_params(const kernel::Kernel& kernel) {
   size_t held = kernel.params.size();
@@ -304,7 +314,7 @@ bool FuseGroups::try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&)
   const auto kernel = kernel::try_lower({graph_, joined, results}, max_region_values);
   if (!kernel || held_params(*kernel) > max_region_params) return false;
   if (kernel->reduced > 0 && has_long_join(graph_, joined)) return false;
-  if (sums_joined_columns(graph_, *kernel)) return false;
+  if (sums_joined_columns(graph_, *kernel) || turns_large_rows(graph_, *kernel)) return false;
   if (kernel->group_rows() > 1 && (generic_sizes_ || !holds_groups(*kernel))) return false;
   if (fits != nullptr && !fits(*kernel)) return false;
   const BeneathJoins beneath = beneath_joins(joined);

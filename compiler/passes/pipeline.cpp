@@ -18,6 +18,7 @@
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/group_rows.h"
+#include "compiler/passes/grouped_products.h"
 #include "compiler/passes/lift_convolutions.h"
 #include "compiler/passes/merge_products.h"
 #include "compiler/passes/pad_channels.h"
@@ -69,6 +70,8 @@ constexpr std::array rows = {
                 "before fuse, so that the copies it adds become part of kernels"},
     PipelineRow{"patch_products", patch_products, Stage::functional,
                 "after choose_layouts, which has images lie as products give them, and before pad_channels"},
+    PipelineRow{"grouped_products", grouped_products, Stage::functional,
+                "after choose_layouts, which has images lie as products read them, and before pad_channels"},
     PipelineRow{
         "pad_channels", pad_channels, Stage::functional,
         "after choose_layouts, which says in what memory images lie, and before fuse, which takes its joins in"},

@@ -1,0 +1,144 @@
+#include "compiler/passes/grouped_products.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/passes/aligned_halves.h"
+#include "compiler/passes/aten.h"
+#include "compiler/passes/convolution.h"
+#include "compiler/passes/layout_rules.h"
+#include "compiler/passes/rewriter.h"
+#include "compiler/passes/zero_padding.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+constexpr int64_t fewest_taps = 26;                      ///< cuDNN's kernels for groups end with 5x5
+constexpr int64_t most_copied_bytes = int64_t{1} << 28;  ///< of the windows
+
+struct GroupedConvolution {
+  ValueId input;
+  ValueId weight;
+  int64_t groups = 1;
+  std::vector<int64_t> stride;
+  std::vector<int64_t> padding;
+};
+
+/// The node as such a convolution whose windows are worth copying.
+std::optional<GroupedConvolution> grouped_convolution(const Graph& graph, const Node& node) {
+  const auto convolution = convolution_of(graph, node);
+  if (!convolution || convolution->depthwise || convolution->bias || !is_undilated_image_call(node))
+    return std::nullopt;
+  const int64_t groups = std::get<int64_t>(node.args[convolution_groups].data);
+  const Type& input = graph.type(convolution->input);
+  const Type& weight = graph.type(convolution->weight);
+  const Type& result = graph.type(node.results[0]);
+  const auto stride = integers_per_axis(node.args[convolution_stride], 2);
+  const auto padding = integers_per_axis(node.args[convolution_padding], 2);
+  const bool known = input.is_static() && weight.is_static() && result.is_static() && result.numel() > 0;
+  if (groups == 1 || !known || weight.rank() != 4 || input.rank() != 4 || !stride || !padding) return std::nullopt;
+  const std::vector<int64_t> filters = weight.static_sizes();
+  const int64_t taps = filters[2] * filters[3];
+  const int64_t windows = result.numel() / filters[0];
+  const int64_t copied = windows * input.sizes[1].constant() * taps * bytes_of(input.dtype);
+  const bool pays = taps >= fewest_taps && copied <= most_copied_bytes && missing_halves(filters[1]) == 0 &&
+                    missing_halves(filters[0] / groups) == 0;
+  const bool halves = is_half(input.dtype) && weight.dtype == input.dtype && result.dtype == input.dtype;
+  if (!pays || !halves || !same_layout(result, channels_last(result))) return std::nullopt;
+  return GroupedConvolution{convolution->input, convolution->weight, groups, *stride, *padding};
+}
+
+class GroupedProduct {
+ public:
+  GroupedProduct(Rewriter& rewrite, const Node& node, const GroupedConvolution& convolution)
+      : rewrite_(rewrite), node_(node), convolution_(convolution), result_(rewrite.old().type(node.results[0])) {}
+
+  ValueId run() {
+    const ValueId windows = windows_in_rows();
+    const ValueId filters = filters_in_columns();
+    const Type product =
+        contiguous(result_.dtype, {groups(), type(windows).sizes[1], type(filters).sizes[2]}, result_.device);
+    Call call;
+    call.op = "aten::bmm";
+    return as_image(rewrite_.add(std::move(call), {{windows}, {filters}}, product, node_.scope));
+  }
+
+ private:
+  [[nodiscard]] Type type(ValueId value) const { return rewrite_.next().type(value); }
+  [[nodiscard]] int64_t groups() const { return convolution_.groups; }
+
+  ValueId view(ValueId value, Type seen) { return rewrite_.add(View{0}, {{value}}, std::move(seen), node_.scope); }
+  ValueId copy(ValueId value, Type into) {
+    return rewrite_.add(Primitive{op_named("cast")}, {{value}}, std::move(into), node_.scope);
+  }
+
+  /// [samples, channels, height, width] -> [groups, windows, taps * channels of a group]
+  ValueId windows_in_rows() {
+    ValueId image = rewrite_.get(convolution_.input);
+    for (const uint32_t axis : {0U, 1U}) {
+      const int64_t more = convolution_.padding[axis];
+      if (more > 0) image = among_zeros(rewrite_, image, 2 + axis, more, more, node_.scope);
+    }
+    const Type from = type(image);
+    const auto& filters = rewrite_.old().type(convolution_.weight).sizes;
+    Type seen = from;
+    seen.sizes = {groups(), from.sizes[0], result_.sizes[2], result_.sizes[3], filters[2], filters[3], filters[1]};
+    seen.strides = {from.strides[1] * filters[1].constant(),
+                    from.strides[0],
+                    from.strides[2] * convolution_.stride[0],
+                    from.strides[3] * convolution_.stride[1],
+                    from.strides[2],
+                    from.strides[3],
+                    from.strides[1]};
+    const Type rows = contiguous(from.dtype, seen.sizes, from.device);
+    const int64_t row = (filters[1] * filters[2].constant() * filters[3].constant()).constant();
+    const ValueId copied = copy(view(image, seen), rows);
+    return view(copied, contiguous(from.dtype, {groups(), rows.numel() / row / groups(), row}, from.device));
+  }
+
+  /// [filters, channels of a group, height, width] -> [groups, taps * channels of a group, filters of a group]
+  ValueId filters_in_columns() {
+    ValueId weight = rewrite_.get(convolution_.weight);
+    const Type wanted = channels_last(type(weight));
+    if (!same_layout(type(weight), wanted)) weight = copy(weight, wanted);
+    const int64_t filters = wanted.sizes[0].constant() / groups();
+    const int64_t row = wanted.numel() / wanted.sizes[0].constant();
+    Type columns = wanted;
+    columns.sizes = {groups(), row, filters};
+    columns.strides = {filters * row, 1, row};
+    return view(weight, std::move(columns));
+  }
+
+  /// [groups, windows, filters of a group] -> the result
+  ValueId as_image(ValueId product) {
+    const Dim filters = type(product).sizes[2];
+    const Dim windows = type(product).sizes[1];
+    Type seen = type(product);
+    seen.sizes = {windows, groups(), filters};
+    seen.strides = {filters, windows * filters.constant(), 1};
+    const ValueId pixels = copy(view(product, seen), contiguous(seen.dtype, seen.sizes, seen.device));
+    return view(pixels, result_);
+  }
+
+  Rewriter& rewrite_;
+  const Node& node_;
+  const GroupedConvolution& convolution_;
+  Type result_;
+};
+
+}  // namespace
+
+PassResult grouped_products(Graph& graph, const PassContext& context) {
+  const bool applies =
+      context.device.backend == Backend::cuda && context.numerics == Numerics::fast && !context.generic_sizes;
+  if (!applies) return {};
+  return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
+    const auto convolution = grouped_convolution(graph, node);
+    return convolution ? std::optional(GroupedProduct(rewrite, node, *convolution).run()) : std::nullopt;
+  });
+}
+
+}  // namespace sinter::passes
