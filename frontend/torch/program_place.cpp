@@ -1,17 +1,16 @@
 #include "frontend/torch/program_place.h"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <torch/csrc/profiler/unwind/unwind.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <memory>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "compiler/support/symbol_name.h"
 
 namespace sinter::frontend {
 namespace {
@@ -51,13 +50,6 @@ std::string program_of(void* address) {
   const auto library = torch::unwind::libraryFor(address);
   if (!library || starts_with_any(file_name(library->first), kForeignLibraries)) return {};
   return library->first;
-}
-
-std::string demangled(const std::string& symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
-  return status == 0 && text ? text.get() : symbol;
 }
 
 /// The name without what stands before it: "void std::foo<int>(int)" -> "std::foo<int>(int)".
@@ -123,7 +115,7 @@ Place place_of(const torch::unwind::Frame& frame, const std::string& program) {
 class PlaceTable {
  public:
   /// The innermost place among these addresses, innermost first.
-  std::string innermost(const std::vector<void*>& addresses) {
+  std::string innermost(const Stack& addresses) {
     const std::lock_guard lock(mutex_);
     add(addresses);
     for (void* address : addresses) {
@@ -134,7 +126,7 @@ class PlaceTable {
   }
 
  private:
-  void add(const std::vector<void*>& addresses) {
+  void add(const Stack& addresses) {
     std::vector<void*> wanted;
     std::vector<std::string> programs;
     for (void* address : addresses) {
@@ -163,9 +155,15 @@ class PlaceTable {
 
 }  // namespace
 
-std::string place_here() {
+Stack stack_here() { return torch::unwind::unwind(); }
+
+std::string place_of(const Stack& stack) {
   static PlaceTable table;
-  return table.innermost(torch::unwind::unwind());
+  return table.innermost(stack);
 }
+
+bool is_programs_own(void* address) { return !program_of(address).empty(); }
+
+std::string place_here() { return place_of(stack_here()); }
 
 }  // namespace sinter::frontend

@@ -1,8 +1,21 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace sinter::frontend {
+
+/// Return addresses of a thread, innermost first.
+using Stack = std::vector<void*>;
+
+/// Of the calling thread. Takes about a microsecond once the addresses are known.
+[[nodiscard]] Stack stack_here();
+
+/// The place of a stack, as place_here gives it.
+[[nodiscard]] std::string place_of(const Stack& stack);
+
+/// True where an address lies in the user's program or a library of it.
+[[nodiscard]] bool is_programs_own(void* address);
 
 /// The innermost place of the calling thread that belongs neither to LibTorch nor to Sinter nor to the C++ library:
 /// "resnet.cpp:58", or a function's name where the program has no line tables; empty when unknown. Reads symbols when

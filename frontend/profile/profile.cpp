@@ -1,0 +1,183 @@
+#include "sinter/profile.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "frontend/profile/attribution.h"
+#include "frontend/profile/device_work.h"
+#include "frontend/profile/memory_log.h"
+#include "frontend/profile/module_times.h"
+#include "frontend/profile/operator_log.h"
+#include "runtime/stopwatch.h"
+
+namespace sinter {
+namespace {
+
+using frontend::OperatorLog;
+
+int64_t clock_nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+/// Steps of one program in one mode, from the first that warms it up to the last that is traced.
+class ProfileRun {
+ public:
+  ProfileRun(const std::vector<frontend::NamedModule>& modules, const ProfileOptions& options,
+             const std::function<void()>& step, int64_t warmup)
+      : modules_(modules), options_(options), step_(step), warmup_(warmup) {}
+
+  ModeProfile run(std::string mode) {
+    profile_.mode = std::move(mode);
+    profile_.steps = options_.steps;
+    warm_up();
+    profile_.device = device_.str();
+    profile_.step_ms = median(timed_steps([](int64_t) {}));
+    trace();
+    profile_.modules = frontend::module_times(modules_, profile_);
+    return std::move(profile_);
+  }
+
+ private:
+  /// Owners are looked up from the first step on, which makes the states of an optimizer.
+  void warm_up() {
+    const OperatorLog log(modules_, {});
+    for (int64_t i = 0; i < warmup_; ++i) step_();
+    device_ = log.device();
+    synchronize();
+  }
+
+  void synchronize() const {
+    if (device_.is_cpu()) return;
+    c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+  }
+
+  /// Milliseconds of each step, waited for.
+  std::vector<double> timed_steps(const std::function<void(int64_t)>& before) {
+    std::vector<double> times;
+    for (int64_t i = 0; i < options_.steps; ++i) {
+      before(i);
+      const runtime::Stopwatch stopwatch;
+      step_();
+      synchronize();
+      times.push_back(stopwatch.seconds() * 1e3);
+    }
+    return times;
+  }
+
+  void trace() {
+    const auto recorded =
+        device_.is_cpu() ? runtime::RecordedActivities{}
+                         : runtime::record_activities(runtime::ActivityDetail::callers, [this] { trace_operators(); });
+    if (!device_.is_cpu() && !recorded.trace) {
+      profile_.notes.push_back(recorded.problem + ": kernels and waits are not seen, times are the host's");
+    }
+    if (!recorded.trace) trace_operators();
+    profile_.operators = frontend::attribute(modules_, log_, origin_);
+    if (recorded.trace) {
+      // Both clocks run alike; they were read one after the other when recording began.
+      const auto begun = static_cast<int64_t>(recorded.trace->begun);
+      frontend::add_device_work(*recorded.trace, static_cast<uint64_t>(begun + (origin_ - traced_from_)), profile_);
+    }
+    profile_.memory = memory();
+  }
+
+  void trace_operators() {
+    traced_from_ = clock_nanoseconds();
+    frontend::LogListener listener;
+    if (!device_.is_cpu()) {
+      listener.begin = [](int64_t position) { runtime::push_activity_caller(static_cast<uint64_t>(position)); };
+      listener.end = runtime::pop_activity_caller;
+    }
+    const auto memory_log = std::make_shared<frontend::MemoryLog>(device_.type());
+    OperatorLog log(modules_, std::move(listener));
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, memory_log);
+    origin_ = clock_nanoseconds();
+    profile_.traced_step_ms = median(timed_steps([&](int64_t i) {
+      log.begin_step(i);
+      (void)memory_log->take();
+      modules_.refresh_gradients();
+      before_ = frontend::known_blocks(modules_, device_.type());
+    }));
+    log.end_step();
+    events_ = memory_log->take();
+    modules_.refresh_gradients();
+    after_ = frontend::known_blocks(modules_, device_.type());
+    log_ = log.take();
+  }
+
+  /// Of the last traced step.
+  ProfiledMemory memory() {
+    for (const frontend::MemoryEvent& event : events_) {
+      if (event.bytes > 0 && event.position >= 0) {
+        profile_.operators[static_cast<size_t>(event.position)].allocated += event.bytes;
+      }
+    }
+    return frontend::memory_of_step(events_, before_, after_, profile_.operators);
+  }
+
+  frontend::ModuleTable modules_;
+  const ProfileOptions& options_;
+  const std::function<void()>& step_;
+  int64_t warmup_;
+  at::Device device_{at::kCPU};
+  ModeProfile profile_;
+  std::vector<frontend::LoggedOperator> log_;
+  std::vector<frontend::MemoryEvent> events_;
+  std::vector<frontend::KnownBlock> before_;
+  std::vector<frontend::KnownBlock> after_;
+  int64_t traced_from_ = 0;  ///< nanoseconds of this process's clock, as origin_
+  int64_t origin_ = 0;
+};
+
+std::string mode_name(Mode mode) {
+  switch (mode) {
+    case Mode::Default:
+      return "default";
+    case Mode::ReduceOverhead:
+      return "reduce-overhead";
+    case Mode::MaxAutotune:
+      return "max-autotune";
+  }
+  return "";
+}
+
+}  // namespace
+
+namespace detail {
+
+Profile run_profile(const ProfiledProgram& program, const ProfileOptions& options) {
+  if (options.steps < 1) throw UserError("profile: steps is below 1; trace at least one");
+  if (options.warmup < 0) throw UserError("profile: warmup is below 0");
+  if (program.self && !options.modules.empty()) {
+    throw UserError("profile: modules: the callable is a module itself; leave the option out, or profile a lambda");
+  }
+  std::vector<frontend::NamedModule> modules = options.modules;
+  if (program.self) modules = {{"", program.self}};
+  for (const auto& [name, module] : modules) {
+    if (module == nullptr) throw UserError("profile: module '" + name + "' is empty; construct it first");
+  }
+  Profile profile{.name = options.name};
+  if (profile.name.empty()) profile.name = program.self ? frontend::class_name(*program.self) : "lambda";
+  profile.modes.push_back(ProfileRun(modules, options, program.step, options.warmup).run("eager"));
+  if (!program.compiled_step) return profile;
+  constexpr int64_t unsteady = 6;  // calls that are recorded or compiled, also where the first one makes state
+  profile.modes.push_back(ProfileRun(modules, options, program.compiled_step, std::max(options.warmup, unsteady))
+                              .run(mode_name(options.compile ? options.compile->mode : Mode::Default)));
+  return profile;
+}
+
+}  // namespace detail
+
+}  // namespace sinter
