@@ -4,6 +4,7 @@
 #include <map>
 
 #include "frontend/profile/module_search.h"
+#include "frontend/profile/step_places.h"
 
 namespace sinter::frontend {
 namespace {
@@ -83,10 +84,20 @@ class Attributor {
       shared = out.modules.empty() ? module : modules_.common(shared, module);
       out.modules.push_back(path);
     }
-    for (const std::string& source : op.sources) {
-      if (out.line.empty()) out.line = source;
-    }
+    copy_sources(op, out);
     set_module(out, {shared, Attribution::stated});
+  }
+
+  /// The phase of all that went in, where it is one, and their first line.
+  static void copy_sources(const LoggedOperator& op, ProfiledOperator& out) {
+    std::optional<Phase> shared;
+    for (const std::string& source : op.sources) {
+      const PlannedLine planned = read_planned(source);
+      if (out.line.empty()) out.line = planned.line;
+      const Phase phase = planned.phase.value_or(Phase::compiled);
+      shared = !shared || *shared == phase ? phase : Phase::compiled;
+    }
+    out.phase = shared.value_or(Phase::compiled);
   }
 
   static void set_module(ProfiledOperator& out, const FoundModule& found) {
@@ -116,8 +127,9 @@ class Attributor {
       seen.stated = modules_.intern(op.stated->module);
       result_[i].line = op.stated->line;
     } else {
-      seen.calls = member_calls_in(op.stack);
-      result_[i].line = place_of(op.stack);
+      CallSite site = call_site(op.stack);
+      seen.calls = std::move(site.calls);
+      result_[i].line = std::move(site.line);
     }
     return seen;
   }

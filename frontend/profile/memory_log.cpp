@@ -19,15 +19,15 @@ class Living {
     }
   }
 
+  /// What was taken back before it was known is there no more when its address is given out again.
   void apply(const MemoryEvent& event, const KnownBlock& block) {
-    if (event.bytes < 0) {
-      const auto found = blocks_.find(event.address);
-      if (found == blocks_.end()) return;  // it was there before the step, and nobody knows what for
+    if (const auto found = blocks_.find(event.address); found != blocks_.end()) {
       bytes_ -= found->second.bytes;
       blocks_.erase(found);
-      return;
     }
-    if (blocks_.emplace(event.address, block).second) bytes_ += event.bytes;
+    if (event.bytes < 0) return;
+    blocks_.emplace(event.address, block);
+    bytes_ += event.bytes;
   }
 
   [[nodiscard]] int64_t bytes() const { return bytes_; }

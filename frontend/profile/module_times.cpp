@@ -1,7 +1,5 @@
 #include "frontend/profile/module_times.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
@@ -88,13 +86,17 @@ class Folding {
     line.launches += times.launches;
   }
 
+  /// "0", "1, 3, 7" or "layer_0..11".
   [[nodiscard]] std::string name_of(const Members& same) const {
     const std::string first = last_part(modules_[same.front()].path);
-    const std::string& parent_of_first = modules_[same.front()].path;
     if (same.size() == 1 || has_many_parents(same)) return first;
-    const std::string last = last_part(modules_[same.back()].path);
-    const size_t digits = last.find_last_not_of("0123456789") + 1;
-    return parent_of_first.empty() ? first : fmt::format("{}..{}", first, last.substr(std::min(digits, last.size())));
+    const auto number_of = [](const std::string& name) {
+      return name.substr(std::min(name.find_last_not_of("0123456789") + 1, name.size()));
+    };
+    if (same.size() > 4) return first + ".." + number_of(last_part(modules_[same.back()].path));
+    std::string name = first;
+    for (size_t i = 1; i < same.size(); ++i) name += ", " + number_of(last_part(modules_[same[i]].path));
+    return name;
   }
 
   /// True for one part of several wholes that were folded.

@@ -67,10 +67,14 @@ std::optional<RunningNode> running_node(const ModuleTable& modules) {
 struct LogCallbacks {
   /// Says that an operator was begun, so that it is ended.
   struct Entered : at::ObserverContext {
-    Entered(OperatorLog* to, bool updates_state, ModuleIndex of) : log(to), updates(updates_state), module(of) {}
+    Entered(OperatorLog* to, const LoggedOperator& op, const StatedPlace* place)
+        : log(to), updates(op.updates), module(op.owner.module) {
+      if (place != nullptr) placed.emplace(*place);
+    }
     OperatorLog* log;
     bool updates;
     ModuleIndex module;
+    std::optional<PlaceGuard> placed;
   };
 
   static std::unique_ptr<at::ObserverContext> entered(const at::RecordFunction& function) {
@@ -85,7 +89,7 @@ struct LogCallbacks {
       op.stated = stated_place();
       if (!op.stated) op.stack = stack_here();
     }
-    auto begun = std::make_unique<Entered>(log, op.updates, op.owner.module);
+    auto begun = std::make_unique<Entered>(log, op, log->next_place(op));
     begin_now(OpenCall::Kind::operation, log->open(std::move(op)));
     return begun;
   }
@@ -100,8 +104,8 @@ struct LogCallbacks {
   }
 };
 
-OperatorLog::OperatorLog(ModuleTable& modules, LogListener listener)
-    : modules_(modules), listener_(std::move(listener)) {
+OperatorLog::OperatorLog(ModuleTable& modules, LogListener listener, StepPlaces* places)
+    : modules_(modules), listener_(std::move(listener)), places_(places) {
   OperatorLog* nobody = nullptr;
   if (!active_log.compare_exchange_strong(nobody, this)) {
     throw UserError("profile: another profile of this process is running; profile one program at a time");
@@ -169,6 +173,13 @@ void OperatorLog::close(const OpenCall& call, int64_t end) {
   op.end = end;
   op.nested = call.nested;
   op.end_node = at::sequence_number::peek();
+}
+
+/// Null for an operator of a model file, which states its place itself.
+const StatedPlace* OperatorLog::next_place(const LoggedOperator& op) {
+  if (places_ == nullptr || op.stated) return nullptr;
+  const std::lock_guard lock(mutex_);
+  return places_->next(op.name);
 }
 
 /// Who owns the arguments, and what calls the operator.

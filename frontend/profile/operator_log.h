@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "frontend/profile/module_table.h"
+#include "frontend/profile/step_places.h"
 #include "frontend/torch/program_place.h"
 #include "frontend/torch/stated_place.h"
 #include "runtime/ranges.h"
@@ -71,7 +72,8 @@ struct LogListener {
 /// second one.
 class OperatorLog final : public runtime::Ranges {
  public:
-  OperatorLog(ModuleTable& modules, LogListener listener);
+  /// `places` says where operators stand, for plans that are recorded meanwhile; null: nobody does. Outlives the log.
+  OperatorLog(ModuleTable& modules, LogListener listener, StepPlaces* places = nullptr);
   ~OperatorLog() override;
   OperatorLog(const OperatorLog&) = delete;
   OperatorLog& operator=(const OperatorLog&) = delete;
@@ -99,11 +101,13 @@ class OperatorLog final : public runtime::Ranges {
   int64_t open(LoggedOperator op);
   void close(const OpenCall& call, int64_t end);
   void note_arguments(std::span<const c10::IValue> arguments, LoggedOperator& op);
+  const StatedPlace* next_place(const LoggedOperator& op);
   void note_results(std::span<const c10::IValue> results, ModuleIndex module);
 
   mutable std::mutex mutex_;
   ModuleTable& modules_;
   LogListener listener_;
+  StepPlaces* places_;
   std::vector<LoggedOperator> operators_;
   std::optional<int64_t> step_;
   at::Device device_{at::kCPU};

@@ -1,6 +1,7 @@
 #include "sinter/profile.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Logging.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/nn/module.h>
 
@@ -31,12 +32,25 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+/// While it lives, LibTorch says nothing below an error: its allocator of the CPU warns of blocks that were there
+/// before it was listened to.
+class NoWarnings {
+ public:
+  NoWarnings() { FLAGS_caffe2_log_level = std::max(level_, c10::GLOG_ERROR); }
+  ~NoWarnings() { FLAGS_caffe2_log_level = level_; }
+  NoWarnings(const NoWarnings&) = delete;
+  NoWarnings& operator=(const NoWarnings&) = delete;
+
+ private:
+  int level_ = FLAGS_caffe2_log_level;
+};
+
 /// Steps of one program in one mode, from the first that warms it up to the last that is traced.
 class ProfileRun {
  public:
   ProfileRun(const std::vector<frontend::NamedModule>& modules, const ProfileOptions& options,
-             const std::function<void()>& step, int64_t warmup)
-      : modules_(modules), options_(options), step_(step), warmup_(warmup) {}
+             const std::function<void()>& step, int64_t warmup, frontend::StepPlaces places)
+      : modules_(modules), options_(options), step_(step), warmup_(warmup), places_(std::move(places)) {}
 
   ModeProfile run(std::string mode) {
     profile_.mode = std::move(mode);
@@ -52,8 +66,11 @@ class ProfileRun {
  private:
   /// Owners are looked up from the first step on, which makes the states of an optimizer.
   void warm_up() {
-    const OperatorLog log(modules_, {});
-    for (int64_t i = 0; i < warmup_; ++i) step_();
+    const OperatorLog log(modules_, {}, &places_);
+    for (int64_t i = 0; i < warmup_; ++i) {
+      places_.begin_step();
+      step_();
+    }
     device_ = log.device();
     synchronize();
   }
@@ -102,7 +119,10 @@ class ProfileRun {
     }
     const auto memory_log = std::make_shared<frontend::MemoryLog>(device_.type());
     OperatorLog log(modules_, std::move(listener));
+    const NoWarnings quiet;
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, memory_log);
+    step_();  // what a step leaves to the next one is known from here on
+    synchronize();
     origin_ = clock_nanoseconds();
     profile_.traced_step_ms = median(timed_steps([&](int64_t i) {
       log.begin_step(i);
@@ -131,6 +151,7 @@ class ProfileRun {
   const ProfileOptions& options_;
   const std::function<void()>& step_;
   int64_t warmup_;
+  frontend::StepPlaces places_;
   at::Device device_{at::kCPU};
   ModeProfile profile_;
   std::vector<frontend::LoggedOperator> log_;
@@ -170,10 +191,11 @@ Profile run_profile(const ProfiledProgram& program, const ProfileOptions& option
   }
   Profile profile{.name = options.name};
   if (profile.name.empty()) profile.name = program.self ? frontend::class_name(*program.self) : "lambda";
-  profile.modes.push_back(ProfileRun(modules, options, program.step, options.warmup).run("eager"));
+  profile.modes.push_back(ProfileRun(modules, options, program.step, options.warmup, {}).run("eager"));
   if (!program.compiled_step) return profile;
   constexpr int64_t unsteady = 6;  // calls that are recorded or compiled, also where the first one makes state
-  profile.modes.push_back(ProfileRun(modules, options, program.compiled_step, std::max(options.warmup, unsteady))
+  profile.modes.push_back(ProfileRun(modules, options, program.compiled_step, std::max(options.warmup, unsteady),
+                                     frontend::StepPlaces(profile.modes.front()))
                               .run(mode_name(options.compile ? options.compile->mode : Mode::Default)));
   return profile;
 }

@@ -1,5 +1,6 @@
 #include "frontend/torch/member_calls.h"
 
+#include <dlfcn.h>
 #include <torch/csrc/profiler/unwind/unwind.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <unordered_map>
 
 #include "compiler/support/symbol_name.h"
+#include "runtime/source_frames.h"
 
 namespace sinter::frontend {
 namespace {
@@ -58,50 +60,55 @@ std::string_view first_template_argument(std::string_view name) {
   return {};
 }
 
-/// The classes of the functions at addresses; that does not change while the program runs. Thread-safe.
-class ClassTable {
+/// A function at an address; the class is empty for one that is no member, the line for one that is not the program's.
+struct KnownFunction {
+  std::string class_name;
+  std::string line;
+};
+
+/// The functions at addresses, innermost first; that does not change while the program runs. Thread-safe.
+class FunctionTable {
  public:
-  std::vector<MemberCall> calls_in(const Stack& stack) {
+  CallSite site_of(const Stack& stack) {
     const std::lock_guard lock(mutex_);
-    add(stack);
-    std::vector<MemberCall> calls;
-    for (auto address = stack.rbegin(); address != stack.rend(); ++address) {
-      const std::string& name = classes_.at(*address);
-      if (!name.empty()) calls.push_back({name, *address});
+    CallSite site;
+    for (void* address : stack) {
+      for (const KnownFunction& function : functions_at(address)) {
+        if (site.line.empty()) site.line = function.line;
+        if (!function.class_name.empty()) site.calls.push_back({function.class_name, address});
+      }
     }
-    return calls;
+    std::ranges::reverse(site.calls);
+    return site;
   }
 
  private:
-  void add(const Stack& stack) {
-    std::vector<void*> wanted;
-    for (void* address : stack) {
-      if (classes_.try_emplace(address).second) wanted.push_back(address);
-    }
-    if (!wanted.empty()) read(wanted);
+  const std::vector<KnownFunction>& functions_at(void* address) {
+    const auto [known, added] = functions_.try_emplace(address);
+    if (added) known->second = is_programs_own(address) ? read_own(address) : read_exported(address);
+    return known->second;
   }
 
-  /// Exported symbols come first: they are read fast, also those of LibTorch.
-  void read(std::vector<void*>& wanted) {
-    using torch::unwind::Mode;
-    keep(wanted, Mode::dladdr);
-    std::erase_if(wanted, [this](void* address) { return !classes_.at(address).empty() || !is_programs_own(address); });
-    if (!wanted.empty()) keep(wanted, Mode::fast);
+  /// The call is the instruction before a return address.
+  static std::vector<KnownFunction> read_own(void* address) {
+    const auto library = torch::unwind::libraryFor(address);
+    if (!library || library->second == 0) return {};
+    std::vector<KnownFunction> functions;
+    for (const runtime::SourceFrame& frame : runtime::source_frames(library->first, library->second - 1)) {
+      functions.push_back({class_of_function(frame.function), line_of(frame.function, frame.file, frame.line)});
+    }
+    return functions;
   }
 
-  void keep(const std::vector<void*>& addresses, torch::unwind::Mode mode) {
-    try {
-      const auto frames = torch::unwind::symbolize(addresses, mode);
-      for (size_t i = 0; i < addresses.size(); ++i) {
-        classes_[addresses[i]] = class_of_function(demangled(frames[i].funcname));
-      }
-    } catch (const std::exception&) {
-      // A program whose symbols cannot be read has no classes that are known.
-    }
+  /// LibTorch's modules.
+  static std::vector<KnownFunction> read_exported(void* address) {
+    Dl_info info{};
+    if (dladdr(address, &info) == 0 || info.dli_sname == nullptr) return {};
+    return {{class_of_function(demangled(info.dli_sname)), {}}};
   }
 
   std::mutex mutex_;
-  std::unordered_map<void*, std::string> classes_;
+  std::unordered_map<void*, std::vector<KnownFunction>> functions_;
 };
 
 }  // namespace
@@ -116,9 +123,9 @@ std::string class_of_function(std::string_view demangled) {
   return replaced(std::string(owner), anonymous_mark, anonymous_namespace);
 }
 
-std::vector<MemberCall> member_calls_in(const Stack& stack) {
-  static ClassTable table;
-  return table.calls_in(stack);
+CallSite call_site(const Stack& stack) {
+  static FunctionTable table;
+  return table.site_of(stack);
 }
 
 }  // namespace sinter::frontend

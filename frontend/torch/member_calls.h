@@ -16,10 +16,16 @@ struct MemberCall {
   bool operator==(const MemberCall&) const = default;
 };
 
-/// Member functions of the program's and of LibTorch's classes in a stack, outermost first. Functions that the compiler
-/// put into others, and those of a program without symbols, are not seen. Reads symbols when an address is met for the
-/// first time. Thread-safe.
-[[nodiscard]] std::vector<MemberCall> member_calls_in(const Stack& stack);
+/// What a stack says of an operator that was called there.
+struct CallSite {
+  std::string line;  ///< of the innermost function of the program, "vit.cpp:80"; its name without a line table
+  std::vector<MemberCall> calls;  ///< of the program's and of LibTorch's classes, outermost first
+};
+
+/// Functions that the compiler put into others are seen where the program has debugging information, and functions that
+/// are not exported where it has symbols. Reads both when an address is met for the first time: that takes a second for
+/// a large program. Thread-safe.
+[[nodiscard]] CallSite call_site(const Stack& stack);
 
 /// "a::Net" of "at::Tensor a::Net::forward(at::Tensor const&)"; of a holder of a module (torch::nn::AnyModuleHolder)
 /// the module's class; empty for a function that is no member.

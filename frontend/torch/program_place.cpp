@@ -98,16 +98,20 @@ bool is_foreign_header(string_view path) {
                                [&](string_view folder) { return path.find(folder) != string_view::npos; });
 }
 
+/// The place of a function at a line; of an empty file for "no line known".
+Place place_in(const std::string& function, const std::string& file, uint64_t number) {
+  const bool has_line = !file.empty() && !is_foreign_header(file);
+  const std::string line = has_line ? fmt::format("{}:{}", file_name(file), number) : "";
+  if (!starts_with_any(without_return_type(function), kForeignNamespaces)) return {short_function_name(function), line};
+  // Code of the program that was inlined into a library's template: the line is the program's, the name is not.
+  const bool inlined = has_line && file.find("/include/") == std::string::npos;
+  return inlined ? Place{line, line} : Place{};
+}
+
 /// The place of one address. The library's own name as the file stands for "no line known".
 Place place_of(const torch::unwind::Frame& frame, const std::string& program) {
   if (frame.funcname.empty() || frame.funcname == "??") return {};
-  const std::string name = demangled(frame.funcname);
-  const bool has_line = frame.filename != program && !is_foreign_header(frame.filename);
-  const std::string line = has_line ? fmt::format("{}:{}", file_name(frame.filename), frame.lineno) : "";
-  if (!starts_with_any(without_return_type(name), kForeignNamespaces)) return {short_function_name(name), line};
-  // Code of the program that was inlined into a library's template: the line is the program's, the name is not.
-  const bool inlined = has_line && frame.filename.find("/include/") == std::string::npos;
-  return inlined ? Place{line, line} : Place{};
+  return place_in(demangled(frame.funcname), frame.filename == program ? "" : frame.filename, frame.lineno);
 }
 
 /// What addresses of this process mean. That does not change while the program runs, and reading the symbols of a
@@ -157,13 +161,17 @@ class PlaceTable {
 
 Stack stack_here() { return torch::unwind::unwind(); }
 
-std::string place_of(const Stack& stack) {
-  static PlaceTable table;
-  return table.innermost(stack);
-}
-
 bool is_programs_own(void* address) { return !program_of(address).empty(); }
 
-std::string place_here() { return place_of(stack_here()); }
+std::string line_of(const std::string& function, const std::string& file, uint64_t line) {
+  if (is_foreign_header(file)) return {};
+  const Place place = place_in(function, file, line);
+  return place.line.empty() ? place.function : place.line;
+}
+
+std::string place_here() {
+  static PlaceTable table;
+  return table.innermost(stack_here());
+}
 
 }  // namespace sinter::frontend
