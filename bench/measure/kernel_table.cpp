@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/support/symbol_name.h"
+#include "runtime/match_names.h"
 
 namespace sinter::bench {
 namespace {
@@ -64,27 +65,16 @@ std::string totals(const std::vector<KernelTableRow>& rows) {
 }  // namespace
 
 void attribute_like(const std::vector<TracedKernel>& direct, std::vector<TracedKernel>& kernels) {
-  // The longest common subsequence of names: longest[i][j] is that of what follows i and j.
-  const size_t rows = kernels.size();
-  const size_t columns = direct.size();
-  std::vector<std::vector<uint32_t>> longest(rows + 1, std::vector<uint32_t>(columns + 1));
-  for (size_t i = rows; i-- > 0;) {
-    for (size_t j = columns; j-- > 0;) {
-      longest[i][j] = kernels[i].name == direct[j].name ? longest[i + 1][j + 1] + 1
-                                                        : std::max(longest[i + 1][j], longest[i][j + 1]);
-    }
-  }
-  for (size_t i = 0, j = 0; i < rows && j < columns;) {
-    if (kernels[i].name == direct[j].name) {
-      kernels[i].op = direct[j].op;
-      kernels[i].call = direct[j].call;
-      ++i;
-      ++j;
-    } else if (longest[i + 1][j] >= longest[i][j + 1]) {
-      ++i;
-    } else {
-      ++j;
-    }
+  const auto names_of = [](const std::vector<TracedKernel>& all) {
+    std::vector<std::string> names;
+    for (const TracedKernel& kernel : all) names.push_back(kernel.name);
+    return names;
+  };
+  const auto partners = runtime::match_names(names_of(kernels), names_of(direct));
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (!partners[i]) continue;
+    kernels[i].op = direct[*partners[i]].op;
+    kernels[i].call = direct[*partners[i]].call;
   }
 }
 

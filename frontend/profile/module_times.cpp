@@ -6,8 +6,9 @@
 namespace sinter::frontend {
 namespace {
 
-/// "Linear" of "torch::nn::LinearImpl".
+/// "Linear" of "torch::nn::LinearImpl"; nothing for a part of a model file, whose class is not known.
 std::string short_class(const std::string& class_name) {
+  if (class_name.starts_with("sinter::frontend::")) return {};
   const size_t arguments = class_name.find('<');
   const size_t scope = class_name.rfind("::", arguments);
   std::string name = scope == std::string::npos ? class_name : class_name.substr(scope + 2);

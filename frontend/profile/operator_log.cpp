@@ -217,7 +217,7 @@ void OperatorLog::note_results(std::span<const c10::IValue> results, ModuleIndex
 
 void OperatorLog::push(const std::string& text) {
   LoggedOperator op;
-  op.name = "compiled segment " + text;
+  op.name = std::string(segment_prefix) + text;
   op.compiled = true;
   begin_now(OpenCall::Kind::segment, open(std::move(op)));
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/profile/module_table.h"
@@ -51,6 +52,9 @@ struct LoggedOperator {
   std::optional<StatedPlace> stated;
   Stack stack;  ///< of operators outside of backward passes and optimizers
 };
+
+/// Stands before a function's name in the log: a run of a compiled segment, whose steps are operators of their own.
+inline constexpr std::string_view segment_prefix = "compiled segment ";
 
 /// What a thread is inside of.
 struct OpenCall {

@@ -11,6 +11,7 @@
 
 #include "frontend/profile/attribution.h"
 #include "frontend/profile/device_work.h"
+#include "frontend/profile/graph_kernels.h"
 #include "frontend/profile/memory_log.h"
 #include "frontend/profile/module_times.h"
 #include "frontend/profile/operator_log.h"
@@ -20,6 +21,7 @@ namespace sinter {
 namespace {
 
 using frontend::OperatorLog;
+using frontend::StepPlaces;
 
 int64_t clock_nanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -52,13 +54,15 @@ class ProfileRun {
              const std::function<void()>& step, int64_t warmup, frontend::StepPlaces places)
       : modules_(modules), options_(options), step_(step), warmup_(warmup), places_(std::move(places)) {}
 
-  ModeProfile run(std::string mode) {
+  /// `direct`: the same program compiled without graphs, whose operators graphs replay; null where there are none.
+  ModeProfile run(std::string mode, const ModeProfile* direct = nullptr) {
     profile_.mode = std::move(mode);
     profile_.steps = options_.steps;
     warm_up();
     profile_.device = device_.str();
     profile_.step_ms = median(timed_steps([](int64_t) {}));
     trace();
+    if (direct != nullptr && profile_.on_device()) frontend::attribute_graphs(*direct, modules_, profile_);
     profile_.modules = frontend::module_times(modules_, profile_);
     return std::move(profile_);
   }
@@ -191,12 +195,20 @@ Profile run_profile(const ProfiledProgram& program, const ProfileOptions& option
   }
   Profile profile{.name = options.name};
   if (profile.name.empty()) profile.name = program.self ? frontend::class_name(*program.self) : "lambda";
-  profile.modes.push_back(ProfileRun(modules, options, program.step, options.warmup, {}).run("eager"));
-  if (!program.compiled_step) return profile;
+  const auto run = [&](const std::function<void()>& step, int64_t warmup) {
+    return ProfileRun(modules, options, step, warmup,
+                      profile.modes.empty() ? StepPlaces() : StepPlaces(profile.modes.front()));
+  };
+  profile.modes.push_back(run(program.step, options.warmup).run("eager"));
+  if (!program.compiled_step || !options.compile) return profile;
   constexpr int64_t unsteady = 6;  // calls that are recorded or compiled, also where the first one makes state
-  profile.modes.push_back(ProfileRun(modules, options, program.compiled_step, std::max(options.warmup, unsteady),
-                                     frontend::StepPlaces(profile.modes.front()))
-                              .run(mode_name(options.compile ? options.compile->mode : Mode::Default)));
+  const int64_t warmup = std::max(options.warmup, unsteady);
+  std::optional<ModeProfile> direct;
+  if (options.compile->mode != Mode::Default && profile.modes.front().on_device()) {
+    direct = run(program.direct_step, warmup).run("direct");
+  }
+  profile.modes.push_back(
+      run(program.compiled_step, warmup).run(mode_name(options.compile->mode), direct ? &*direct : nullptr));
   return profile;
 }
 

@@ -19,7 +19,10 @@ constexpr double least_share = 0.001;  ///< of a step that a module's line takes
 
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-std::string mebibytes(int64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+std::string show_bytes(int64_t bytes) {
+  const auto size = static_cast<double>(bytes);
+  return bytes < 1 << 20 ? fmt::format("{:.1f} KiB", size / (1 << 10)) : fmt::format("{:.1f} MiB", size / (1 << 20));
+}
 
 std::string module_name(const ModeProfile& profile, int64_t module) {
   if (module < 0) return "-";
@@ -126,7 +129,7 @@ std::string memory_text(const ModeProfile& profile) {
   const ProfiledMemory& memory = profile.memory;
   if (memory.peak < 0) return "";
   std::string text = fmt::format("  memory  peak of a step {}, of which {} were there before it\n",
-                                 mebibytes(memory.peak), mebibytes(memory.before));
+                                 show_bytes(memory.peak), show_bytes(memory.before));
   std::vector<std::pair<std::string, int64_t>> kinds;
   for (const MemoryOwner& owner : memory.owners) {
     const auto known = std::ranges::find(kinds, owner.kind, &std::pair<std::string, int64_t>::first);
@@ -136,11 +139,11 @@ std::string memory_text(const ModeProfile& profile) {
       kinds.emplace_back(owner.kind, owner.bytes);
     }
   }
-  for (const auto& [kind, bytes] : kinds) text += fmt::format("  {:>12}  {}\n", mebibytes(bytes), kind);
+  for (const auto& [kind, bytes] : kinds) text += fmt::format("  {:>12}  {}\n", show_bytes(bytes), kind);
   text += "  the largest owners:\n";
   for (size_t i = 0; i < std::min(memory.owners.size(), most_owners); ++i) {
     const MemoryOwner& owner = memory.owners[i];
-    text += fmt::format("  {:>12}  {}  {}\n", mebibytes(owner.bytes), owner.kind, module_name(profile, owner.module));
+    text += fmt::format("  {:>12}  {}  {}\n", show_bytes(owner.bytes), owner.kind, module_name(profile, owner.module));
   }
   return text;
 }

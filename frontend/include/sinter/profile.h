@@ -110,7 +110,7 @@ struct ModeProfile {
   int64_t steps = 0;
   double step_ms = 0;                       ///< a step that is not traced, waited for; median
   double traced_step_ms = 0;                ///< a traced one; median
-  std::vector<ProfiledOperator> operators;  ///< of all traced steps, as they began
+  std::vector<ProfiledOperator> operators;  ///< of all traced steps, as they began; then those of replayed graphs
   std::vector<ProfiledKernel> kernels;
   std::vector<ProfiledModule> modules;  ///< a module stands before its parts
   std::vector<ProfiledWait> waits;      ///< those that wait longest first
@@ -155,6 +155,7 @@ namespace detail {
 struct ProfiledProgram {
   std::function<void()> step;
   std::function<void()> compiled_step;  ///< empty: not asked for
+  std::function<void()> direct_step;    ///< the same without CUDA Graphs
   std::shared_ptr<torch::nn::Module> self;
 };
 
@@ -176,9 +177,11 @@ class Profiled {
     if (options_.compile) {
       Options options = *options_.compile;
       if (!program.self && options.modules.empty()) options.modules = options_.modules;
-      program.compiled_step = [&args..., fast = sinter::compile(callable_, std::move(options))] {
+      program.compiled_step = [&args..., fast = sinter::compile(callable_, options)] {
         (void)fast(pass<Args>(args)...);
       };
+      options.mode = Mode::Default;
+      program.direct_step = [&args..., fast = sinter::compile(callable_, options)] { (void)fast(pass<Args>(args)...); };
     }
     return run_profile(program, options_);
   }
