@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "bench/compare/profile_page.h"
 #include "compiler/support/errors.h"
 #include "frontend/command/commands.h"
 #include "sinter/profile.h"
@@ -38,6 +39,7 @@ int profile(const ProfileCommand& options) {
     std::cout << "\ncompile time of this process, summed over functions and phases\n" << compile_times();
   if (!options.json.empty()) write_file(options.json, profile.json());
   if (!options.trace.empty()) write_file(options.trace, profile.chrome_trace());
+  if (!options.html.empty()) write_file(options.html, bench::profile_page(nlohmann::json::parse(profile.json())));
   return 0;
 }
 

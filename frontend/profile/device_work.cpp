@@ -50,7 +50,10 @@ bool is_wait(const Activity& call, bool copies_pageable) {
 /// Waits of equal causes as one, milliseconds and counts a step.
 class WaitTable {
  public:
-  explicit WaitTable(const ModeProfile& profile) : profile_(profile) {}
+  WaitTable(const ModeProfile& profile, const std::vector<const Activity*>& work) : profile_(profile) {
+    for (const Activity* one : work) starts_.push_back(one->start);
+    std::ranges::sort(starts_);
+  }
 
   void add(const Activity& call, bool pageable) {
     ProfiledWait wait{.call = call.name};
@@ -69,6 +72,8 @@ class WaitTable {
     if (known.count == 0) known = std::move(wait);
     ++known.count;
     known.milliseconds += microseconds(call.start, call.end) / 1e3;
+    const auto next = std::ranges::lower_bound(starts_, call.end);
+    if (next != starts_.end()) known.idle += microseconds(call.end, *next) / 1e3;
   }
 
   std::vector<ProfiledWait> take() {
@@ -77,6 +82,7 @@ class WaitTable {
     for (auto& [key, wait] : waits_) {
       wait.count = (wait.count + steps - 1) / steps;
       wait.milliseconds /= static_cast<double>(steps);
+      wait.idle /= static_cast<double>(steps);
       waits.push_back(std::move(wait));
     }
     std::ranges::stable_sort(waits, std::greater(), &ProfiledWait::milliseconds);
@@ -86,6 +92,7 @@ class WaitTable {
  private:
   using Key = std::tuple<std::string, std::string, Phase, int64_t, std::string, std::string>;
   const ModeProfile& profile_;
+  std::vector<uint64_t> starts_;  ///< of the device's work, in order
   std::map<Key, ProfiledWait> waits_;
 };
 
@@ -106,7 +113,7 @@ void add_device_work(const runtime::ActivityTrace& trace, uint64_t origin, ModeP
   }
   add_kernels(work, origin, profile);
   std::ranges::stable_sort(calls, {}, [](const Activity* call) { return std::tuple(call->start, ~call->end); });
-  WaitTable waits(profile);
+  WaitTable waits(profile, work);
   const Activity* outer = nullptr;
   for (const Activity* call : calls) {
     const bool from_pageable = pageable.contains(call->launch);

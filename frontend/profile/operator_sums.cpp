@@ -34,6 +34,13 @@ double ModeProfile::attributed() const {
   return all > 0 ? known / all : 0;
 }
 
+double ModeProfile::busy() const {
+  double sum = 0;
+  for (const ProfiledKernel& kernel : kernels) sum += kernel.time;
+  const double traced = 1e3 * traced_step_ms * static_cast<double>(steps);
+  return traced > 0 ? std::min(1.0, sum / traced) : 0;
+}
+
 namespace frontend {
 
 const char* name(Attribution how) {

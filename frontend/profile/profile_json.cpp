@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "frontend/profile/module_times.h"
 #include "frontend/profile/operator_sums.h"
 #include "sinter/profile.h"
 
@@ -46,8 +47,9 @@ static void to_json(json& out, const ProfiledModule& module) {
 }
 
 static void to_json(json& out, const ProfiledWait& wait) {
-  out = {{"call", wait.call}, {"op", wait.op},     {"phase", name(wait.phase)}, {"module", wait.module},
-         {"line", wait.line}, {"hint", wait.hint}, {"count", wait.count},       {"ms", wait.milliseconds}};
+  out = {{"call", wait.call},     {"op", wait.op},           {"phase", name(wait.phase)},
+         {"module", wait.module}, {"line", wait.line},       {"hint", wait.hint},
+         {"count", wait.count},   {"ms", wait.milliseconds}, {"idle_ms", wait.idle}};
 }
 
 static void to_json(json& out, const MemoryOwner& owner) {
@@ -56,6 +58,39 @@ static void to_json(json& out, const MemoryOwner& owner) {
 
 static void to_json(json& out, const ProfiledMemory& memory) {
   out = {{"before", memory.before}, {"peak", memory.peak}, {"owners", memory.owners}};
+}
+
+/// Tables that people read, ready made; the times are milliseconds a step.
+static json tree_of(const ModeProfile& profile) {
+  json lines = json::array();
+  for (const frontend::FoldedModule& module : frontend::folded(profile.modules)) {
+    lines.push_back({{"name", module.name},
+                     {"path", module.path},
+                     {"kind", module.kind},
+                     {"depth", module.depth},
+                     {"repeats", module.repeats},
+                     {"forward_ms", module.forward},
+                     {"backward_ms", module.backward},
+                     {"optimizer_ms", module.optimizer},
+                     {"compiled_ms", module.compiled},
+                     {"operators", module.operators},
+                     {"launches", module.launches}});
+  }
+  return lines;
+}
+
+static json sums_of(const ModeProfile& profile) {
+  json sums = json::array();
+  for (const frontend::OperatorSum& sum : frontend::operator_sums(profile)) {
+    sums.push_back({{"phase", name(sum.phase)},
+                    {"op", sum.op},
+                    {"autograd", sum.autograd},
+                    {"line", sum.line},
+                    {"modules", sum.modules},
+                    {"ms", sum.milliseconds},
+                    {"calls", static_cast<double>(sum.calls) / static_cast<double>(profile.steps)}});
+  }
+  return sums;
 }
 
 static void to_json(json& out, const ModeProfile& profile) {
@@ -68,7 +103,10 @@ static void to_json(json& out, const ModeProfile& profile) {
          {"traced_step_ms", profile.traced_step_ms},
          {"times_of", profile.on_device() ? "device" : "host"},
          {"attributed", profile.attributed()},
+         {"device_busy", profile.busy()},
          {"phases_ms", std::move(phases)},
+         {"tree", tree_of(profile)},
+         {"sums", sums_of(profile)},
          {"modules", profile.modules},
          {"waits", profile.waits},
          {"memory", profile.memory},

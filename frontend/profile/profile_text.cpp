@@ -17,6 +17,11 @@ constexpr size_t most_operators = 12;  ///< in the text; JSON has all
 constexpr size_t most_owners = 10;
 constexpr double least_share = 0.001;  ///< of a step that a module's line takes
 
+/// Three digits, never an exponent for what people wait for.
+std::string short_number(double value) {
+  return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
+
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
 std::string show_bytes(int64_t bytes) {
@@ -40,10 +45,13 @@ std::string phases_text(const ModeProfile& profile) {
   std::string text;
   for (const Phase phase : frontend::all_phases) {
     const double time = frontend::time_of_phase(profile, phase);
-    if (time > 0) text += fmt::format("{}{} {:.3g} ms", text.empty() ? "" : ", ", name(phase), time);
+    if (time > 0) text += fmt::format("{}{} {} ms", text.empty() ? "" : ", ", name(phase), short_number(time));
   }
   const char* whose = profile.on_device() ? "device" : "host";
-  return fmt::format("  {} time of operators: {}; {:.3g} ms in all\n", whose, text, time_of_operators(profile));
+  const std::string busy =
+      profile.on_device() ? fmt::format("; it is busy {:.0f} % of a step", 100 * profile.busy()) : "";
+  return fmt::format("  {} time of operators: {}; {} ms in all{}\n", whose, text,
+                     short_number(time_of_operators(profile)), busy);
 }
 
 std::string attribution_text(const ModeProfile& profile) {
@@ -64,15 +72,16 @@ std::string attribution_text(const ModeProfile& profile) {
 }
 
 std::string heading(const std::string& program, const ModeProfile& profile) {
-  return fmt::format("{}  {}  {}      a step takes {:.3g} ms; traced {:.3g} ms ({:+.1f} %); {} traced\n", program,
-                     profile.mode, profile.device, profile.step_ms, profile.traced_step_ms,
+  return fmt::format("{}  {}  {}      a step takes {} ms; traced {} ms ({:+.1f} %); {} traced\n", program, profile.mode,
+                     profile.device, short_number(profile.step_ms), short_number(profile.traced_step_ms),
                      percent(profile.traced_step_ms - profile.step_ms, profile.step_ms), profile.steps);
 }
 
 std::string waits_text(const ModeProfile& profile) {
   std::string text;
   for (const ProfiledWait& wait : profile.waits) {
-    text += fmt::format("  wait   {:.3g} ms a step, {} times: {}  {}  {}  {}  ({})\n", wait.milliseconds, wait.count,
+    text += fmt::format("  wait   {} ms a step, {} times, the device idle for {:.3g} ms after: {}  {}  {}  {}  ({})\n",
+                        short_number(wait.milliseconds), wait.count, wait.idle,
                         wait.op.empty() ? "the program itself" : wait.op, name(wait.phase),
                         module_name(profile, wait.module), wait.line, wait.call);
     if (!wait.hint.empty()) text += fmt::format("         try: {}\n", wait.hint);
@@ -85,9 +94,9 @@ std::string module_line(const FoldedModule& module, const std::string& program, 
   label += module.path.empty() ? program : module.name;
   if (module.repeats > 1) label += fmt::format(" x{}", module.repeats);
   if (!module.kind.empty()) label += "  " + module.kind;
-  return fmt::format("  {:<46} {:>8.3g} {:>9.3g} {:>9.3g} {:>9.3g} {:>6.1f} % {:>6} {:>8}\n", label, module.forward,
-                     module.backward, module.optimizer, module.compiled, percent(module.total(), all), module.operators,
-                     module.launches);
+  return fmt::format("  {:<46} {:>8} {:>9} {:>9} {:>9} {:>6.1f} % {:>6} {:>8}\n", label, short_number(module.forward),
+                     short_number(module.backward), short_number(module.optimizer), short_number(module.compiled),
+                     percent(module.total(), all), module.operators, module.launches);
 }
 
 std::string modules_text(const ModeProfile& profile, const std::string& program) {
@@ -111,7 +120,7 @@ std::string sum_text(const ModeProfile& profile, const OperatorSum& sum, double 
   if (sum.modules.size() > 1) module += fmt::format(" and {} more", sum.modules.size() - 1);
   std::string op = sum.op;
   if (!sum.autograd.empty()) op += " of " + sum.autograd;
-  return fmt::format("  {:>8.3g} {:>5.1f} % {:>6}  {:<9}  {}  [{}]  {}\n", sum.milliseconds,
+  return fmt::format("  {:>8} {:>5.1f} % {:>6}  {:<9}  {}  [{}]  {}\n", short_number(sum.milliseconds),
                      percent(sum.milliseconds, all), sum.calls / std::max<int64_t>(profile.steps, 1), name(sum.phase),
                      op, module, sum.line);
 }

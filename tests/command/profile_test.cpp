@@ -65,10 +65,12 @@ TEST(ProfileCommand, of_a_file_names_the_modules_and_lines_that_it_states) {
   for (const json& op : eager.at("operators")) EXPECT_EQ(op.at("how"), "stated") << op;
 }
 
-TEST(ProfileCommand, writes_a_trace_that_parses) {
+TEST(ProfileCommand, writes_a_trace_that_parses_and_a_page) {
   const Folder folder;
   const std::string trace = folder.path("trace.json");
-  (void)profiled({"gelu_mlp", "--input", "f32[8,768]", "--trace", trace}, folder);
+  const std::string page = folder.path("page.html");
+  (void)profiled({"gelu_mlp", "--input", "f32[8,768]", "--trace", trace, "--html", page}, folder);
+  EXPECT_NE(text_of(page).find("gelu.cpp:"), std::string::npos);
   const json events = json::parse(text_of(trace)).at("traceEvents");
   EXPECT_GT(events.size(), 3U);
   for (const json& event : events) {

@@ -34,7 +34,7 @@ TEST_F(GpuProfile, kernels_of_a_training_step_belong_to_modules) {
   expect_traced(profile.modes.front());
   const auto& operators = profile.modes.front().operators;
   EXPECT_TRUE(std::ranges::any_of(operators, [](const ProfiledOperator& op) {
-    return op.phase == Phase::backward && op.launches > 0 && op.line.starts_with("small_models.cpp:");
+    return op.phase == Phase::backward && op.launches > 0 && op.module > 0;
   }));
 }
 

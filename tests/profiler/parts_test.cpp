@@ -168,11 +168,13 @@ TEST(DeviceWork, a_wait_names_operator_module_line_and_what_to_do) {
   add_device_work({.activities = {activity(Activity::Kind::api_call, "cudaStreamSynchronize", 0, 3'000'000, 0),
                                   activity(Activity::Kind::api_call, "cuStreamSynchronize", 10, 2'000'000, 0),
                                   activity(Activity::Kind::api_call, "cudaLaunchKernel", 0, 9'000'000, 0),
-                                  activity(Activity::Kind::api_call, "cudaDeviceSynchronize", 0, 9, std::nullopt)}},
+                                  activity(Activity::Kind::api_call, "cudaDeviceSynchronize", 0, 9, std::nullopt),
+                                  activity(Activity::Kind::kernel, "next", 3'500'000, 4'000'000, std::nullopt)}},
                   0, profile);
   ASSERT_EQ(profile.waits.size(), 1U) << "the driver's call is inside of the runtime's; the last is the profile's own";
   const ProfiledWait& wait = profile.waits.front();
   EXPECT_EQ(wait.milliseconds, 3);
+  EXPECT_EQ(wait.idle, 0.5);
   EXPECT_EQ(wait.count, 1);
   EXPECT_EQ(wait.line, "vit.cpp:80");
   EXPECT_EQ(wait.phase, Phase::backward);

@@ -74,6 +74,7 @@ struct ProfiledWait {
   std::string hint = {};    ///< what to do instead; empty where nothing is known
   int64_t count = 0;        ///< a step
   double milliseconds = 0;  ///< a step
+  double idle = 0;          ///< milliseconds a step that the device then had nothing to do
 };
 
 /// A module of the profiled program and the time of its own operators, without those of its parts. Milliseconds a step,
@@ -121,6 +122,8 @@ struct ModeProfile {
   [[nodiscard]] double attributed() const;
   /// Microseconds of an operator: of the device where one was traced, else of the host.
   [[nodiscard]] double time_of(const ProfiledOperator& op) const { return on_device() ? op.device : op.host; }
+  /// Share of the traced steps in which the device was busy; 0 to 1, 0 where its times are not known.
+  [[nodiscard]] double busy() const;
   /// True where the times of a device are known.
   [[nodiscard]] bool on_device() const { return !kernels.empty(); }
 };
