@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "frontend/profile/module_search.h"
 #include "frontend/profile/step_places.h"
@@ -74,9 +75,9 @@ class Attributor {
     }
   }
 
-  /// A step of a compiled segment knows the modules of all that went in.
+  /// A step of a compiled segment knows the modules of all that went in. The path of a model itself is empty.
   void copy_compiled(const LoggedOperator& op, ProfiledOperator& out) {
-    out.phase = Phase::compiled;
+    copy_sources(op, out);
     ModuleIndex shared = no_module;
     for (const std::string& path : op.modules) {
       if (path.empty() || std::ranges::find(out.modules, path) != out.modules.end()) continue;
@@ -84,7 +85,8 @@ class Attributor {
       shared = out.modules.empty() ? module : modules_.common(shared, module);
       out.modules.push_back(path);
     }
-    copy_sources(op, out);
+    const auto in_module = [](const std::string& source) { return read_planned(source).in_module; };
+    if (out.modules.empty() && std::ranges::any_of(op.sources, in_module)) shared = modules_.intern("");
     set_module(out, {shared, Attribution::stated});
   }
 
@@ -148,19 +150,27 @@ class Attributor {
     }
   }
 
-  /// Operators after the last one of a module and before the backward pass of their step make up its loss.
+  /// Operators after the last one of a module and before the backward pass of their step make up its loss. What comes
+  /// after the backward pass, and belongs to no module, is neither.
   void find_losses() {
-    std::map<int64_t, bool> has_backward;
+    enum class Behind : uint8_t { nothing, backward, module };  // what the step goes on with
+    std::map<int64_t, Behind> behind;
+    std::set<int64_t> trains;
+    for (const LoggedOperator& op : log_) {
+      if (op.node) trains.insert(op.step);
+    }
     for (size_t i = log_.size(); i-- > 0;) {
       ProfiledOperator& out = result_[i];
-      if (log_[i].node) {
-        has_backward[out.step] = true;
-      } else if (out.phase == Phase::forward) {
-        auto& before_backward = has_backward[out.step];
-        if (out.module != no_module) before_backward = false;
-        if (!before_backward || !log_[i].gradients) continue;
+      Behind& next = behind[out.step];
+      if (log_[i].node) next = Behind::backward;
+      if (out.phase != Phase::forward) continue;
+      if (out.module != no_module) {
+        next = Behind::module;
+      } else if (next == Behind::backward && log_[i].gradients) {
         out.phase = Phase::loss;
         out.how = Attribution::loss;
+      } else if (next == Behind::nothing && trains.contains(out.step)) {
+        out.phase = Phase::other;
       }
     }
   }

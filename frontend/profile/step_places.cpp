@@ -1,6 +1,7 @@
 #include "frontend/profile/step_places.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "frontend/profile/operator_sums.h"
 
@@ -9,21 +10,25 @@ namespace {
 
 constexpr size_t farthest = 64;  ///< operators that may be passed over at once
 
+constexpr std::string_view without_module = "~";  ///< stands before the phase: the model's own path is empty, too
+
 }  // namespace
 
 StatedPlace planned_place(const ModeProfile& profile, const ProfiledOperator& op) {
   StatedPlace place;
   if (op.module >= 0) place.module = profile.modules[static_cast<size_t>(op.module)].path;
-  place.line = std::string(name(op.phase)) + " " + op.line;
+  place.line = std::string(op.module >= 0 ? "" : without_module) + name(op.phase) + " " + op.line;
   return place;
 }
 
 PlannedLine read_planned(const std::string& source) {
+  const bool in_module = !source.starts_with(without_module);
+  const std::string text = in_module ? source : source.substr(without_module.size());
   for (const Phase phase : all_phases) {
     const std::string prefix = std::string(name(phase)) + " ";
-    if (source.starts_with(prefix)) return {phase, source.substr(prefix.size())};
+    if (text.starts_with(prefix)) return {phase, text.substr(prefix.size()), in_module};
   }
-  return {std::nullopt, source};
+  return {std::nullopt, source, false};
 }
 
 StepPlaces::StepPlaces(const ModeProfile& profile) {

@@ -17,6 +17,7 @@ namespace sinter::frontend {
 struct PlannedLine {
   std::optional<Phase> phase;
   std::string line;
+  bool in_module = false;  ///< its operator has a module
 };
 [[nodiscard]] PlannedLine read_planned(const std::string& source);
 

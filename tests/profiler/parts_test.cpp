@@ -129,6 +129,11 @@ TEST(StepPlaces, follow_the_operators_of_a_step_and_pass_over_those_that_do_not_
   places.begin_step();
   EXPECT_NE(places.next("aten::mul"), nullptr);
   EXPECT_EQ(read_planned("net.cpp:3").phase, std::nullopt);
+  EXPECT_TRUE(read_planned(place->line).in_module);
+  ProfiledOperator outside = profile.operators.front();
+  outside.module = -1;
+  EXPECT_FALSE(read_planned(planned_place(profile, outside).line).in_module);
+  EXPECT_EQ(read_planned(planned_place(profile, outside).line).line, "net.cpp:1");
 }
 
 /// One operator of which a trace tells.
