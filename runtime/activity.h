@@ -20,6 +20,7 @@ struct Activity {
   uint32_t stream = 0;
   uint32_t launch = 0;             ///< number of the API call that asked for it
   std::optional<uint64_t> caller;  ///< what push_activity_caller said when that call was made
+  bool in_graph = false;           ///< a node of a CUDA Graph, whose caller is that of the graph
   bool pageable = false;           ///< a copy from or to memory of the host that is not pinned
 };
 

@@ -88,6 +88,7 @@ class Attributor {
     const auto in_module = [](const std::string& source) { return read_planned(source).in_module; };
     if (out.modules.empty() && std::ranges::any_of(op.sources, in_module)) shared = modules_.intern("");
     set_module(out, {shared, Attribution::stated});
+    if (shared == no_module && out.phase == Phase::loss) out.how = Attribution::loss;
   }
 
   /// The phase of all that went in, where it is one, and their first line.

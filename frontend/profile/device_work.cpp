@@ -33,7 +33,8 @@ void add_kernels(const std::vector<const Activity*>& work, uint64_t origin, Mode
                                .op = position,
                                .stream = work[i]->stream,
                                .start = microseconds(origin, work[i]->start),
-                               .time = busy[i]});
+                               .time = busy[i],
+                               .in_graph = work[i]->in_graph});
     if (position < 0) continue;
     ProfiledOperator& op = profile.operators[static_cast<size_t>(position)];
     op.device += busy[i];
@@ -108,6 +109,7 @@ void add_device_work(const runtime::ActivityTrace& trace, uint64_t origin, ModeP
   std::vector<const Activity*> calls;
   std::set<uint32_t> pageable;
   for (const Activity& activity : trace.activities) {
+    if (activity.start < origin || activity.caller == profiles_own_caller) continue;
     (activity.kind == Activity::Kind::api_call ? calls : work).push_back(&activity);
     if (activity.kind == Activity::Kind::copy && activity.pageable) pageable.insert(activity.launch);
   }
@@ -119,7 +121,6 @@ void add_device_work(const runtime::ActivityTrace& trace, uint64_t origin, ModeP
     const bool from_pageable = pageable.contains(call->launch);
     if (!is_wait(*call, from_pageable) || is_inside(*call, outer)) continue;
     outer = call;
-    if (operator_of(*call, profile) < 0 && call->name == "cudaDeviceSynchronize") continue;  // the profile's own
     waits.add(*call, from_pageable);
   }
   profile.waits = waits.take();

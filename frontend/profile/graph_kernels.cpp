@@ -11,15 +11,13 @@ namespace {
 
 bool is_segment(const ProfiledOperator& op) { return op.op.starts_with(segment_prefix); }
 
-/// Positions of kernels of a step whose operator is as `chosen` says, as they began.
-template <class Chosen>
-std::vector<size_t> kernels_of_step(const ModeProfile& profile, int64_t step, Chosen chosen) {
+/// Positions of the kernels of a step that operators called, or of those that graphs replayed, as they began.
+std::vector<size_t> kernels_of_step(const ModeProfile& profile, int64_t step, bool in_graphs) {
   std::vector<size_t> positions;
   for (size_t i = 0; i < profile.kernels.size(); ++i) {
-    const int64_t position = profile.kernels[i].op;
-    if (position < 0) continue;
-    const ProfiledOperator& op = profile.operators[static_cast<size_t>(position)];
-    if (op.step == step && chosen(op)) positions.push_back(i);
+    const ProfiledKernel& kernel = profile.kernels[i];
+    if (kernel.op < 0 || kernel.in_graph != in_graphs) continue;
+    if (profile.operators[static_cast<size_t>(kernel.op)].step == step) positions.push_back(i);
   }
   std::ranges::stable_sort(positions, {}, [&](size_t i) { return profile.kernels[i].start; });
   return positions;
@@ -37,11 +35,11 @@ class GraphAttribution {
       : direct_(direct), modules_(modules), profile_(profile) {}
 
   void run() {
-    const auto known = kernels_of_step(direct_, direct_.steps - 1, [](const ProfiledOperator&) { return true; });
+    const auto known = kernels_of_step(direct_, direct_.steps - 1, false);
     const std::vector<std::string> known_names = names_of(direct_, known);
     for (int64_t step = 0; step < profile_.steps; ++step) {
       added_.clear();
-      const auto replayed = kernels_of_step(profile_, step, is_segment);
+      const auto replayed = kernels_of_step(profile_, step, true);
       const auto partners = runtime::match_names(names_of(profile_, replayed), known_names);
       for (size_t i = 0; i < replayed.size(); ++i) {
         if (partners[i]) give(profile_.kernels[replayed[i]], direct_.kernels[known[*partners[i]]].op, step);
@@ -50,14 +48,14 @@ class GraphAttribution {
   }
 
  private:
-  /// Moves a kernel from its segment to an operator of the direct run.
+  /// Moves a kernel from the operator that launched its graph to one of the direct run.
   void give(ProfiledKernel& kernel, int64_t direct_position, int64_t step) {
     if (is_segment(direct_.operators[static_cast<size_t>(direct_position)])) return;
     const auto [known, is_new] = added_.try_emplace(direct_position, std::ssize(profile_.operators));
     if (is_new) profile_.operators.push_back(replayed_operator(direct_position, step, kernel));
-    ProfiledOperator& segment = profile_.operators[static_cast<size_t>(kernel.op)];
-    segment.device -= kernel.time;
-    --segment.launches;
+    ProfiledOperator& launcher = profile_.operators[static_cast<size_t>(kernel.op)];
+    launcher.device -= kernel.time;
+    --launcher.launches;
     ProfiledOperator& op = profile_.operators[static_cast<size_t>(known->second)];
     op.device += kernel.time;
     ++op.launches;

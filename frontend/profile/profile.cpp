@@ -81,7 +81,9 @@ class ProfileRun {
 
   void synchronize() const {
     if (device_.is_cpu()) return;
+    runtime::push_activity_caller(frontend::profiles_own_caller);
     c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+    runtime::pop_activity_caller();
   }
 
   /// Milliseconds of each step, waited for.

@@ -27,11 +27,8 @@ static void to_json(json& out, const ProfiledOperator& op) {
 }
 
 static void to_json(json& out, const ProfiledKernel& kernel) {
-  out = {{"name", kernel.name},
-         {"op", kernel.op},
-         {"stream", kernel.stream},
-         {"start_us", kernel.start},
-         {"us", kernel.time}};
+  out = {{"name", kernel.name},      {"op", kernel.op},   {"stream", kernel.stream},
+         {"start_us", kernel.start}, {"us", kernel.time}, {"in_graph", kernel.in_graph}};
 }
 
 static void to_json(json& out, const ProfiledModule& module) {

@@ -54,6 +54,15 @@ std::string phases_text(const ModeProfile& profile) {
                      short_number(time_of_operators(profile)), busy);
 }
 
+/// Kernels that no operator launched, milliseconds a step; nothing where there are none.
+std::string strays_text(const ModeProfile& profile) {
+  double time = 0;
+  for (const ProfiledKernel& kernel : profile.kernels) time += kernel.op < 0 ? kernel.time : 0;
+  if (time <= 0) return "";
+  return fmt::format("  kernels that no operator launched take {} ms\n",
+                     short_number(time / 1e3 / static_cast<double>(profile.steps)));
+}
+
 std::string attribution_text(const ModeProfile& profile) {
   using frontend::name;
   double all = 0;
@@ -158,7 +167,8 @@ std::string memory_text(const ModeProfile& profile) {
 }
 
 std::string mode_text(const std::string& program, const ModeProfile& profile) {
-  std::string text = heading(program, profile) + waits_text(profile) + phases_text(profile) + attribution_text(profile);
+  std::string text = heading(program, profile) + waits_text(profile) + phases_text(profile) + strays_text(profile) +
+                     attribution_text(profile);
   for (const std::string& note : profile.notes) text += "  note   " + note + "\n";
   return text + "\n" + modules_text(profile, program) + "\n" + operators_text(profile) + "\n" + memory_text(profile);
 }

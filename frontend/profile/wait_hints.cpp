@@ -6,7 +6,8 @@
 namespace sinter::frontend {
 namespace {
 
-/// A row holds for operators whose name has this part, called by a node of autograd whose name has that part.
+/// A row holds for operators of this name, without overload, called by a node of autograd whose name has that part; an
+/// empty name is that of any operator, an empty node none.
 struct WaitCause {
   std::string_view op;
   std::string_view autograd;
@@ -14,7 +15,7 @@ struct WaitCause {
 };
 
 // The first row that fits counts: what stands in a backward pass comes before the plain operator.
-constexpr std::array<WaitCause, 17> causes{{
+constexpr std::array<WaitCause, 16> causes{{
     {"", "GatherBackward",
      "the backward of gather waits under deterministic algorithms: index instead, x.index({rows, columns}), or switch "
      "them off here"},
@@ -36,17 +37,13 @@ constexpr std::array<WaitCause, 17> causes{{
     {"aten::index_put", "",
      "a boolean mask is turned into positions on the host: use where or masked_fill; with deterministic algorithms, "
      "index_put with accumulate sorts"},
-    {"aten::index.Tensor", "",
-     "a boolean mask is turned into positions on the host: use where, or compute positions once"},
+    {"aten::index", "", "a boolean mask is turned into positions on the host: use where, or compute positions once"},
     {"aten::gather", "", "its index is made on the host: make it on the device"},
     {"aten::scatter", "",
      "under deterministic algorithms scatter may sort or wait: index_put without accumulate does "
      "not"},
     {"aten::unique", "", "the size of its result is read on the host: call it once, outside of the step"},
     {"aten::repeat_interleave", "", "the size of its result is read on the host: give output_size"},
-    {"aten::to", "",
-     "the tensor is copied to or from the host: keep it on the device, or copy with non_blocking from "
-     "pinned memory"},
 }};
 
 constexpr std::string_view copy_hint =
@@ -58,19 +55,24 @@ constexpr std::string_view pageable_hint =
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
+/// "aten::index_put" of "aten::index_put_.hacked_twin".
+std::string_view without_overload(std::string_view op) {
+  op = op.substr(0, op.find('.'));
+  return op.ends_with('_') ? op.substr(0, op.size() - 1) : op;
+}
+
+bool is_copy(std::string_view op) { return op == "aten::to" || op == "aten::copy" || op == "aten::_to_copy"; }
+
 }  // namespace
 
 std::string hint_for(const std::string& op, const std::string& autograd, bool pageable) {
+  const std::string_view plain = without_overload(op);
   for (const WaitCause& cause : causes) {
-    const bool fits = cause.autograd.empty() ? autograd.empty() : has(autograd, cause.autograd);
-    if (fits && has(op, cause.op)) {
-      const bool is_copy = cause.op == "aten::to";
-      return std::string(is_copy && pageable ? pageable_hint : cause.hint);
-    }
+    const bool called = cause.autograd.empty() ? autograd.empty() : has(autograd, cause.autograd);
+    if (called && (cause.op.empty() || cause.op == plain)) return std::string(cause.hint);
   }
   if (pageable) return std::string(pageable_hint);
-  if (has(op, "copy") || has(op, "_to_copy")) return std::string(copy_hint);
-  return {};
+  return std::string(is_copy(plain) ? copy_hint : std::string_view());
 }
 
 }  // namespace sinter::frontend

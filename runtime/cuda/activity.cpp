@@ -96,6 +96,7 @@ void add_work(Activity::Kind kind, std::string name, const Record& record, bool 
                                           .stream = record.streamId,
                                           .launch = record.correlationId,
                                           .caller = std::nullopt,
+                                          .in_graph = record.graphNodeId != 0,
                                           .pageable = pageable});
 }
 
@@ -113,6 +114,7 @@ void add_api_call(const CUpti_ActivityAPI& record) {
                                           .stream = 0,
                                           .launch = record.correlationId,
                                           .caller = std::nullopt,
+                                          .in_graph = false,
                                           .pageable = false});
 }
 

@@ -170,12 +170,13 @@ TEST(DeviceWork, kernels_belong_to_the_operator_that_launched_them) {
 
 TEST(DeviceWork, a_wait_names_operator_module_line_and_what_to_do) {
   ModeProfile profile = one_operator("aten::scatter_add", "GatherBackward0");
-  add_device_work({.activities = {activity(Activity::Kind::api_call, "cudaStreamSynchronize", 0, 3'000'000, 0),
-                                  activity(Activity::Kind::api_call, "cuStreamSynchronize", 10, 2'000'000, 0),
-                                  activity(Activity::Kind::api_call, "cudaLaunchKernel", 0, 9'000'000, 0),
-                                  activity(Activity::Kind::api_call, "cudaDeviceSynchronize", 0, 9, std::nullopt),
-                                  activity(Activity::Kind::kernel, "next", 3'500'000, 4'000'000, std::nullopt)}},
-                  0, profile);
+  add_device_work(
+      {.activities = {activity(Activity::Kind::api_call, "cudaStreamSynchronize", 0, 3'000'000, 0),
+                      activity(Activity::Kind::api_call, "cuStreamSynchronize", 10, 2'000'000, 0),
+                      activity(Activity::Kind::api_call, "cudaLaunchKernel", 0, 9'000'000, 0),
+                      activity(Activity::Kind::api_call, "cudaDeviceSynchronize", 0, 9, profiles_own_caller),
+                      activity(Activity::Kind::kernel, "next", 3'500'000, 4'000'000, std::nullopt)}},
+      0, profile);
   ASSERT_EQ(profile.waits.size(), 1U) << "the driver's call is inside of the runtime's; the last is the profile's own";
   const ProfiledWait& wait = profile.waits.front();
   EXPECT_EQ(wait.milliseconds, 3);
@@ -184,6 +185,23 @@ TEST(DeviceWork, a_wait_names_operator_module_line_and_what_to_do) {
   EXPECT_EQ(wait.line, "vit.cpp:80");
   EXPECT_EQ(wait.phase, Phase::backward);
   EXPECT_NE(wait.hint.find("gather"), std::string::npos);
+}
+
+TEST(DeviceWork, what_ran_before_the_first_traced_step_is_left_out) {
+  ModeProfile profile = one_operator("aten::gather", "");
+  add_device_work({.activities = {activity(Activity::Kind::kernel, "early", 10, 20, std::nullopt),
+                                  activity(Activity::Kind::api_call, "cudaStreamSynchronize", 10, 20, std::nullopt)}},
+                  1000, profile);
+  EXPECT_TRUE(profile.kernels.empty());
+  EXPECT_TRUE(profile.waits.empty());
+}
+
+TEST(DeviceWork, a_wait_of_the_program_itself_has_no_operator) {
+  ModeProfile profile = one_operator("aten::gather", "");
+  add_device_work({.activities = {activity(Activity::Kind::api_call, "cudaDeviceSynchronize", 0, 9, std::nullopt)}}, 0,
+                  profile);
+  ASSERT_EQ(profile.waits.size(), 1U);
+  EXPECT_EQ(profile.waits.front().op, "");
 }
 
 TEST(DeviceWork, a_copy_waits_where_it_is_not_asynchronous_or_its_memory_is_not_pinned) {
@@ -210,6 +228,7 @@ TEST(GraphKernels, of_a_replayed_graph_get_the_operators_of_the_direct_run) {
   profile.operators[0].launches = 2;
   profile.kernels = {{.name = "memcpy device to device", .op = 0, .time = 4},
                      {.name = "fused_add", .op = 0, .start = 4, .time = 3}};
+  for (ProfiledKernel& kernel : profile.kernels) kernel.in_graph = true;
   ModuleTable modules;
   attribute_graphs(direct, modules, profile);
   ASSERT_EQ(profile.operators.size(), 2U);
@@ -227,6 +246,9 @@ TEST(WaitHints, know_what_reads_the_host) {
     EXPECT_FALSE(hint_for(op, "", false).empty()) << op;
   }
   EXPECT_TRUE(hint_for("aten::mm", "", false).empty());
+  EXPECT_TRUE(hint_for("aten::topk", "", false).empty()) << "not aten::to";
+  EXPECT_FALSE(hint_for("aten::to.dtype", "", false).empty());
+  EXPECT_FALSE(hint_for("aten::index_put_.hacked_twin", "", false).empty());
   EXPECT_NE(hint_for("aten::nonzero", "IndexBackward0", false), hint_for("aten::nonzero", "", false));
 }
 

@@ -62,6 +62,7 @@ struct ProfiledKernel {
   uint32_t stream = 0;
   double start = 0;  ///< since the first traced step began
   double time = 0;
+  bool in_graph = false;  ///< a node of a replayed CUDA Graph
 };
 
 /// A place where the host waited for a GPU, all traced steps together.
