@@ -30,22 +30,38 @@ bool writes_in_place(const std::string& name) {
 
 /// LibTorch's callbacks are plain functions, which leaves no other place for what they need.
 std::atomic<OperatorLog*> active_log = nullptr;
-thread_local std::vector<OpenCall> open_calls_here;
+std::atomic<uint64_t> log_number = 0;  ///< of the active log, among all there were
+
+/// What a thread is inside of, of one log.
+struct OpenCalls {
+  uint64_t log = 0;
+  std::vector<OpenCall> calls;
+};
+
+/// Of the calling thread and the active log. What an earlier log left open is forgotten.
+std::vector<OpenCall>& open_calls_here() {
+  static thread_local OpenCalls open;
+  const uint64_t now = log_number.load(std::memory_order_relaxed);
+  if (open.log != now) open = {now, {}};
+  return open.calls;
+}
 
 void begin_now(OpenCall::Kind kind, int64_t position) {
-  open_calls_here.push_back({kind, position, nanoseconds_now()});
+  open_calls_here().push_back({kind, position, nanoseconds_now()});
 }
 
 /// Ends the innermost call of the thread, whose time is then part of the one around it.
 OpenCall end_now(int64_t now) {
-  const OpenCall call = open_calls_here.back();
-  open_calls_here.pop_back();
-  if (!open_calls_here.empty()) open_calls_here.back().nested += now - call.start;
+  std::vector<OpenCall>& open = open_calls_here();
+  const OpenCall call = open.back();
+  open.pop_back();
+  if (!open.empty()) open.back().nested += now - call.start;
   return call;
 }
 
 bool inside_an_operator_or_step() {
-  return !open_calls_here.empty() && open_calls_here.back().kind != OpenCall::Kind::segment;
+  const std::vector<OpenCall>& open = open_calls_here();
+  return !open.empty() && open.back().kind != OpenCall::Kind::segment;
 }
 
 std::optional<RunningNode> running_node(const ModuleTable& modules) {
@@ -98,7 +114,7 @@ struct LogCallbacks {
     const int64_t now = nanoseconds_now();
     if (context == nullptr) return;
     const auto& begun = static_cast<const Entered&>(*context);
-    if (begun.log != active_log.load(std::memory_order_acquire) || open_calls_here.empty()) return;
+    if (begun.log != active_log.load(std::memory_order_acquire) || open_calls_here().empty()) return;
     begun.log->close(end_now(now), now);
     if (begun.updates) begun.log->note_results(function.outputs(), begun.module);
   }
@@ -110,6 +126,7 @@ OperatorLog::OperatorLog(ModuleTable& modules, LogListener listener, StepPlaces*
   if (!active_log.compare_exchange_strong(nobody, this)) {
     throw UserError("profile: another profile of this process is running; profile one program at a time");
   }
+  log_number.fetch_add(1, std::memory_order_relaxed);
   callback_ = at::addGlobalCallback(at::RecordFunctionCallback(LogCallbacks::entered, LogCallbacks::left)
                                         .needsInputs(true)
                                         .needsOutputs(true)
@@ -121,12 +138,14 @@ OperatorLog::~OperatorLog() {
   runtime::listen_to_ranges(nullptr);
   at::removeCallback(callback_);
   active_log.store(nullptr, std::memory_order_release);
-  open_calls_here.clear();
 }
 
-void OperatorLog::begin_step(int64_t step) {
+void OperatorLog::begin_step(int64_t step, int64_t steps_left) {
   const std::lock_guard lock(mutex_);
   step_ = step;
+  const auto needed = operators_.size() + static_cast<size_t>(seen_ * steps_left);
+  if (operators_.capacity() < needed) operators_.reserve(needed + needed / 8);
+  seen_ = 0;
 }
 
 void OperatorLog::end_step() {
@@ -139,7 +158,10 @@ std::vector<LoggedOperator> OperatorLog::take() {
   return std::move(operators_);
 }
 
-int64_t OperatorLog::running() { return open_calls_here.empty() ? -1 : open_calls_here.back().position; }
+int64_t OperatorLog::running() {
+  const std::vector<OpenCall>& open = open_calls_here();
+  return open.empty() ? -1 : open.back().position;
+}
 
 at::Device OperatorLog::device() const {
   const std::lock_guard lock(mutex_);
@@ -150,6 +172,7 @@ int64_t OperatorLog::open(LoggedOperator op) {
   int64_t position = -1;
   {
     const std::lock_guard lock(mutex_);
+    ++seen_;
     if (step_) {
       op.step = *step_;
       op.thread = at::RecordFunction::currentThreadId();
@@ -242,7 +265,7 @@ void OperatorLog::push(const ExternCall& call) {
 
 void OperatorLog::pop() noexcept {
   const int64_t now = nanoseconds_now();
-  if (open_calls_here.empty()) return;
+  if (open_calls_here().empty()) return;
   close(end_now(now), now);
 }
 

@@ -83,7 +83,8 @@ class OperatorLog final : public runtime::Ranges {
   OperatorLog& operator=(const OperatorLog&) = delete;
 
   /// The step that operators belong to from now on. Before it is called nothing is kept; owners are looked up always.
-  void begin_step(int64_t step);
+  /// Room is made for `steps_left` steps like the one that ends here.
+  void begin_step(int64_t step, int64_t steps_left);
   /// From now on nothing is kept.
   void end_step();
 
@@ -114,6 +115,7 @@ class OperatorLog final : public runtime::Ranges {
   StepPlaces* places_;
   std::vector<LoggedOperator> operators_;
   std::optional<int64_t> step_;
+  int64_t seen_ = 0;  ///< operators since the last step began
   at::Device device_{at::kCPU};
   bool saw_node_ = false;  ///< gradients may have changed since owners were refreshed
   uint64_t callback_ = 0;

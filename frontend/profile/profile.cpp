@@ -131,7 +131,7 @@ class ProfileRun {
     synchronize();
     origin_ = clock_nanoseconds();
     profile_.traced_step_ms = median(timed_steps([&](int64_t i) {
-      log.begin_step(i);
+      log.begin_step(i, options_.steps - i);
       (void)memory_log->take();
       modules_.refresh_gradients();
       before_ = frontend::known_blocks(modules_, device_.type());

@@ -172,7 +172,8 @@ class Profiled {
   Profiled(Callable callable, ProfileOptions options) : callable_(std::move(callable)), options_(std::move(options)) {}
 
   /// Runs the callable on these arguments, several times, so that its effects happen several times. What it throws
-  /// passes, and nothing is watched any more. One profile at a time in a process: throws UserError for a second one.
+  /// passes, and nothing is watched any more. Threads that it leaves running must have no operator at work when a step
+  /// returns. One profile at a time in a process: throws UserError for a second one.
   template <class... Args>
   [[nodiscard]] Profile operator()(Args&&... args) {
     ProfiledProgram program;
