@@ -114,6 +114,19 @@ class ProfileRun {
       frontend::add_device_work(*recorded.trace, static_cast<uint64_t>(begun + (origin_ - traced_from_)), profile_);
     }
     profile_.memory = memory();
+    note_limits();
+  }
+
+  void note_limits() {
+    if (device_.is_cpu())
+      profile_.notes.emplace_back("no GPU took part: times are the host's, and nothing is waited for");
+    const auto is_segment = [](const ProfiledOperator& op) { return op.op.starts_with(frontend::segment_prefix); };
+    if (profile_.mode == "eager") return;
+    if (std::ranges::any_of(profile_.operators, is_segment)) {
+      profile_.notes.emplace_back("memory that compiled segments take is not told by module");
+    } else {
+      profile_.notes.emplace_back("no traced step ran compiled: `sinter run` and report() say why");
+    }
   }
 
   void trace_operators() {

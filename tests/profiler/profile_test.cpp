@@ -95,6 +95,15 @@ TEST(Profile, text_names_module_line_and_phases) {
   }
 }
 
+TEST(Profile, says_what_could_not_be_seen) {
+  const auto step = [](const at::Tensor& x) { (void)(x + 1); };
+  const Profile profile = sinter::profile(step, {.steps = 1, .compile = Options{.enabled = false}})(at::ones({4}));
+  ASSERT_EQ(profile.modes.size(), 2U);
+  EXPECT_NE(profile.modes.front().notes.at(0).find("no GPU"), std::string::npos);
+  EXPECT_NE(profile.modes.back().notes.at(1).find("no traced step ran compiled"), std::string::npos);
+  EXPECT_NE(profile.text().find("note   no GPU"), std::string::npos);
+}
+
 TEST(Profile, memory_of_a_step_names_what_it_is_for) {
   const ProfiledMemory memory = profile_of(training_step(), at::ones({4096, 32}), {.steps = 1}).modes.front().memory;
   std::map<std::string, int64_t> kinds;
