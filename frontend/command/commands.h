@@ -81,9 +81,10 @@ struct ProfileCommand {
   std::string mode = "eager";  ///< else the mode that is profiled beside eager
   int64_t steps = 3;
   int64_t warmup = 3;
-  std::string json;   ///< file; empty: none
-  std::string trace;  ///< file for Perfetto; empty: none
-  std::string html;   ///< file; empty: none
+  bool deterministic = false;  ///< LibTorch's deterministic algorithms, where it has them
+  std::string json;            ///< file; empty: none
+  std::string trace;           ///< file for Perfetto; empty: none
+  std::string html;            ///< file; empty: none
 };
 /// Where a model's steps spend time and memory, by phase, module, operator and line.
 int profile(const ProfileCommand& options);

@@ -145,6 +145,7 @@ class Program {
     app.add_option("--mode", profile_.mode, "eager, or eager beside default, reduce-overhead or max-autotune");
     app.add_option("--steps", profile_.steps, "steps that are traced")->check(CLI::PositiveNumber);
     app.add_option("--warmup", profile_.warmup, "steps before them")->check(CLI::NonNegativeNumber);
+    app.add_flag("--deterministic", profile_.deterministic, "use deterministic algorithms where LibTorch has them");
     app.add_option("--json", profile_.json, "write everything as JSON to this file");
     app.add_option("--trace", profile_.trace, "write a trace for ui.perfetto.dev to this file");
     app.add_option("--html", profile_.html, "write a page with plots to this file");

@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
@@ -32,6 +33,7 @@ int profile(const ProfileCommand& options) {
   for (const std::string& file : {options.json, options.trace, options.html}) check_writable(file);
   if (options.mode != "eager") (void)parse_mode(options.mode);
   const at::AutoGradMode grad(options.target.train);
+  if (options.deterministic) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
   const Target target = make_target(options.target);
   const Profile profile = profile_of(options, target);
   std::cout << profile;

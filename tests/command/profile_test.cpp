@@ -33,7 +33,7 @@ std::set<std::string> paths_of(const json& mode, const std::string& op, const st
 TEST(ProfileCommand, names_module_and_line_of_a_gather_in_its_backward_pass) {
   const Folder folder;
   const json whole = profiled({"vit_b16", "--train", "--set", "depth=1", "--set", "image_size=32", "--input",
-                               "f32[2,3,32,32]", "--set", "patch_dropout=0.5", "--steps", "1"},
+                               "f32[2,3,32,32]", "--set", "patch_dropout=0.5", "--steps", "1", "--deterministic"},
                               folder);
   const json& eager = whole.at("modes").at(0);
   bool backward = false;
