@@ -38,7 +38,7 @@ void PlanExecutable::prepare(Frame& frame) {
 }
 
 void PlanExecutable::run(Frame& frame, size_t started) {
-  const RangeScope range(ranges_, plan_->name);
+  const RangeScope range(listening_ranges(ranges_), plan_->name);
   run_call(frame, started);
 }
 

@@ -36,8 +36,9 @@ class PlanExecutable : public Executable {
   /// Runs a program step by step, each in its range.
   template <class Executor>
   void run_steps(const Program& program, Frame& frame, Executor executor) {
-    if (ranges_ == nullptr) return interpret(program, frame, executor);
-    interpret(program, frame, RangedExecutor(executor, *plan_, *ranges_));
+    Ranges* ranges = listening_ranges(ranges_);
+    if (ranges == nullptr) return interpret(program, frame, executor);
+    interpret(program, frame, RangedExecutor(executor, *plan_, *ranges));
   }
 
   /// Binds the frozen buffers in a call's frame; computes them there when none were kept, and where the caller records

@@ -3,6 +3,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "compiler/support/environment.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 class NvtxRanges final : public Ranges {
  public:
+  using Ranges::push;
   void push(const std::string& text) override {
     nvtxEventAttributes_t attributes{};
     attributes.version = NVTX_VERSION;
@@ -25,12 +27,25 @@ class NvtxRanges final : public Ranges {
   nvtxDomainHandle_t domain_ = nvtxDomainCreateA("sinter");
 };
 
+/// Looked at once a call.
+std::atomic<Ranges*> range_listener = nullptr;
+
 /// "features.0: aten::convolution"
 std::string behind(const std::string& module, const std::string& what) {
   return module.empty() ? what : module + ": " + what;
 }
 
 }  // namespace
+
+void Ranges::push(const KernelSource& kernel) { push(step_text(kernel)); }
+void Ranges::push(const ExternCall& call) { push(step_text(call)); }
+
+void listen_to_ranges(Ranges* listener) { range_listener.store(listener, std::memory_order_release); }
+
+Ranges* listening_ranges(Ranges* otherwise) {
+  Ranges* listener = range_listener.load(std::memory_order_acquire);
+  return listener != nullptr ? listener : otherwise;
+}
 
 Ranges* nvtx_ranges() {
   // Never destroyed: calls may run until the process ends.

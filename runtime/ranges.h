@@ -12,7 +12,11 @@ namespace sinter::runtime {
 class Ranges {
  public:
   virtual ~Ranges() = default;
+  /// A whole call, by its function's name.
   virtual void push(const std::string& text) = 0;
+  /// A step of a call.
+  virtual void push(const KernelSource& kernel);
+  virtual void push(const ExternCall& call);
   virtual void pop() noexcept = 0;
 };
 
@@ -20,11 +24,18 @@ class Ranges {
 /// environment is read once. NVTX itself looks for a profiler at the first range and does nothing where there is none.
 [[nodiscard]] Ranges* nvtx_ranges();
 
+/// From now on `listener` is told of all calls, in the place of whom their executables were built with; null: those are
+/// again. It outlives the calls that are under way when it is taken back.
+void listen_to_ranges(Ranges* listener);
+/// Who listens now, else `otherwise`.
+[[nodiscard]] Ranges* listening_ranges(Ranges* otherwise);
+
 /// A range for the length of a scope, also one left by an exception. Nothing where `ranges` is null.
 class RangeScope {
  public:
-  RangeScope(Ranges* ranges, const std::string& text) : ranges_(ranges) {
-    if (ranges_ != nullptr) ranges_->push(text);
+  template <class What>
+  RangeScope(Ranges* ranges, const What& what) : ranges_(ranges) {
+    if (ranges_ != nullptr) ranges_->push(what);
   }
   ~RangeScope() {
     if (ranges_ != nullptr) ranges_->pop();
@@ -48,11 +59,11 @@ class RangedExecutor {
       : executor_(executor), plan_(plan), ranges_(ranges) {}
 
   void launch(const Program::Launch& launch, std::span<const Program::Param> params, std::span<uint64_t> values) {
-    const RangeScope range(&ranges_, step_text(plan_.kernels[launch.kernel]));
+    const RangeScope range(&ranges_, plan_.kernels[launch.kernel]);
     executor_.launch(launch, params, values);
   }
   void call(Frame& frame, uint32_t call) {
-    const RangeScope range(&ranges_, step_text(plan_.calls[call]));
+    const RangeScope range(&ranges_, plan_.calls[call]);
     executor_.call(frame, call);
   }
   void copy(uint64_t to, uint64_t from, int64_t bytes) { executor_.copy(to, from, bytes); }

@@ -2,52 +2,14 @@
 
 #include <algorithm>
 
+#include "bench/compare/bar_chart.h"
 #include "bench/compare/plots.h"
 
 namespace sinter::bench {
 namespace {
 
-constexpr double panel_width = 360;
-constexpr double row_height = 32;
-constexpr double bar_height = 12;
-constexpr double value_room = 72;  // right of the longest bar
-constexpr double longest_bar = panel_width - value_room;
 constexpr size_t families = 5;
 constexpr size_t shades = 3;
-constexpr size_t longest_label = 52;
-
-struct Bar {
-  std::string name;
-  std::string classes;
-  double length = 0;  ///< 0 to 1
-  std::string value;
-};
-
-std::string title_of(const Bar& bar) { return bar.name + ": " + bar.value; }
-
-std::string words(const std::string& what, const std::vector<Bar>& bars) {
-  std::string text = what + ": ";
-  for (const Bar& bar : bars) text += (&bar == &bars.front() ? "" : ", ") + bar.name + " " + bar.value;
-  return text;
-}
-
-/// Name above, bar and value below, one row each. `reference`: where the dashed line of eager stands, 0 to 1.
-std::string draw(const std::string& label, const std::vector<Bar>& bars, double reference) {
-  const double bottom = row_height * static_cast<double>(bars.size());
-  const double x = reference * longest_bar;
-  Svg svg(panel_width, bottom + 18, label, "bars");
-  for (size_t i = 0; i < bars.size(); ++i) {
-    const double top = row_height * static_cast<double>(i);
-    const double length = std::max(1.0, bars[i].length * longest_bar);
-    svg.text(0, top + 11, shorten(bars[i].name, longest_label), "name");
-    svg.bar(0, top + 16, length, bar_height, bars[i].classes, title_of(bars[i]));
-    svg.line(x, top + 14, x, top + 30, "reference");
-    svg.text(length + 6, top + 26.5, bars[i].value, "value");
-  }
-  svg.text(x, bottom + 14, "eager", "tick", x < 20 ? Anchor::start : Anchor::middle);
-  return svg.str();
-}
-
 }  // namespace
 
 Looks::Looks(const Comparison& comparison) {
@@ -90,7 +52,7 @@ std::string speedup_bars(const Case& one, const Looks& looks, double largest) {
     bars.push_back({contender.name, looks.of(contender.name).classes, contender.speedup / largest,
                     fmt::format("{:.2f}×", contender.speedup)});
   }
-  return draw(words(fmt::format("Speed-up over eager, {} {}", one.model, one.shape), bars), bars, 1 / largest);
+  return bar_chart(fmt::format("Speed-up over eager, {} {}", one.model, one.shape), bars, 1 / largest);
 }
 
 namespace {
@@ -128,7 +90,7 @@ std::string memory_bars(const Case& one, const Looks& looks) {
     bars.push_back({contender.name, looks.of(contender.name).classes, own.value_or(0) / largest,
                     own ? show_bytes(*own) : "not measured"});
   }
-  return draw(words(fmt::format("Memory, {} {}", one.model, one.shape), bars), bars, eager / largest);
+  return bar_chart(fmt::format("Memory, {} {}", one.model, one.shape), bars, eager / largest);
 }
 
 }  // namespace sinter::bench

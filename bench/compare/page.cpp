@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "bench/compare/html.h"
 #include "bench/compare/plots.h"
 
 namespace sinter::bench {
@@ -124,10 +125,6 @@ std::string table_rows(const Case& one, size_t position) {
   return rows + "</tbody>\n";
 }
 
-std::string scrolling(const std::string& label, const std::string& table) {
-  return fmt::format("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">{}</div>", label, table);
-}
-
 std::string table(const Comparison& comparison) {
   std::string head = "<th scope=\"col\">contender</th>";
   for (const Column& column : columns) head += fmt::format("<th scope=\"col\">{}</th>", column.head);
@@ -173,20 +170,6 @@ std::string machines(const Comparison& comparison) {
   }
   return scrolling("machines",
                    "<table class=\"machines\"><thead><tr>" + head + "</tr></thead><tbody>" + rows + "</tbody></table>");
-}
-
-/// The template with every {{name}} replaced. What is put in is not searched again.
-std::string fill(std::string_view page, const std::vector<std::pair<std::string_view, std::string>>& parts) {
-  std::string filled;
-  while (true) {
-    const size_t open = page.find("{{");
-    if (open == std::string_view::npos) return filled + std::string(page);
-    const size_t close = page.find("}}", open);
-    const std::string_view name = page.substr(open + 2, close - open - 2);
-    filled += page.substr(0, open);
-    for (const auto& [part, text] : parts) filled += part == name ? text : "";
-    page.remove_prefix(close + 2);
-  }
 }
 
 }  // namespace

@@ -1,50 +1,17 @@
 #include "bench/measure/kernel_table.h"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
+
+#include "compiler/support/symbol_name.h"
+#include "runtime/match_names.h"
 
 namespace sinter::bench {
 namespace {
 
 constexpr size_t widest_name = 64;  ///< in the text
-
-std::string demangled(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
-  return status == 0 && text != nullptr ? std::string(text.get()) : name;
-}
-
-void erase_all(std::string& text, std::string_view part) {
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at)) text.erase(at, part.size());
-}
-
-/// Where the parameters' parenthesis opens that closes at the end of the text; its size where there is none.
-size_t start_of_parameters(const std::string& text) {
-  if (!text.ends_with(')')) return text.size();
-  int depth = 0;
-  for (size_t i = text.size(); i-- > 0;) {
-    if (text[i] == ')') ++depth;
-    if (text[i] == '(' && --depth == 0) return i;
-  }
-  return text.size();
-}
-
-/// Where the name begins behind a return type: after the last blank outside of brackets.
-size_t end_of_type(const std::string& text) {
-  int depth = 0;
-  for (size_t i = text.size(); i-- > 0;) {
-    if (text[i] == '>' || text[i] == ')') ++depth;
-    if (text[i] == '<' || text[i] == '(') --depth;
-    if (text[i] == ' ' && depth == 0) return i + 1;
-  }
-  return 0;
-}
 
 void add_once(std::vector<std::string>& words, const std::string& word) {
   if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
@@ -53,7 +20,7 @@ void add_once(std::vector<std::string>& words, const std::string& word) {
 /// One run of a kernel as a row of its own. Generated kernels of one name (for different sizes, say) are one to a
 /// trace.
 KernelTableRow row_of(const TracedKernel& kernel, const EntryReport& entry) {
-  KernelTableRow row{readable_kernel_name(kernel.name), KernelOrigin::unknown, {}, {}, 1, kernel.microseconds};
+  KernelTableRow row{readable_symbol(kernel.name), KernelOrigin::unknown, {}, {}, 1, kernel.microseconds};
   for (const KernelRecord& record : entry.kernels) {
     if (record.name != kernel.name) continue;
     row.origin = KernelOrigin::generated;
@@ -97,37 +64,17 @@ std::string totals(const std::vector<KernelTableRow>& rows) {
 
 }  // namespace
 
-std::string readable_kernel_name(const std::string& name) {
-  std::string text = demangled(name);
-  if (text == name) return text;
-  erase_all(text, "(anonymous namespace)::");
-  text.erase(start_of_parameters(text));
-  text.erase(0, end_of_type(text));
-  return text;
-}
-
 void attribute_like(const std::vector<TracedKernel>& direct, std::vector<TracedKernel>& kernels) {
-  // The longest common subsequence of names: longest[i][j] is that of what follows i and j.
-  const size_t rows = kernels.size();
-  const size_t columns = direct.size();
-  std::vector<std::vector<uint32_t>> longest(rows + 1, std::vector<uint32_t>(columns + 1));
-  for (size_t i = rows; i-- > 0;) {
-    for (size_t j = columns; j-- > 0;) {
-      longest[i][j] = kernels[i].name == direct[j].name ? longest[i + 1][j + 1] + 1
-                                                        : std::max(longest[i + 1][j], longest[i][j + 1]);
-    }
-  }
-  for (size_t i = 0, j = 0; i < rows && j < columns;) {
-    if (kernels[i].name == direct[j].name) {
-      kernels[i].op = direct[j].op;
-      kernels[i].call = direct[j].call;
-      ++i;
-      ++j;
-    } else if (longest[i + 1][j] >= longest[i][j + 1]) {
-      ++i;
-    } else {
-      ++j;
-    }
+  const auto names_of = [](const std::vector<TracedKernel>& all) {
+    std::vector<std::string> names;
+    for (const TracedKernel& kernel : all) names.push_back(kernel.name);
+    return names;
+  };
+  const auto partners = runtime::match_names(names_of(kernels), names_of(direct));
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (!partners[i]) continue;
+    kernels[i].op = direct[*partners[i]].op;
+    kernels[i].call = direct[*partners[i]].call;
   }
 }
 

@@ -17,16 +17,13 @@ enum class KernelOrigin : uint8_t {
 
 /// All runs of one kernel within one call that belong together.
 struct KernelTableRow {
-  std::string name;  ///< readable_kernel_name
+  std::string name;  ///< readable_symbol
   KernelOrigin origin = KernelOrigin::unknown;
   std::vector<std::string> ops;      ///< of a generated kernel; or the one ATen operator that launched it
   std::vector<std::string> modules;  ///< paths, each once; of all generated kernels of that name; empty: not known
   int64_t count = 0;
   double microseconds = 0;  ///< of all runs together
 };
-
-/// A kernel's name for people: demangled, without return type, parameters and anonymous namespaces.
-[[nodiscard]] std::string readable_kernel_name(const std::string& name);
 
 /// Gives kernels of a replayed CUDA Graph the operators of `direct`, a trace of the same steps run one by one: kernels
 /// of equal names are matched in order, as many as can be. A graph's copies and kernels that a library chose

@@ -10,7 +10,7 @@ namespace sinter::bench {
 /// One kernel the GPU ran.
 struct TracedKernel {
   std::string name;         ///< mangled as the driver reports it
-  double microseconds = 0;  ///< in which no kernel before it was still running (busy_time.h)
+  double microseconds = 0;  ///< in which no kernel before it was still running (runtime/busy_time.h)
   std::string op;    ///< the ATen operator that launched it, "aten::add.Tensor"; empty: none did, or not asked for
   int64_t call = 0;  ///< number of that call among the traced calls of the same operator
 };

@@ -76,6 +76,19 @@ int compare(const BenchOptions& options);
 /// GELU MLP and ResNet-50 in both modes, with a report file.
 int demo(const BenchOptions& options);
 
+struct ProfileCommand {
+  TargetOptions target;
+  std::string mode = "eager";  ///< else the mode that is profiled beside eager
+  int64_t steps = 3;
+  int64_t warmup = 3;
+  bool deterministic = false;  ///< LibTorch's deterministic algorithms, where it has them
+  std::string json;            ///< file; empty: none
+  std::string trace;           ///< file for Perfetto; empty: none
+  std::string html;            ///< file; empty: none
+};
+/// Where a model's steps spend time and memory, by phase, module, operator and line.
+int profile(const ProfileCommand& options);
+
 struct CheckFilesOptions {
   TargetOptions target;  ///< device, mode and numerics
   std::string folder;    ///< of .pt2 files, with the index.json of tests/conformance/export_samples.py or without

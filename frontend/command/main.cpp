@@ -58,6 +58,7 @@ class Program {
     explain_app->add_option("--json", run_.json, "write the report as JSON to this file");
     auto* bench_app = app_.add_subcommand("bench", "measure models and modes, each in a fresh process");
     add_bench(*bench_app);
+    add_profile(*app_.add_subcommand("profile", "where steps spend time and memory: module, line, phase"));
     auto* demo_app = app_.add_subcommand("demo", "GELU MLP and ResNet-50 in both modes");
     demo_app->add_option("--device", bench_.target.device, "cpu, cuda or cuda:1 (a GPU if there is one)");
     demo_app->add_option("--json", bench_.json, "write rows as JSON to this file");
@@ -97,6 +98,7 @@ class Program {
     if (app_.got_subcommand("run")) return run(run_);
     if (app_.got_subcommand("explain")) return explain(run_);
     if (app_.got_subcommand("bench")) return bench(bench_);
+    if (app_.got_subcommand("profile")) return profile(profile_);
     if (app_.got_subcommand("demo")) return demo(bench_);
     if (app_.got_subcommand("dump")) return dump(dump_);
     if (app_.got_subcommand("opt")) return opt(opt_);
@@ -138,6 +140,17 @@ class Program {
         ->allow_extra_args(false);
   }
 
+  void add_profile(CLI::App& app) {
+    add_target(app, profile_.target, true);
+    app.add_option("--mode", profile_.mode, "eager, or eager beside default, reduce-overhead or max-autotune");
+    app.add_option("--steps", profile_.steps, "steps that are traced")->check(CLI::PositiveNumber);
+    app.add_option("--warmup", profile_.warmup, "steps before them")->check(CLI::NonNegativeNumber);
+    app.add_flag("--deterministic", profile_.deterministic, "use deterministic algorithms where LibTorch has them");
+    app.add_option("--json", profile_.json, "write everything as JSON to this file");
+    app.add_option("--trace", profile_.trace, "write a trace for ui.perfetto.dev to this file");
+    app.add_option("--html", profile_.html, "write a page with plots to this file");
+  }
+
   void add_check_files(CLI::App& app) {
     app.add_option("folder", check_files_.folder, "folder of .pt2 files")->required();
     app.add_option("--only", check_files_.only, "files whose name holds this text");
@@ -163,6 +176,7 @@ class Program {
   RunOptions run_;
   BenchOptions bench_;
   DumpOptions dump_;
+  ProfileCommand profile_;
   OptOptions opt_;
   OpsOptions ops_;
   CheckFilesOptions check_files_;

@@ -1,17 +1,16 @@
 #include "frontend/torch/program_place.h"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 #include <torch/csrc/profiler/unwind/unwind.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <memory>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "compiler/support/symbol_name.h"
 
 namespace sinter::frontend {
 namespace {
@@ -51,13 +50,6 @@ std::string program_of(void* address) {
   const auto library = torch::unwind::libraryFor(address);
   if (!library || starts_with_any(file_name(library->first), kForeignLibraries)) return {};
   return library->first;
-}
-
-std::string demangled(const std::string& symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
-  return status == 0 && text ? text.get() : symbol;
 }
 
 /// The name without what stands before it: "void std::foo<int>(int)" -> "std::foo<int>(int)".
@@ -106,16 +98,20 @@ bool is_foreign_header(string_view path) {
                                [&](string_view folder) { return path.find(folder) != string_view::npos; });
 }
 
+/// The place of a function at a line; of an empty file for "no line known".
+Place place_in(const std::string& function, const std::string& file, uint64_t number) {
+  const bool has_line = !file.empty() && !is_foreign_header(file);
+  const std::string line = has_line ? fmt::format("{}:{}", file_name(file), number) : "";
+  if (!starts_with_any(without_return_type(function), kForeignNamespaces)) return {short_function_name(function), line};
+  // Code of the program that was inlined into a library's template: the line is the program's, the name is not.
+  const bool inlined = has_line && file.find("/include/") == std::string::npos;
+  return inlined ? Place{line, line} : Place{};
+}
+
 /// The place of one address. The library's own name as the file stands for "no line known".
 Place place_of(const torch::unwind::Frame& frame, const std::string& program) {
   if (frame.funcname.empty() || frame.funcname == "??") return {};
-  const std::string name = demangled(frame.funcname);
-  const bool has_line = frame.filename != program && !is_foreign_header(frame.filename);
-  const std::string line = has_line ? fmt::format("{}:{}", file_name(frame.filename), frame.lineno) : "";
-  if (!starts_with_any(without_return_type(name), kForeignNamespaces)) return {short_function_name(name), line};
-  // Code of the program that was inlined into a library's template: the line is the program's, the name is not.
-  const bool inlined = has_line && frame.filename.find("/include/") == std::string::npos;
-  return inlined ? Place{line, line} : Place{};
+  return place_in(demangled(frame.funcname), frame.filename == program ? "" : frame.filename, frame.lineno);
 }
 
 /// What addresses of this process mean. That does not change while the program runs, and reading the symbols of a
@@ -123,7 +119,7 @@ Place place_of(const torch::unwind::Frame& frame, const std::string& program) {
 class PlaceTable {
  public:
   /// The innermost place among these addresses, innermost first.
-  std::string innermost(const std::vector<void*>& addresses) {
+  std::string innermost(const Stack& addresses) {
     const std::lock_guard lock(mutex_);
     add(addresses);
     for (void* address : addresses) {
@@ -134,7 +130,7 @@ class PlaceTable {
   }
 
  private:
-  void add(const std::vector<void*>& addresses) {
+  void add(const Stack& addresses) {
     std::vector<void*> wanted;
     std::vector<std::string> programs;
     for (void* address : addresses) {
@@ -163,9 +159,19 @@ class PlaceTable {
 
 }  // namespace
 
+Stack stack_here() { return torch::unwind::unwind(); }
+
+bool is_programs_own(void* address) { return !program_of(address).empty(); }
+
+std::string line_of(const std::string& function, const std::string& file, uint64_t line) {
+  if (is_foreign_header(file)) return {};
+  const Place place = place_in(function, file, line);
+  return place.line.empty() ? place.function : place.line;
+}
+
 std::string place_here() {
   static PlaceTable table;
-  return table.innermost(torch::unwind::unwind());
+  return table.innermost(stack_here());
 }
 
 }  // namespace sinter::frontend

@@ -1,4 +1,5 @@
 #include "compiler/support/errors.h"
+#include "runtime/activity.h"
 #include "runtime/cuda_executable.h"
 #include "runtime/known_functions.h"
 #include "runtime/nvrtc.h"
@@ -18,6 +19,12 @@ std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> /*
 
 bool is_known_function(const std::string& /*function*/, int /*sm*/) { return false; }
 void remember_function(const std::string& /*function*/, int /*sm*/) {}
+
+RecordedActivities record_activities(ActivityDetail /*detail*/, const std::function<void()>& /*call*/) {
+  return {std::nullopt, "this LibTorch was built without CUDA"};
+}
+void push_activity_caller(uint64_t /*caller*/) {}
+void pop_activity_caller() {}
 
 namespace nvrtc {
 

@@ -10,7 +10,9 @@
 #include <sstream>
 
 #include "bench/compare/page.h"
+#include "bench/compare/profile_page.h"
 #include "bench/compare/svg.h"
+#include "tests/compare/profile_rows.h"
 #include "tests/compare/rows.h"
 
 namespace sinter::test {
@@ -144,22 +146,32 @@ bench::Comparison crowded() {
   return joined({document(own), document(theirs, {{"torch", "2.10.0"}})});
 }
 
-TEST(Browser, the_page_is_drawn_without_faults_in_every_view) {
-  if (browser().empty()) GTEST_SKIP() << "no chromium here (./dev setup installs it where it may)";
-  const std::string page = to_html(crowded());
+/// Opens a page in every view, with so many plots, and keeps pictures of it.
+void expect_no_faults(const std::string& page, int plots, const std::string& name) {
   fs::create_directories("page-screenshots");
   for (const View& view : views) {
     const Shown shown(page, view);
     const std::string said = shown.open("--dump-dom");
     EXPECT_EQ(said.find("CONSOLE"), std::string::npos) << said.substr(0, 2000);
-    EXPECT_EQ(result_of(said), std::string("plots 22\ndark ") + (view.dark ? "true" : "false"))
-        << view.name << ": seven cases in three plots each and one of all";
-    const fs::path picture = fs::absolute("page-screenshots") / (std::string(view.name) + ".png");
+    EXPECT_EQ(result_of(said), "plots " + std::to_string(plots) + "\ndark " + (view.dark ? "true" : "false"))
+        << view.name;
+    const fs::path picture = fs::absolute("page-screenshots") / (name + view.name + ".png");
     fs::remove(picture);
     (void)shown.open("--screenshot='" + picture.string() + "'");
     ASSERT_TRUE(fs::exists(picture)) << picture;
     EXPECT_GT(fs::file_size(picture), 40000U) << "an empty page is smaller";
   }
+}
+
+TEST(Browser, the_page_is_drawn_without_faults_in_every_view) {
+  if (browser().empty()) GTEST_SKIP() << "no chromium here (./dev setup installs it where it may)";
+  expect_no_faults(to_html(crowded()), 22, "");  // seven cases in three plots each and one of all
+}
+
+TEST(Browser, the_page_of_a_profile_is_drawn_without_faults_in_every_view) {
+  if (browser().empty()) GTEST_SKIP() << "no chromium here (./dev setup installs it where it may)";
+  const std::string name = "a_module_with_a_rather_long_name_indeed_that_goes_on_and_on_beyond_what_fits.cpp:";
+  expect_no_faults(bench::profile_page(small_profile(name, 40)), 6, "profile-");  // three plots of two modes
 }
 
 TEST(Browser, the_checks_notice_a_page_that_is_at_fault) {

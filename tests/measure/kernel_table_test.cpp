@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/support/symbol_name.h"
+
 namespace sinter::test {
 namespace {
 
@@ -10,17 +12,17 @@ using bench::TracedKernel;
 
 TEST(KernelName, a_mangled_template_loses_return_type_parameters_and_anonymous_namespaces) {
   // void at::native::(anonymous namespace)::copy<float, 4>(float*, int)
-  EXPECT_EQ(bench::readable_kernel_name("_ZN2at6native12_GLOBAL__N_14copyIfLi4EEEvPfi"), "at::native::copy<float, 4>");
+  EXPECT_EQ(readable_symbol("_ZN2at6native12_GLOBAL__N_14copyIfLi4EEEvPfi"), "at::native::copy<float, 4>");
 }
 
 TEST(KernelName, a_parameter_that_is_a_function_is_dropped_with_the_others) {
   // void apply<float>(float (*)(int), int)
-  EXPECT_EQ(bench::readable_kernel_name("_Z5applyIfEvPFT_iEi"), "apply<float>");
+  EXPECT_EQ(readable_symbol("_Z5applyIfEvPFT_iEi"), "apply<float>");
 }
 
 TEST(KernelName, a_name_that_is_not_mangled_stays_as_it_is) {
-  EXPECT_EQ(bench::readable_kernel_name("fused_add_maximum"), "fused_add_maximum");
-  EXPECT_EQ(bench::readable_kernel_name("sm90_xmma_gemm (f16)"), "sm90_xmma_gemm (f16)");
+  EXPECT_EQ(readable_symbol("fused_add_maximum"), "fused_add_maximum");
+  EXPECT_EQ(readable_symbol("sm90_xmma_gemm (f16)"), "sm90_xmma_gemm (f16)");
 }
 
 EntryReport report_of_two_layers() {

@@ -17,6 +17,7 @@ using fake::PlanBuilder;
 /// Remembers what it is told; "end" for an end.
 class Recorder final : public Ranges {
  public:
+  using Ranges::push;
   void push(const std::string& text) override {
     events.push_back(text);
     ++open;

@@ -14,10 +14,21 @@ pack_into() { # FOLDER BUILD PROGRAM...
   mkdir -p "$folder/bin" "$folder/lib"
   cp "$build/lib/libsinter_internals.so.0" "$folder/lib/"
   for file in "$@"; do cp "$build/bin/$file" "$folder/bin/"; done
-  for file in "$folder"/lib/* "$folder"/bin/*; do strip --strip-unneeded "$file"; done
+  find "$folder" -type f -exec strip --strip-unneeded {} +
   git describe --always --abbrev=40 --dirty '--exclude=*' >"$folder/commit"
   libtorch_version >"$folder/libtorch-version"
   install -m 755 tools/pack-run.sh "$folder/run"
+}
+
+# What `sinter profile` needs to name lines on another machine: the program with its debugging information, and the tests.
+dev_pack_profile() {
+  local folder=${1:-.pack-profile} file
+  dev_build
+  pack_into "$folder" build/release
+  for file in sinter sinter_profiler_gpu_tests; do
+    objcopy --compress-debug-sections=zstd "build/release/bin/$file" "$folder/bin/$file"
+  done
+  pack_size "$folder"
 }
 
 pack_size() { # FOLDER

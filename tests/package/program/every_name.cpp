@@ -1,4 +1,5 @@
 // Calls every public function that the library defines. What is missing from frontend/symbols.map does not link.
+#include <sinter/profile.h>
 #include <sinter/sinter.h>
 #include <torch/types.h>
 
@@ -39,6 +40,10 @@ int main() {
   text << report << sinter::compile_times() << report.json() << sinter::compile_times().total()
        << sinter::name(sinter::BreakCode::unsupported_op) << report.entries.at(0).kernel_origins().built;
   if (text.str().empty() || calls != 4) return 1;
+  const sinter::Profile profile = sinter::profile([](const at::Tensor& t) { return t * 2; }, {.steps = 1})(x);
+  const sinter::ModeProfile& eager = profile.modes.at(0);
+  text << profile << profile.json() << profile.chrome_trace() << eager.attributed() << eager.busy()
+       << sinter::name(eager.operators.at(0).phase);
   const bool told = throws([] { (void)sinter::compile("nowhere.pt2"); }) &&
                     throws([] { (void)sinter::read_saved("nowhere.pt"); }) &&
                     throws([] { sinter::Model("nowhere.pt").to(at::kCPU).to(at::kHalf).name(); });

@@ -1,10 +1,10 @@
-#include "bench/measure/busy_time.h"
+#include "runtime/busy_time.h"
 
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
 
-namespace sinter::bench {
+namespace sinter::runtime {
 
 std::vector<double> busy_microseconds(std::span<const Interval> intervals) {
   std::vector<size_t> by_end(intervals.size());
@@ -21,4 +21,4 @@ std::vector<double> busy_microseconds(std::span<const Interval> intervals) {
   return busy;
 }
 
-}  // namespace sinter::bench
+}  // namespace sinter::runtime

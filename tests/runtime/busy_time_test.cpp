@@ -1,12 +1,12 @@
-#include "bench/measure/busy_time.h"
+#include "runtime/busy_time.h"
 
 #include <gtest/gtest.h>
 
 namespace sinter::test {
 namespace {
 
-using bench::busy_microseconds;
-using bench::Interval;
+using runtime::busy_microseconds;
+using runtime::Interval;
 using Times = std::vector<double>;
 
 TEST(BusyTime, of_kernels_one_after_another_is_how_long_they_ran) {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace sinter::bench {
+namespace sinter::runtime {
 
 /// When a kernel or a copy ran on a stream, in nanoseconds.
 struct Interval {
@@ -18,4 +18,4 @@ struct Interval {
 /// it still runs (programmatic dependent launch) starts by waiting for that one: the wait is the other's time.
 [[nodiscard]] std::vector<double> busy_microseconds(std::span<const Interval> intervals);
 
-}  // namespace sinter::bench
+}  // namespace sinter::runtime

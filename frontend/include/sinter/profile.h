@@ -1,0 +1,212 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sinter/sinter.h"
+
+namespace sinter {
+
+/// What part of a step an operator belongs to.
+enum class Phase : uint8_t {
+  forward,
+  loss,       ///< after the last operator of the model and before its backward pass
+  backward,   ///< called by autograd
+  optimizer,  ///< outside of autograd, without gradients: touches gradients or what was computed of them
+  compiled,   ///< a step of a compiled segment: its plan does not say which phases went in
+  other,      ///< everything else
+};
+
+/// "forward"
+[[nodiscard]] const char* name(Phase phase);
+
+/// How the module of an operator was found.
+enum class Attribution : uint8_t {
+  none,       ///< it has no module
+  stated,     ///< a model file says it, or the plan of a compiled segment
+  parameter,  ///< it reads or writes a parameter or buffer of the module, or a gradient or state of one
+  stack,      ///< it was called by a member function of the module's class
+  between,    ///< the module that holds the operators before and after it
+  loss,       ///< it is part of the loss, or of its backward pass: outside of all modules
+};
+
+/// One operator that a step called, or one kernel of a compiled segment. Times are in microseconds.
+struct ProfiledOperator {
+  std::string op;        ///< "aten::addmm", or a generated kernel's name, "fused_add_relu"
+  std::string autograd;  ///< the node that called it, "AddmmBackward0"; empty outside of backward passes
+  Phase phase = Phase::other;
+  Attribution how = Attribution::none;
+  int64_t module = -1;               ///< position in ModeProfile::modules; -1: none
+  std::vector<std::string> modules;  ///< paths of all that went into a generated kernel; else empty
+  std::string line;                  ///< of the forward code, "vit.cpp:61", or a function's name; empty where not known
+  int64_t step = 0;                  ///< of the traced steps
+  uint64_t thread = 0;               ///< LibTorch's number of the thread that called it
+  double start = 0;                  ///< since the first traced step began
+  double host = 0;                   ///< until it returned, without steps of compiled segments inside of it
+  double device = 0;                 ///< in which its kernels and copies kept the device busy; 0 on the CPU
+  int64_t launches = 0;              ///< kernels, copies and fills of the device
+  int64_t allocated = 0;             ///< bytes, in the last traced step; 0 in the others
+};
+
+/// A kernel, copy or fill that ran on a GPU. Times are in microseconds.
+struct ProfiledKernel {
+  std::string name;
+  int64_t op = -1;  ///< position in ModeProfile::operators; -1: not known
+  uint32_t stream = 0;
+  double start = 0;  ///< since the first traced step began
+  double time = 0;
+  bool in_graph = false;  ///< a node of a replayed CUDA Graph
+};
+
+/// A place where the host waited for a GPU, all traced steps together.
+struct ProfiledWait {
+  std::string call;     ///< "cudaStreamSynchronize"
+  std::string op = {};  ///< operator that waited; empty: the program itself
+  Phase phase = Phase::other;
+  int64_t module = -1;
+  std::string line = {};
+  std::string hint = {};    ///< what to do instead; empty where nothing is known
+  int64_t count = 0;        ///< a step
+  double milliseconds = 0;  ///< a step
+  double idle = 0;          ///< milliseconds a step that the device then had nothing to do
+};
+
+/// A module of the profiled program and the time of its own operators, without those of its parts. Milliseconds a step,
+/// of the device where there is one, else of the host.
+struct ProfiledModule {
+  std::string path;  ///< "layer1.0.bn1"; empty for a model itself
+  std::string kind;  ///< its class, "BatchNorm2d"; empty where not known
+  int64_t parent = -1;
+  double forward = 0;
+  double backward = 0;
+  double optimizer = 0;
+  double compiled = 0;    ///< steps of compiled segments
+  int64_t operators = 0;  ///< a step
+  int64_t launches = 0;   ///< a step
+};
+
+/// Bytes that live at the moment of a step at which most were, by what they are for.
+struct MemoryOwner {
+  std::string kind;  ///< "parameters", "gradients", "optimizer state", "saved activations", "other"
+  int64_t module = -1;
+  int64_t bytes = 0;
+};
+
+struct ProfiledMemory {
+  int64_t before = -1;  ///< parameters, buffers and gradients that were there when the step began; -1: not known
+  int64_t peak = -1;    ///< most bytes at one time, `before` included; -1: not known
+  std::vector<MemoryOwner> owners = {};  ///< of the peak, the largest first
+};
+
+/// Steps of one program, as eager runs them or compiled.
+struct ModeProfile {
+  std::string mode;    ///< "eager", "default", "reduce-overhead"
+  std::string device;  ///< "cpu", "cuda:0"
+  int64_t steps = 0;
+  double step_ms = 0;                       ///< a step that is not traced, waited for; median
+  double traced_step_ms = 0;                ///< a traced one; median
+  std::vector<ProfiledOperator> operators;  ///< of all traced steps, as they began; then those of replayed graphs
+  std::vector<ProfiledKernel> kernels;
+  std::vector<ProfiledModule> modules;  ///< a module stands before its parts
+  std::vector<ProfiledWait> waits;      ///< those that wait longest first
+  ProfiledMemory memory;
+  std::vector<std::string> notes;  ///< what could not be seen, and why
+
+  /// Share of the time of all operators that belongs to a module or to the loss; 0 to 1, 0 without operators.
+  [[nodiscard]] double attributed() const;
+  /// Microseconds of an operator: of the device where one was traced, else of the host.
+  [[nodiscard]] double time_of(const ProfiledOperator& op) const { return on_device() ? op.device : op.host; }
+  /// Share of the traced steps in which the device was busy; 0 to 1, 0 where its times are not known.
+  [[nodiscard]] double busy() const;
+  /// True where the times of a device are known.
+  [[nodiscard]] bool on_device() const { return !kernels.empty(); }
+};
+
+/// What sinter::profile gives.
+struct Profile {
+  std::string name;
+  std::vector<ModeProfile> modes = {};  ///< eager first
+
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string json() const;          ///< schema in docs/profiling.md
+  [[nodiscard]] std::string chrome_trace() const;  ///< for ui.perfetto.dev and chrome://tracing
+};
+
+/// Prints Profile::text().
+std::ostream& operator<<(std::ostream& out, const Profile& profile);
+
+/// Options of sinter::profile.
+struct ProfileOptions {
+  int64_t steps = 3;   ///< that are traced; as many run before without a trace, for their time
+  int64_t warmup = 3;  ///< steps before that, which count for nothing; at least 6 for a compiled callable
+  /// With these options the callable is profiled compiled as well. Empty: as eager runs it alone.
+  std::optional<Options> compile = std::nullopt;
+  /// For callables that close over modules; as Options::modules.
+  std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>> modules = {};
+  std::string name = {};  ///< empty: the module's class name, or "lambda"
+};
+
+namespace detail {
+
+/// What is profiled, without its types.
+struct ProfiledProgram {
+  std::function<void()> step;
+  std::function<void()> compiled_step;  ///< empty: not asked for
+  std::function<void()> direct_step;    ///< the same without CUDA Graphs
+  std::shared_ptr<torch::nn::Module> self;
+};
+
+[[nodiscard]] Profile run_profile(const ProfiledProgram& program, const ProfileOptions& options);
+
+/// What sinter::profile returns.
+template <class Callable>
+class Profiled {
+ public:
+  Profiled(Callable callable, ProfileOptions options) : callable_(std::move(callable)), options_(std::move(options)) {}
+
+  /// Runs the callable on these arguments, several times, so that its effects happen several times. What it throws
+  /// passes, and nothing is watched any more. Threads that it leaves running must have no operator at work when a step
+  /// returns. One profile at a time in a process: throws UserError for a second one.
+  template <class... Args>
+  [[nodiscard]] Profile operator()(Args&&... args) {
+    ProfiledProgram program;
+    program.self = module_of(callable_);
+    program.step = [&] { (void)invoke(callable_, pass<Args>(args)...); };
+    if (options_.compile) {
+      Options options = *options_.compile;
+      if (!program.self && options.modules.empty()) options.modules = options_.modules;
+      program.compiled_step = [&args..., fast = sinter::compile(callable_, options)] {
+        (void)fast(pass<Args>(args)...);
+      };
+      options.mode = Mode::Default;
+      program.direct_step = [&args..., fast = sinter::compile(callable_, options)] { (void)fast(pass<Args>(args)...); };
+    }
+    return run_profile(program, options_);
+  }
+
+ private:
+  Callable callable_;
+  ProfileOptions options_;
+};
+
+}  // namespace detail
+
+/// Profiles a `torch::nn` module, a lambda or a function on the arguments of a call:
+///
+///     auto step = [&](const torch::Tensor& x, const torch::Tensor& y) { ... loss.backward(); optimizer.step(); };
+///     std::cout << sinter::profile(step, {.modules = {{"", model.ptr()}}})(x, y);
+///
+/// Modules are shared with the caller, lambdas are copied or moved in.
+template <class Callable>
+[[nodiscard]] detail::Profiled<std::decay_t<Callable>> profile(Callable&& callable, ProfileOptions options = {}) {
+  return {std::forward<Callable>(callable), std::move(options)};
+}
+
+}  // namespace sinter

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/activity.h"
+#include "sinter/profile.h"
+
+namespace sinter::frontend {
+
+/// The caller of what the profile itself asks of a device.
+inline constexpr uint64_t profiles_own_caller = ~uint64_t{0};
+
+/// Puts what a GPU did into a profile: kernels, copies and fills, each operator's launches and time of the device, and
+/// waits of the host. Callers of activities are positions of `profile.operators`. `steps` are those that were traced.
+void add_device_work(const runtime::ActivityTrace& trace, uint64_t origin, ModeProfile& profile);
+
+/// What to do instead of a wait of this operator; empty where nothing is known. The table is docs/profiling.md's.
+[[nodiscard]] std::string hint_for(const std::string& op, const std::string& autograd, bool pageable);
+
+}  // namespace sinter::frontend

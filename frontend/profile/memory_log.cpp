@@ -1,0 +1,135 @@
+#include "frontend/profile/memory_log.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "frontend/profile/operator_log.h"
+
+namespace sinter::frontend {
+namespace {
+
+/// Blocks that live, and their bytes together.
+class Living {
+ public:
+  explicit Living(std::span<const KnownBlock> before) {
+    for (const KnownBlock& block : before) {
+      if (blocks_.emplace(block.address, block).second) bytes_ += block.bytes;
+    }
+  }
+
+  /// What was taken back before it was known is there no more when its address is given out again.
+  void apply(const MemoryEvent& event, const KnownBlock& block) {
+    if (const auto found = blocks_.find(event.address); found != blocks_.end()) {
+      bytes_ -= found->second.bytes;
+      blocks_.erase(found);
+    }
+    if (event.bytes < 0) return;
+    blocks_.emplace(event.address, block);
+    bytes_ += event.bytes;
+  }
+
+  [[nodiscard]] int64_t bytes() const { return bytes_; }
+  [[nodiscard]] const std::unordered_map<const void*, KnownBlock>& blocks() const { return blocks_; }
+
+ private:
+  std::unordered_map<const void*, KnownBlock> blocks_;
+  int64_t bytes_ = 0;
+};
+
+/// Says what new blocks are for.
+class BlockKinds {
+ public:
+  BlockKinds(std::span<const KnownBlock> after, std::span<const ProfiledOperator> operators) : operators_(operators) {
+    for (const KnownBlock& block : after) after_.emplace(block.address, &block);
+    trains_ = std::ranges::any_of(operators, [](const auto& op) { return op.phase == Phase::backward; });
+  }
+
+  [[nodiscard]] KnownBlock block_of(const MemoryEvent& event) const {
+    KnownBlock block{.address = event.address, .bytes = event.bytes};
+    if (event.position < 0 || event.position >= std::ssize(operators_)) return block;
+    const ProfiledOperator& op = operators_[static_cast<size_t>(event.position)];
+    block.module = op.module;
+    const bool early = op.phase == Phase::forward || op.phase == Phase::loss;
+    const auto kept = after_.find(event.address);
+    if (early) {
+      block.kind = trains_ ? "saved activations" : "activations";
+    } else if (kept != after_.end()) {
+      block.kind = kept->second->kind;
+      block.module = kept->second->module;
+    } else {
+      block.kind = op.phase == Phase::backward ? "passing gradients" : "other";
+    }
+    return block;
+  }
+
+ private:
+  std::unordered_map<const void*, const KnownBlock*> after_;
+  std::span<const ProfiledOperator> operators_;
+  bool trains_ = false;
+};
+
+std::vector<MemoryOwner> owners_of(const Living& living) {
+  std::map<std::pair<std::string, ModuleIndex>, int64_t> sums;
+  for (const auto& [address, block] : living.blocks()) sums[{block.kind, block.module}] += block.bytes;
+  std::vector<MemoryOwner> owners;
+  for (const auto& [key, bytes] : sums) owners.push_back({key.first, key.second, bytes});
+  std::ranges::stable_sort(owners, std::greater(), &MemoryOwner::bytes);
+  return owners;
+}
+
+}  // namespace
+
+void MemoryLog::reportMemoryUsage(void* address, int64_t bytes, size_t /*allocated*/, size_t /*reserved*/,
+                                  c10::Device device) {
+  if (device.type() != device_) return;
+  const int64_t position = OperatorLog::running();
+  const std::lock_guard lock(mutex_);
+  events_.push_back({address, bytes, position});
+}
+
+std::vector<MemoryEvent> MemoryLog::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(events_, {});
+}
+
+std::vector<KnownBlock> known_blocks(const ModuleTable& modules, at::DeviceType device) {
+  std::vector<KnownBlock> blocks;
+  const auto add = [&](const c10::StorageImpl& storage, const char* kind, ModuleIndex module) {
+    if (storage.device().type() != device || storage.nbytes() == 0) return;
+    blocks.push_back({storage.data(), static_cast<int64_t>(storage.nbytes()), kind, module});
+  };
+  for (const NamedTensor& named : modules.tensors()) {
+    const at::Tensor tensor = lock(named.tensor);
+    if (!tensor.defined() || !tensor.has_storage()) continue;
+    const ModuleIndex module = modules.owner_of(tensor).module;
+    add(*tensor.storage().unsafeGetStorageImpl(), "parameters", module);
+    if (!tensor.is_leaf() || !tensor.grad().defined() || !tensor.grad().has_storage()) continue;
+    add(*tensor.grad().storage().unsafeGetStorageImpl(), "gradients", module);
+  }
+  modules.visit_given_memory([&](const c10::StorageImpl& storage, const TensorOwner& owner) {
+    if (owner.role == TensorOwner::Role::state) add(storage, "optimizer state", owner.module);
+  });
+  return blocks;
+}
+
+ProfiledMemory memory_of_step(std::span<const MemoryEvent> events, std::span<const KnownBlock> before,
+                              std::span<const KnownBlock> after, std::span<const ProfiledOperator> operators) {
+  const BlockKinds kinds(after, operators);
+  Living living(before);
+  ProfiledMemory memory{.before = living.bytes(), .peak = living.bytes()};
+  size_t at_peak = 0;
+  for (size_t i = 0; i < events.size(); ++i) {
+    living.apply(events[i], {.address = events[i].address, .bytes = events[i].bytes});
+    if (living.bytes() <= memory.peak) continue;
+    memory.peak = living.bytes();
+    at_peak = i + 1;
+  }
+  Living peak(before);
+  for (size_t i = 0; i < at_peak; ++i) peak.apply(events[i], kinds.block_of(events[i]));
+  memory.owners = owners_of(peak);
+  return memory;
+}
+
+}  // namespace sinter::frontend

@@ -1,0 +1,232 @@
+#include "sinter/profile.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Logging.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "frontend/profile/attribution.h"
+#include "frontend/profile/device_work.h"
+#include "frontend/profile/graph_kernels.h"
+#include "frontend/profile/memory_log.h"
+#include "frontend/profile/module_times.h"
+#include "frontend/profile/operator_log.h"
+#include "runtime/stopwatch.h"
+
+namespace sinter {
+namespace {
+
+using frontend::OperatorLog;
+using frontend::StepPlaces;
+
+int64_t clock_nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+/// While it lives, LibTorch says nothing below an error: its allocator of the CPU warns of blocks that were there
+/// before it was listened to.
+class NoWarnings {
+ public:
+  NoWarnings() { FLAGS_caffe2_log_level = std::max(level_, c10::GLOG_ERROR); }
+  ~NoWarnings() { FLAGS_caffe2_log_level = level_; }
+  NoWarnings(const NoWarnings&) = delete;
+  NoWarnings& operator=(const NoWarnings&) = delete;
+
+ private:
+  int level_ = FLAGS_caffe2_log_level;
+};
+
+/// Steps of one program in one mode, from the first that warms it up to the last that is traced.
+class ProfileRun {
+ public:
+  ProfileRun(const std::vector<frontend::NamedModule>& modules, const ProfileOptions& options,
+             const std::function<void()>& step, int64_t warmup, frontend::StepPlaces places)
+      : modules_(modules), options_(options), step_(step), warmup_(warmup), places_(std::move(places)) {}
+
+  /// `direct`: the same program compiled without graphs, whose operators graphs replay; null where there are none.
+  ModeProfile run(std::string mode, const ModeProfile* direct = nullptr) {
+    profile_.mode = std::move(mode);
+    profile_.steps = options_.steps;
+    warm_up();
+    profile_.device = device_.str();
+    profile_.step_ms = median(timed_steps([](int64_t) {}));
+    trace();
+    if (direct != nullptr && profile_.on_device()) frontend::attribute_graphs(*direct, modules_, profile_);
+    profile_.modules = frontend::module_times(modules_, profile_);
+    return std::move(profile_);
+  }
+
+ private:
+  /// Owners are looked up from the first step on, which makes the states of an optimizer.
+  void warm_up() {
+    const OperatorLog log(modules_, {}, &places_);
+    for (int64_t i = 0; i < warmup_; ++i) {
+      places_.begin_step();
+      step_();
+    }
+    device_ = log.device();
+    synchronize();
+  }
+
+  void synchronize() const {
+    if (device_.is_cpu()) return;
+    runtime::push_activity_caller(frontend::profiles_own_caller);
+    c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+    runtime::pop_activity_caller();
+  }
+
+  /// Milliseconds of each step, waited for.
+  std::vector<double> timed_steps(const std::function<void(int64_t)>& before) {
+    std::vector<double> times;
+    for (int64_t i = 0; i < options_.steps; ++i) {
+      before(i);
+      const runtime::Stopwatch stopwatch;
+      step_();
+      synchronize();
+      times.push_back(stopwatch.seconds() * 1e3);
+    }
+    return times;
+  }
+
+  void trace() {
+    const auto recorded =
+        device_.is_cpu() ? runtime::RecordedActivities{}
+                         : runtime::record_activities(runtime::ActivityDetail::callers, [this] { trace_operators(); });
+    if (!device_.is_cpu() && !recorded.trace) {
+      profile_.notes.push_back(recorded.problem + ": kernels and waits are not seen, times are the host's");
+    }
+    if (!recorded.trace) trace_operators();
+    profile_.operators = frontend::attribute(modules_, log_, origin_);
+    if (recorded.trace) {
+      // Both clocks run alike; they were read one after the other when recording began.
+      const auto begun = static_cast<int64_t>(recorded.trace->begun);
+      frontend::add_device_work(*recorded.trace, static_cast<uint64_t>(begun + (origin_ - traced_from_)), profile_);
+    }
+    profile_.memory = memory();
+    note_limits();
+  }
+
+  void note_limits() {
+    if (device_.is_cpu())
+      profile_.notes.emplace_back("no GPU took part: times are the host's, and nothing is waited for");
+    const auto is_segment = [](const ProfiledOperator& op) { return op.op.starts_with(frontend::segment_prefix); };
+    if (profile_.mode == "eager") return;
+    if (std::ranges::any_of(profile_.operators, is_segment)) {
+      profile_.notes.emplace_back("memory that compiled segments take is not told by module");
+    } else {
+      profile_.notes.emplace_back("no traced step ran compiled: `sinter run` and report() say why");
+    }
+  }
+
+  void trace_operators() {
+    traced_from_ = clock_nanoseconds();
+    frontend::LogListener listener;
+    if (!device_.is_cpu()) {
+      listener.begin = [](int64_t position) { runtime::push_activity_caller(static_cast<uint64_t>(position)); };
+      listener.end = runtime::pop_activity_caller;
+    }
+    const auto memory_log = std::make_shared<frontend::MemoryLog>(device_.type());
+    OperatorLog log(modules_, std::move(listener));
+    const NoWarnings quiet;
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, memory_log);
+    step_();  // what a step leaves to the next one is known from here on
+    synchronize();
+    origin_ = clock_nanoseconds();
+    profile_.traced_step_ms = median(timed_steps([&](int64_t i) {
+      log.begin_step(i, options_.steps - i);
+      (void)memory_log->take();
+      modules_.refresh_gradients();
+      before_ = frontend::known_blocks(modules_, device_.type());
+    }));
+    log.end_step();
+    events_ = memory_log->take();
+    modules_.refresh_gradients();
+    after_ = frontend::known_blocks(modules_, device_.type());
+    log_ = log.take();
+  }
+
+  /// Of the last traced step.
+  ProfiledMemory memory() {
+    for (const frontend::MemoryEvent& event : events_) {
+      if (event.bytes > 0 && event.position >= 0) {
+        profile_.operators[static_cast<size_t>(event.position)].allocated += event.bytes;
+      }
+    }
+    return frontend::memory_of_step(events_, before_, after_, profile_.operators);
+  }
+
+  frontend::ModuleTable modules_;
+  const ProfileOptions& options_;
+  const std::function<void()>& step_;
+  int64_t warmup_;
+  frontend::StepPlaces places_;
+  at::Device device_{at::kCPU};
+  ModeProfile profile_;
+  std::vector<frontend::LoggedOperator> log_;
+  std::vector<frontend::MemoryEvent> events_;
+  std::vector<frontend::KnownBlock> before_;
+  std::vector<frontend::KnownBlock> after_;
+  int64_t traced_from_ = 0;  ///< nanoseconds of this process's clock, as origin_
+  int64_t origin_ = 0;
+};
+
+std::string mode_name(Mode mode) {
+  switch (mode) {
+    case Mode::Default:
+      return "default";
+    case Mode::ReduceOverhead:
+      return "reduce-overhead";
+    case Mode::MaxAutotune:
+      return "max-autotune";
+  }
+  return "";
+}
+
+}  // namespace
+
+namespace detail {
+
+Profile run_profile(const ProfiledProgram& program, const ProfileOptions& options) {
+  if (options.steps < 1) throw UserError("profile: steps is below 1; trace at least one");
+  if (options.warmup < 0) throw UserError("profile: warmup is below 0");
+  if (program.self && !options.modules.empty()) {
+    throw UserError("profile: modules: the callable is a module itself; leave the option out, or profile a lambda");
+  }
+  std::vector<frontend::NamedModule> modules = options.modules;
+  if (program.self) modules = {{"", program.self}};
+  for (const auto& [name, module] : modules) {
+    if (module == nullptr) throw UserError("profile: module '" + name + "' is empty; construct it first");
+  }
+  Profile profile{.name = options.name};
+  if (profile.name.empty()) profile.name = program.self ? frontend::class_name(*program.self) : "lambda";
+  const auto run = [&](const std::function<void()>& step, int64_t warmup) {
+    return ProfileRun(modules, options, step, warmup,
+                      profile.modes.empty() ? StepPlaces() : StepPlaces(profile.modes.front()));
+  };
+  profile.modes.push_back(run(program.step, options.warmup).run("eager"));
+  if (!program.compiled_step || !options.compile) return profile;
+  constexpr int64_t unsteady = 6;  // calls that are recorded or compiled, also where the first one makes state
+  const int64_t warmup = std::max(options.warmup, unsteady);
+  std::optional<ModeProfile> direct;
+  if (options.compile->mode != Mode::Default && profile.modes.front().on_device()) {
+    direct = run(program.direct_step, warmup).run("direct");
+  }
+  profile.modes.push_back(
+      run(program.compiled_step, warmup).run(mode_name(options.compile->mode), direct ? &*direct : nullptr));
+  return profile;
+}
+
+}  // namespace detail
+
+}  // namespace sinter

@@ -1,0 +1,120 @@
+#include <nlohmann/json.hpp>
+
+#include "frontend/profile/module_times.h"
+#include "frontend/profile/operator_sums.h"
+#include "sinter/profile.h"
+
+namespace sinter {
+
+using nlohmann::json;
+
+// Found by argument-dependent lookup: nlohmann-json turns records into objects through these.
+static void to_json(json& out, const ProfiledOperator& op) {
+  out = {{"op", op.op},
+         {"autograd", op.autograd},
+         {"phase", name(op.phase)},
+         {"how", frontend::name(op.how)},
+         {"module", op.module},
+         {"modules", op.modules},
+         {"line", op.line},
+         {"step", op.step},
+         {"thread", op.thread},
+         {"start_us", op.start},
+         {"host_us", op.host},
+         {"device_us", op.device},
+         {"launches", op.launches},
+         {"allocated", op.allocated}};
+}
+
+static void to_json(json& out, const ProfiledKernel& kernel) {
+  out = {{"name", kernel.name},      {"op", kernel.op},   {"stream", kernel.stream},
+         {"start_us", kernel.start}, {"us", kernel.time}, {"in_graph", kernel.in_graph}};
+}
+
+static void to_json(json& out, const ProfiledModule& module) {
+  out = {{"path", module.path},
+         {"kind", module.kind},
+         {"parent", module.parent},
+         {"forward_ms", module.forward},
+         {"backward_ms", module.backward},
+         {"optimizer_ms", module.optimizer},
+         {"compiled_ms", module.compiled},
+         {"operators", module.operators},
+         {"launches", module.launches}};
+}
+
+static void to_json(json& out, const ProfiledWait& wait) {
+  out = {{"call", wait.call},     {"op", wait.op},           {"phase", name(wait.phase)},
+         {"module", wait.module}, {"line", wait.line},       {"hint", wait.hint},
+         {"count", wait.count},   {"ms", wait.milliseconds}, {"idle_ms", wait.idle}};
+}
+
+static void to_json(json& out, const MemoryOwner& owner) {
+  out = {{"kind", owner.kind}, {"module", owner.module}, {"bytes", owner.bytes}};
+}
+
+static void to_json(json& out, const ProfiledMemory& memory) {
+  out = {{"before", memory.before}, {"peak", memory.peak}, {"owners", memory.owners}};
+}
+
+/// Tables that people read, ready made; the times are milliseconds a step.
+static json tree_of(const ModeProfile& profile) {
+  json lines = json::array();
+  for (const frontend::FoldedModule& module : frontend::folded(profile.modules)) {
+    lines.push_back({{"name", module.name},
+                     {"path", module.path},
+                     {"kind", module.kind},
+                     {"depth", module.depth},
+                     {"repeats", module.repeats},
+                     {"forward_ms", module.forward},
+                     {"backward_ms", module.backward},
+                     {"optimizer_ms", module.optimizer},
+                     {"compiled_ms", module.compiled},
+                     {"operators", module.operators},
+                     {"launches", module.launches}});
+  }
+  return lines;
+}
+
+static json sums_of(const ModeProfile& profile) {
+  json sums = json::array();
+  for (const frontend::OperatorSum& sum : frontend::operator_sums(profile)) {
+    sums.push_back({{"phase", name(sum.phase)},
+                    {"op", sum.op},
+                    {"autograd", sum.autograd},
+                    {"line", sum.line},
+                    {"modules", sum.modules},
+                    {"ms", sum.milliseconds},
+                    {"calls", static_cast<double>(sum.calls) / static_cast<double>(profile.steps)}});
+  }
+  return sums;
+}
+
+static void to_json(json& out, const ModeProfile& profile) {
+  json phases = json::object();
+  for (const Phase phase : frontend::all_phases) phases[name(phase)] = frontend::time_of_phase(profile, phase);
+  out = {{"mode", profile.mode},
+         {"device", profile.device},
+         {"steps", profile.steps},
+         {"step_ms", profile.step_ms},
+         {"traced_step_ms", profile.traced_step_ms},
+         {"times_of", profile.on_device() ? "device" : "host"},
+         {"attributed", profile.attributed()},
+         {"device_busy", profile.busy()},
+         {"phases_ms", std::move(phases)},
+         {"tree", tree_of(profile)},
+         {"sums", sums_of(profile)},
+         {"modules", profile.modules},
+         {"waits", profile.waits},
+         {"memory", profile.memory},
+         {"notes", profile.notes},
+         {"operators", profile.operators},
+         {"kernels", profile.kernels}};
+}
+
+std::string Profile::json() const {
+  const nlohmann::json whole = {{"name", name}, {"modes", modes}};
+  return whole.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace sinter

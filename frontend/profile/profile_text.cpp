@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "frontend/profile/module_times.h"
+#include "frontend/profile/operator_sums.h"
+#include "sinter/profile.h"
+
+namespace sinter {
+namespace {
+
+using frontend::FoldedModule;
+using frontend::OperatorSum;
+
+constexpr size_t most_operators = 12;  ///< in the text; JSON has all
+constexpr size_t most_owners = 10;
+constexpr double least_share = 0.001;  ///< of a step that a module's line takes
+
+/// Three digits, never an exponent for what people wait for.
+std::string short_number(double value) {
+  return value >= 100 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
+
+double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+std::string show_bytes(int64_t bytes) {
+  const auto size = static_cast<double>(bytes);
+  return bytes < 1 << 20 ? fmt::format("{:.1f} KiB", size / (1 << 10)) : fmt::format("{:.1f} MiB", size / (1 << 20));
+}
+
+std::string module_name(const ModeProfile& profile, int64_t module) {
+  if (module < 0) return "-";
+  const std::string& path = profile.modules[static_cast<size_t>(module)].path;
+  return path.empty() ? "(model)" : path;
+}
+
+double time_of_operators(const ModeProfile& profile) {
+  double sum = 0;
+  for (const Phase phase : frontend::all_phases) sum += frontend::time_of_phase(profile, phase);
+  return sum;
+}
+
+std::string phases_text(const ModeProfile& profile) {
+  std::string text;
+  for (const Phase phase : frontend::all_phases) {
+    const double time = frontend::time_of_phase(profile, phase);
+    if (time > 0) text += fmt::format("{}{} {} ms", text.empty() ? "" : ", ", name(phase), short_number(time));
+  }
+  const char* whose = profile.on_device() ? "device" : "host";
+  const std::string busy =
+      profile.on_device() ? fmt::format("; it is busy {:.0f} % of a step", 100 * profile.busy()) : "";
+  return fmt::format("  {} time of operators: {}; {} ms in all{}\n", whose, text,
+                     short_number(time_of_operators(profile)), busy);
+}
+
+/// Kernels that no operator launched, milliseconds a step; nothing where there are none.
+std::string strays_text(const ModeProfile& profile) {
+  double time = 0;
+  for (const ProfiledKernel& kernel : profile.kernels) time += kernel.op < 0 ? kernel.time : 0;
+  if (time <= 0) return "";
+  return fmt::format("  kernels that no operator launched take {} ms\n",
+                     short_number(time / 1e3 / static_cast<double>(profile.steps)));
+}
+
+std::string attribution_text(const ModeProfile& profile) {
+  using frontend::name;
+  double all = 0;
+  std::vector<double> times(static_cast<size_t>(Attribution::loss) + 1);
+  for (const ProfiledOperator& op : profile.operators) {
+    times[static_cast<size_t>(op.how)] += profile.time_of(op);
+    all += profile.time_of(op);
+  }
+  std::string text;
+  for (size_t how = 1; how < times.size(); ++how) {
+    if (times[how] <= 0) continue;
+    text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", name(static_cast<Attribution>(how)),
+                        percent(times[how], all));
+  }
+  return fmt::format("  module known for {:.1f} % of it ({})\n", 100 * profile.attributed(), text);
+}
+
+std::string heading(const std::string& program, const ModeProfile& profile) {
+  return fmt::format("{}  {}  {}      a step takes {} ms; traced {} ms ({:+.1f} %); {} traced\n", program, profile.mode,
+                     profile.device, short_number(profile.step_ms), short_number(profile.traced_step_ms),
+                     percent(profile.traced_step_ms - profile.step_ms, profile.step_ms), profile.steps);
+}
+
+std::string waits_text(const ModeProfile& profile) {
+  std::string text;
+  for (const ProfiledWait& wait : profile.waits) {
+    text += fmt::format("  wait   {} ms a step, {} times, the device idle for {:.3g} ms after: {}  {}  {}  {}  ({})\n",
+                        short_number(wait.milliseconds), wait.count, wait.idle,
+                        wait.op.empty() ? "the program itself" : wait.op, name(wait.phase),
+                        module_name(profile, wait.module), wait.line, wait.call);
+    if (!wait.hint.empty()) text += fmt::format("         try: {}\n", wait.hint);
+  }
+  return text;
+}
+
+std::string module_line(const FoldedModule& module, const std::string& program, double all) {
+  std::string label(static_cast<size_t>(2 * module.depth), ' ');
+  label += module.path.empty() ? program : module.name;
+  if (module.repeats > 1) label += fmt::format(" x{}", module.repeats);
+  if (!module.kind.empty()) label += "  " + module.kind;
+  return fmt::format("  {:<46} {:>8} {:>9} {:>9} {:>9} {:>6.1f} % {:>6} {:>8}\n", label, short_number(module.forward),
+                     short_number(module.backward), short_number(module.optimizer), short_number(module.compiled),
+                     percent(module.total(), all), module.operators, module.launches);
+}
+
+std::string modules_text(const ModeProfile& profile, const std::string& program) {
+  const double all = time_of_operators(profile);
+  std::string text = fmt::format("  {:<46} {:>8} {:>9} {:>9} {:>9} {:>8} {:>6} {:>8}\n", "module (ms a step)",
+                                 "forward", "backward", "optimizer", "compiled", "share", "calls", "launches");
+  size_t left_out = 0;
+  for (const FoldedModule& module : frontend::folded(profile.modules)) {
+    if (module.total() < least_share * all) {
+      ++left_out;
+      continue;
+    }
+    text += module_line(module, program, all);
+  }
+  if (left_out > 0) text += fmt::format("  ({} lines below {} % left out)\n", left_out, 100 * least_share);
+  return text;
+}
+
+std::string sum_text(const ModeProfile& profile, const OperatorSum& sum, double all) {
+  std::string module = sum.modules.empty() ? "-" : module_name(profile, sum.modules.front());
+  if (sum.modules.size() > 1) module += fmt::format(" and {} more", sum.modules.size() - 1);
+  std::string op = sum.op;
+  if (!sum.autograd.empty()) op += " of " + sum.autograd;
+  return fmt::format("  {:>8} {:>5.1f} % {:>6}  {:<9}  {}  [{}]  {}\n", short_number(sum.milliseconds),
+                     percent(sum.milliseconds, all), sum.calls / std::max<int64_t>(profile.steps, 1), name(sum.phase),
+                     op, module, sum.line);
+}
+
+std::string operators_text(const ModeProfile& profile) {
+  const auto sums = frontend::operator_sums(profile);
+  const double all = time_of_operators(profile);
+  std::string text = "   ms a step  share  calls  phase      operator  [module]  line\n";
+  for (size_t i = 0; i < std::min(sums.size(), most_operators); ++i) text += sum_text(profile, sums[i], all);
+  if (sums.size() > most_operators) text += fmt::format("  ({} more in --json)\n", sums.size() - most_operators);
+  return text;
+}
+
+std::string memory_text(const ModeProfile& profile) {
+  const ProfiledMemory& memory = profile.memory;
+  if (memory.peak < 0) return "";
+  std::string text = fmt::format("  memory  peak of a step {}, of which {} were there before it\n",
+                                 show_bytes(memory.peak), show_bytes(memory.before));
+  std::vector<std::pair<std::string, int64_t>> kinds;
+  for (const MemoryOwner& owner : memory.owners) {
+    const auto known = std::ranges::find(kinds, owner.kind, &std::pair<std::string, int64_t>::first);
+    if (known != kinds.end()) {
+      known->second += owner.bytes;
+    } else {
+      kinds.emplace_back(owner.kind, owner.bytes);
+    }
+  }
+  for (const auto& [kind, bytes] : kinds) text += fmt::format("  {:>12}  {}\n", show_bytes(bytes), kind);
+  text += "  the largest owners:\n";
+  for (size_t i = 0; i < std::min(memory.owners.size(), most_owners); ++i) {
+    const MemoryOwner& owner = memory.owners[i];
+    text += fmt::format("  {:>12}  {}  {}\n", show_bytes(owner.bytes), owner.kind, module_name(profile, owner.module));
+  }
+  return text;
+}
+
+std::string mode_text(const std::string& program, const ModeProfile& profile) {
+  std::string text = heading(program, profile) + waits_text(profile) + phases_text(profile) + strays_text(profile) +
+                     attribution_text(profile);
+  for (const std::string& note : profile.notes) text += "  note   " + note + "\n";
+  return text + "\n" + modules_text(profile, program) + "\n" + operators_text(profile) + "\n" + memory_text(profile);
+}
+
+}  // namespace
+
+std::string Profile::text() const {
+  std::string text;
+  for (const ModeProfile& mode : modes) text += (text.empty() ? "" : "\n") + mode_text(name, mode);
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const Profile& profile) { return out << profile.text(); }
+
+}  // namespace sinter

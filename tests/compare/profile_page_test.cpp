@@ -1,0 +1,56 @@
+#include "bench/compare/profile_page.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/compare/profile_rows.h"
+
+namespace sinter::test {
+namespace {
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(ProfilePage, needs_nothing_but_itself_and_is_complete) {
+  const std::string page = bench::profile_page(small_profile("net"));
+  for (const char* outside : {"http://", "https://", "src=", "url(", "@import", "<script", "{{"})
+    EXPECT_EQ(page.find(outside), std::string::npos) << outside;
+  for (const char* tag : {"section", "svg", "table", "figure", "div"})
+    EXPECT_EQ(count_of(page, std::string("<") + tag), count_of(page, std::string("</") + tag)) << tag;
+}
+
+TEST(ProfilePage, begins_with_waits_and_what_to_do) {
+  const std::string page = bench::profile_page(small_profile("net"));
+  EXPECT_LT(page.find("The host waits"), page.find("<main>"));
+  EXPECT_NE(page.find("Try: net"), std::string::npos);
+  nlohmann::json without = small_profile("net");
+  for (nlohmann::json& mode : without["modes"]) mode["waits"] = nlohmann::json::array();
+  EXPECT_EQ(bench::profile_page(without).find("The host waits"), std::string::npos);
+}
+
+TEST(ProfilePage, texts_of_a_profile_are_shown_literally) {
+  const std::string page =
+      bench::profile_page(small_profile("\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{lead}}</svg>&lt;"));
+  for (const char* markup : {"<img", "<script", "onerror=alert(1)>", "'><"})
+    EXPECT_EQ(page.find(markup), std::string::npos) << markup;
+  EXPECT_NE(page.find("{{lead}}"), std::string::npos) << "what is put in is not searched again";
+}
+
+TEST(ProfilePage, numbers_people_wait_for_have_no_exponent) {
+  EXPECT_EQ(bench::profile_page(small_profile("net")).find("e+0"), std::string::npos);
+}
+
+TEST(ProfilePage, of_a_step_without_operators_says_so_with_empty_tables) {
+  nlohmann::json empty = small_profile("net", 0);
+  for (nlohmann::json& mode : empty["modes"]) {
+    mode["phases_ms"] = {{"forward", 0.0}};
+    mode["memory"]["owners"] = nlohmann::json::array();
+    mode["waits"] = nlohmann::json::array();
+  }
+  EXPECT_EQ(count_of(bench::profile_page(empty), "<svg"), 0U);
+}
+
+}  // namespace
+}  // namespace sinter::test

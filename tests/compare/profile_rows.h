@@ -1,0 +1,65 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace sinter::test {
+
+/// A profile of two modes with `modules` modules below the model, every text of it made of `text`.
+inline nlohmann::json small_profile(const std::string& text, int modules = 2) {
+  using nlohmann::json;
+  json rows = json::array({{{"path", ""}, {"kind", text}, {"parent", -1}}});
+  json tree = json::array();
+  json sums = json::array();
+  for (int i = 0; i < modules; ++i) {
+    const std::string name = text + std::to_string(i);
+    rows.push_back({{"path", name}, {"kind", text}, {"parent", 0}});
+    tree.push_back({{"name", name},
+                    {"path", name},
+                    {"kind", text},
+                    {"depth", 1 + i % 4},
+                    {"repeats", 1 + i % 3},
+                    {"forward_ms", 1.0 + i},
+                    {"backward_ms", 1234.5},
+                    {"optimizer_ms", 0.0},
+                    {"compiled_ms", 0.25},
+                    {"operators", 12},
+                    {"launches", 3}});
+    sums.push_back({{"phase", "backward"},
+                    {"op", text},
+                    {"autograd", text},
+                    {"line", name},
+                    {"modules", {1, 0}},
+                    {"ms", 1000.0 / (1 + i)},
+                    {"calls", 2.0}});
+  }
+  json mode = {
+      {"mode", "eager"},
+      {"device", text},
+      {"steps", 3},
+      {"step_ms", 1500.0},
+      {"traced_step_ms", 1600.0},
+      {"attributed", 0.99},
+      {"phases_ms", {{"forward", 600.0}, {"backward", 1234.0}, {"loss", 0.0}}},
+      {"tree", tree},
+      {"sums", sums},
+      {"modules", rows},
+      {"notes", {text}},
+      {"memory",
+       {{"before", 1}, {"peak", 3 << 20}, {"owners", {{{"kind", "gradients"}, {"module", 1}, {"bytes", 3 << 20}}}}}},
+      {"waits",
+       {{{"call", "cudaStreamSynchronize"},
+         {"op", text},
+         {"phase", "backward"},
+         {"module", 1},
+         {"line", text},
+         {"hint", text},
+         {"count", 1},
+         {"ms", 8.0},
+         {"idle_ms", 0.5}}}}};
+  json compiled = mode;
+  compiled["mode"] = "default";
+  return {{"name", text}, {"modes", {mode, compiled}}};
+}
+
+}  // namespace sinter::test
