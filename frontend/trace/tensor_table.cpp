@@ -101,6 +101,15 @@ int64_t TensorTable::shift_of(const at::Tensor& tensor) const {
   return memory == nullptr ? 0 : memory->shift / static_cast<int64_t>(tensor.itemsize());
 }
 
+bool TensorTable::lies_in_what_came(const TraceValue& inner) const {
+  if (lies_inside(inner.elements, value(known(inner.memory).root).elements)) return true;
+  const Memory& memory = room_.memories[inner.memory.index];
+  return memory.several_inputs && std::ranges::any_of(memory.values, [&](TraceValueId id) {
+    const TraceValue& outer = value(id);
+    return outer.from == TraceValue::From::input && lies_inside(inner.elements, outer.elements);
+  });
+}
+
 bool TensorTable::is_deferred(const at::Tensor& tensor) const {
   const Memory* memory = memory_of(tensor);
   return memory != nullptr && (known(id_of(*memory)).fresh || memory->written);

@@ -24,6 +24,17 @@ std::vector<Group> groups() {
           {"live_modules", live_module_programs()},
           {"steps", step_programs()},
           {"misuse", misuse_programs()},
+          {"estimation", estimation_programs()},
+          {"finance", finance_programs()},
+          {"simulations", simulation_programs()},
+          {"vision", vision_programs()},
+          {"language", language_programs()},
+          {"reinforcement", reinforcement_programs()},
+          {"signals", signal_programs()},
+          {"networks", network_programs()},
+          {"inference", inference_programs()},
+          {"recipes", recipe_programs()},
+          {"everyday", everyday_programs()},
           {"fuzzed", fuzzed_programs()}};
 }
 
