@@ -26,6 +26,16 @@ c10::Storage take_fresh(Session::FreshStorages& fresh, TraceMemoryId memory) {
   return {};
 }
 
+/// LibTorch's zeros without memory: what comes this far with one calls operators on tensors that have memory, or looks
+/// at no data.
+bool takes_zeros_without_memory(c10::ArrayRef<c10::IValue> arguments) {
+  bool found = false;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor(argument, [&](const at::Tensor& tensor) { found = found || tensor._is_zerotensor(); });
+  }
+  return found;
+}
+
 GraphBreak unknown_argument(const OpFacts& facts) {
   return {.code = BreakCode::unsupported_op,
           .op = facts.name,
@@ -63,7 +73,8 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   }
   const OpTraits& traits = library_->traits(op);
   const OpFacts& facts = traits.facts;
-  if (facts.composite && !op.hasKernelForDispatchKey(below.highestPriorityTypeId())) {
+  const bool composite = facts.composite && !op.hasKernelForDispatchKey(below.highestPriorityTypeId());
+  if (composite || takes_zeros_without_memory(torch::jit::last(*stack, op.schema().arguments().size()))) {
     lock.unlock();
     return op.redispatchBoxed(below, stack);
   }
@@ -78,7 +89,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
     lock.unlock();
     return run_below(op, below, stack);
   }
-  switch (way_of(traits, arguments, table_)) {
+  switch (way_of(traits, arguments, table_, few_numbers_wait())) {
     case Way::transparent:
       if (log_) return run_transparent(op, facts, below, stack);
       lock.unlock();
@@ -155,6 +166,12 @@ void Session::begin_segment() {
   recording_ = false;
 }
 
+/// Lengths, indices and shapes are a segment of their own: the host looks at them sooner or later, and no other work
+/// should end there. Beside a GPU they are computed at once.
+bool Session::few_numbers_wait() const {
+  return (at_ == nullptr || at_->few_numbers) && library_->on_the_cpu();
+}
+
 /// False where the work of the steps so far cannot be done together with this one's. Ends the segment if that is for
 /// good.
 bool Session::may_match(const Step& candidate) {
@@ -209,6 +226,9 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
                    torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   if (at_ != nullptr && *surroundings_ != KernelSurroundings::current()) synchronize("another stream or setting");
+  if (at_ != nullptr && at_->depth > 0 && at_->few_numbers && !computes_few_numbers(arguments, table_)) {
+    synchronize(traits.facts.name);
+  }
   if (at_ == nullptr) {
     begin_segment();
     if (answer_known(op, stack)) return;

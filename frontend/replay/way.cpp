@@ -90,6 +90,13 @@ bool is_about_metadata(const OpFacts& facts, Arguments arguments) {
   return meta && !other;
 }
 
+/// True for a copy to the meta device: of what a tensor is, not of its data.
+bool gives_metadata(const OpTraits& traits, Arguments arguments) {
+  return traits.copies && std::ranges::any_of(arguments, [](const c10::IValue& argument) {
+           return argument.isDevice() && argument.toDevice().is_meta();
+         });
+}
+
 /// True for a view that counts from the beginning of a storage, and is not known to lie in the storage's first tensor:
 /// it may lie elsewhere where that tensor begins elsewhere.
 bool counts_from_elsewhere(const OpFacts& facts, Arguments arguments, const TensorTable& table) {
@@ -102,14 +109,9 @@ bool counts_from_elsewhere(const OpFacts& facts, Arguments arguments, const Tens
 }
 
 /// Lengths, indices and shapes that no step gives.
-bool few_numbers(const TensorTable& table, Arguments arguments) {
-  bool found = false;
-  const bool other = any_tensor(arguments, [&](const at::Tensor& tensor) {
-    found = true;
-    const bool integral = c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
-    return !tensor.is_cpu() || !integral || tensor.numel() > kFewNumbers || table.is_deferred(tensor);
-  });
-  return found && !other;
+bool are_few_numbers_there(const TensorTable& table, Arguments arguments) {
+  return computes_few_numbers(arguments, table) &&
+         !any_tensor(arguments, [&](const at::Tensor& tensor) { return table.is_deferred(tensor); });
 }
 
 /// A write that the compiler can place: to the elements of one dtype, in one memory that it sees whole.
@@ -252,10 +254,20 @@ SettingSet settings_of(SettingConcerns concerns, Arguments arguments) {
   return SettingSet(concerns);
 }
 
-Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
+bool computes_few_numbers(Arguments arguments, const TensorTable& table) {
+  bool found = false;
+  const bool other = any_tensor(arguments, [&](const at::Tensor& tensor) {
+    found = true;
+    const bool integral = c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
+    return !tensor.is_cpu() || tensor.numel() > kFewNumbers || !(integral || table.is_made(tensor));
+  });
+  return found && !other;
+}
+
+Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table, bool few_numbers_wait) {
   const OpFacts& facts = traits.facts;
   if (facts.metadata_only || (facts.view_in_place && !traits.resizes)) return Way::transparent;
-  if (is_about_metadata(facts, arguments)) return Way::transparent;
+  if (is_about_metadata(facts, arguments) || gives_metadata(traits, arguments)) return Way::transparent;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !is_known_kind(table, tensor); })) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.lasts(tensor); })) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.can_be_value(tensor); })) return Way::now;
@@ -268,7 +280,8 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
   if (may_refuse(traits, arguments)) {
     if (traits.data_rule == nullptr || !accepts_data(*traits.data_rule, arguments, table)) return Way::now;
   }
-  if (few_numbers(table, arguments) || counts_from_elsewhere(facts, arguments, table)) return Way::now;
+  if (counts_from_elsewhere(facts, arguments, table)) return Way::now;
+  if ((!few_numbers_wait || only_looks(facts)) && are_few_numbers_there(table, arguments)) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return sees_writes_otherwise(table, tensor); }) ||
       reads_writes_otherwise(traits, arguments, table)) {
     return Way::now;

@@ -35,6 +35,7 @@ std::vector<Group> groups() {
           {"inference", inference_programs()},
           {"recipes", recipe_programs()},
           {"everyday", everyday_programs()},
+          {"workshop", workshop_programs()},
           {"fuzzed", fuzzed_programs()}};
 }
 

@@ -39,6 +39,7 @@ namespace sinter::test::hostile {
 [[nodiscard]] std::span<const Program> inference_programs();
 [[nodiscard]] std::span<const Program> recipe_programs();
 [[nodiscard]] std::span<const Program> everyday_programs();
+[[nodiscard]] std::span<const Program> workshop_programs();
 [[nodiscard]] std::span<const Program> fuzzed_programs();
 
 /// Programs for a GPU alone, and for two; no part of `groups`.
