@@ -95,11 +95,20 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
       lock.unlock();
       return run_below(op, below, stack);
     case Way::now:
+      if (can_be_a_step_of_the_next_segment(traits, arguments)) return step(op, traits, below, stack);
       if (tells_breaks_of(traits)) note_break(traits, arguments, break_of(traits, arguments));
       return run_now(op, traits, below, stack);
     case Way::later:
       return step(op, traits, below, stack);
   }
+}
+
+/// True where nothing but the segment under way keeps a call from being a step, which it has ended then: the call sees
+/// what the segment writes, or looks at what it computes.
+bool Session::can_be_a_step_of_the_next_segment(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments) {
+  if (!waits_for(table_, traits.facts, arguments)) return false;
+  synchronize(traits.facts.name);
+  return way_of(traits, arguments, table_, few_numbers_wait()) == Way::later;
 }
 
 /// The same as without a log, but that nobody else calls an operator meanwhile.
@@ -233,6 +242,8 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     begin_segment();
     if (answer_known(op, stack)) return;
   }
+  const bool views = views_what_is_there(traits, arguments, table_);
+  if (views && tree_->has_other_integers(*at_, op)) return make_view(op, traits, below, stack);
   if (!recording_ && tree_->throws(*at_, op)) return run_what_threw(op, traits, below, stack);
   table_.begin_call();
   CallKey key;
@@ -250,6 +261,10 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     words.clear();
     (void)append_all(arguments, traits.facts, key, words);
   }
+  if (views && tree_->finds_other_integers(*at_, op, key, table_.added().values)) {
+    table_.forget_added();
+    return make_view(op, traits, below, stack);
+  }
   if (!library_->may_record()) {
     table_.forget_added();
     synchronize(traits.facts.name);
@@ -263,6 +278,13 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     recording_ = true;
   }
   record(op, traits, std::move(key), words, below, stack);
+}
+
+/// Makes a view whose numbers differ from call to call: what it gives is met as an input, wherever it lies.
+void Session::make_view(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
+                        torch::jit::Stack* stack) {
+  refuse_in_log(traits.facts.name + " takes numbers of the host");
+  run_below(op, below, stack);
 }
 
 /// Gives the results of a step that was matched.

@@ -254,6 +254,11 @@ SettingSet settings_of(SettingConcerns concerns, Arguments arguments) {
   return SettingSet(concerns);
 }
 
+bool views_what_is_there(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
+  return only_looks(traits.facts) &&
+         !any_tensor(arguments, [&](const at::Tensor& tensor) { return table.is_deferred(tensor); });
+}
+
 bool computes_few_numbers(Arguments arguments, const TensorTable& table) {
   bool found = false;
   const bool other = any_tensor(arguments, [&](const at::Tensor& tensor) {

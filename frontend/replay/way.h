@@ -56,6 +56,10 @@ enum class Way : uint8_t {
 [[nodiscard]] Way way_of(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, const TensorTable& table,
                          bool few_numbers_wait);
 
+/// True for a call that gives views of memory which no step makes or writes.
+[[nodiscard]] bool views_what_is_there(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments,
+                                       const TensorTable& table);
+
 /// True for a call that computes with a few integers on the CPU, or with what steps have made of them: lengths, indices
 /// and shapes.
 [[nodiscard]] bool computes_few_numbers(c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "frontend/trace/path_families.h"
+#include "frontend/trace/step_numbers.h"
 
 namespace sinter::frontend {
 namespace {
@@ -134,6 +135,27 @@ bool PathTree::throws(const PathNode& at, const c10::OperatorHandle& op) {
   if (!any_threw_.load(std::memory_order_relaxed)) return false;
   const std::lock_guard lock(mutex_);
   return std::ranges::find(threw_, std::pair(&at, op)) != threw_.end();
+}
+
+bool PathTree::finds_other_integers(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
+                                    std::span<const TraceValue* const> taken) {
+  const auto lies_alike = [](const TraceValue* now, const TraceValue& then) { return now->elements == then.elements; };
+  const PathNode* node = at.first.load(std::memory_order_acquire);
+  while (node != nullptr && !(node->step.op == op && std::ranges::equal(taken, node->step.taken, lies_alike) &&
+                              differ_in_integers_only(key, node->step.key))) {
+    node = node->sibling;
+  }
+  if (node == nullptr) return false;
+  const std::lock_guard lock(mutex_);
+  other_integers_.emplace_back(&at, op);
+  any_other_integers_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+bool PathTree::has_other_integers(const PathNode& at, const c10::OperatorHandle& op) {
+  if (!any_other_integers_.load(std::memory_order_relaxed)) return false;
+  const std::lock_guard lock(mutex_);
+  return std::ranges::find(other_integers_, Place(&at, op)) != other_integers_.end();
 }
 
 std::vector<const PathNode*> steps_to(const PathNode& node) {

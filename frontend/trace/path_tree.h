@@ -74,6 +74,12 @@ class PathTree {
   void note_throw(const PathNode& at, const c10::OperatorHandle& op, bool threw);
   /// True where it did the last time.
   [[nodiscard]] bool throws(const PathNode& at, const c10::OperatorHandle& op);
+  /// True for a call behind `at` that differs from a step there in whole numbers alone: `key` are its arguments, of
+  /// which it has met `taken` first.
+  [[nodiscard]] bool finds_other_integers(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
+                                          std::span<const TraceValue* const> taken);
+  /// True where such a call was found.
+  [[nodiscard]] bool has_other_integers(const PathNode& at, const c10::OperatorHandle& op);
   /// The first step behind `at` that calls this operator; null where there is none.
   [[nodiscard]] static const Step* first_call_of(const PathNode& at, const c10::OperatorHandle& op);
   /// What its paths have in common but for sizes.
@@ -84,8 +90,10 @@ class PathTree {
   std::mutex mutex_;
   std::deque<PathNode> nodes_;  ///< stay where they are
   std::deque<Shortcut> shortcuts_;
-  std::vector<std::pair<const PathNode*, c10::OperatorHandle>> threw_;
-  std::atomic<bool> any_threw_{false};
+  using Place = std::pair<const PathNode*, c10::OperatorHandle>;
+  std::vector<Place> threw_;
+  std::vector<Place> other_integers_;
+  std::atomic<bool> any_threw_{false}, any_other_integers_{false};
   std::atomic<size_t> size_{0};
   std::unique_ptr<PathFamilies> families_;
 };
