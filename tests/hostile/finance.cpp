@@ -96,7 +96,9 @@ void averages_and_drawdowns_of_a_series(Session& s) {
     const Tensor returns = at::diff(prices.log());
     return std::make_tuple(average, drawdown.max(), returns.std(), at::nan_to_num(returns / returns.abs()));
   });
-  for (int call = 0; call < 10; ++call) f(100 + s.randn({20 + call % 3}).cumsum(0), 3 + call % 2);
+  for (int call = 0; call < 14; ++call) {
+    f(100 + s.randn({20 + (call < 3 ? 0 : call % 3)}).cumsum(0), call < 7 ? 3 : 3 + call % 2);
+  }
 }
 
 /// Cents in integers, rounded to even as banks do.

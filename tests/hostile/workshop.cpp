@@ -157,7 +157,7 @@ void a_batch_that_fails_and_is_skipped(Session& s) {
 void parameters_in_a_list(Session& s) {
   const at::AutoGradMode grad(true);
   nn::ParameterList list;
-  for (int i = 0; i < 4; ++i) list->append(at::ones({3}) * (i + 1));
+  for (int i = 0; i < 4; ++i) list->append((at::ones({3}) * (i + 1)).requires_grad_());
   s.adopt(list);
   auto f = s.compile([&](const Tensor& x) {
     list->zero_grad();
