@@ -238,6 +238,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   if (at_ != nullptr && at_->depth > 0 && at_->few_numbers && !computes_few_numbers(arguments, table_)) {
     synchronize(traits.facts.name);
   }
+  if (at_ != nullptr && at_->depth > 0 && tree_->has_other_places(*at_, op)) synchronize(traits.facts.name);
   if (at_ == nullptr) {
     begin_segment();
     if (answer_known(op, stack)) return;
@@ -260,6 +261,11 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     key.clear();
     words.clear();
     (void)append_all(arguments, traits.facts, key, words);
+  }
+  if (at_->depth > 0 && tree_->finds_other_places(*at_, op, key, table_.added().values)) {
+    table_.forget_added();
+    synchronize(traits.facts.name);
+    return step(op, traits, below, stack);
   }
   if (views && tree_->finds_other_integers(*at_, op, key, table_.added().values)) {
     table_.forget_added();

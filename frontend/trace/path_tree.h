@@ -80,6 +80,12 @@ class PathTree {
                                           std::span<const TraceValue* const> taken);
   /// True where such a call was found.
   [[nodiscard]] bool has_other_integers(const PathNode& at, const c10::OperatorHandle& op);
+  /// True for a call behind `at` that differs from several steps there only in where what it meets lies in memory that
+  /// was met before.
+  [[nodiscard]] bool finds_other_places(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
+                                        std::span<const TraceValue* const> taken);
+  /// True where such a call was found.
+  [[nodiscard]] bool has_other_places(const PathNode& at, const c10::OperatorHandle& op);
   /// The first step behind `at` that calls this operator; null where there is none.
   [[nodiscard]] static const Step* first_call_of(const PathNode& at, const c10::OperatorHandle& op);
   /// What its paths have in common but for sizes.
@@ -90,10 +96,15 @@ class PathTree {
   std::mutex mutex_;
   std::deque<PathNode> nodes_;  ///< stay where they are
   std::deque<Shortcut> shortcuts_;
-  using Place = std::pair<const PathNode*, c10::OperatorHandle>;
-  std::vector<Place> threw_;
-  std::vector<Place> other_integers_;
-  std::atomic<bool> any_threw_{false}, any_other_integers_{false};
+  /// Calls behind some nodes.
+  struct Calls {
+    std::vector<std::pair<const PathNode*, c10::OperatorHandle>> all;
+    std::atomic<bool> any{false};
+  };
+  void note(Calls& calls, const PathNode& at, const c10::OperatorHandle& op);
+  [[nodiscard]] bool holds(const Calls& calls, const PathNode& at, const c10::OperatorHandle& op);
+
+  Calls threw_, other_integers_, other_places_;
   std::atomic<size_t> size_{0};
   std::unique_ptr<PathFamilies> families_;
 };

@@ -25,6 +25,23 @@ TEST_F(HostNumbers, a_row_written_at_another_place_in_each_call_replays) {
   EXPECT_GE(fast.stats().replayed, 96) << fast.report();
 }
 
+TEST_F(HostNumbers, a_row_written_behind_a_look_at_all_of_them_replays_at_any_place) {
+  const Tensor start = at::randn({64, 4});
+  const Tensor kept = start.clone(), wanted = start.clone();
+  const auto program = [](Tensor queue, const Tensor& x, int64_t at) {
+    const Tensor scores = at::matmul(x, queue.t()) * 2;
+    queue[at].copy_(x[0]);
+    return scores.relu();
+  };
+  auto fast = compile(program, checked());
+  for (int64_t call = 0; call < 64; ++call) {
+    const Tensor x = at::randn({2, 4});
+    ASSERT_TRUE(same(fast(kept, x, call), program(wanted, x, call))) << call;
+    ASSERT_TRUE(same(kept, wanted)) << call;
+  }
+  EXPECT_GE(fast.stats().replayed, 56) << fast.report();
+}
+
 TEST_F(HostNumbers, a_loop_over_rows_is_one_segment) {
   const auto program = [](const Tensor& x) {
     Tensor sum = at::zeros({16});

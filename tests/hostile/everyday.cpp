@@ -100,7 +100,8 @@ void rows_sent_to_experts(Session& s) {
     }
     return out;
   });
-  for (int call = 0; call < 9; ++call) f(s.randn({6, 4}), s.integers(3, {6}));
+  const Tensor balanced = s.counting({6}, at::kLong).remainder(3);
+  for (int call = 0; call < 9; ++call) f(s.randn({6, 4}), call < 4 ? balanced.roll(call) : s.integers(3, {6}));
 }
 
 void modules_of_any_kind(Session& s) {

@@ -36,6 +36,9 @@ std::vector<Group> groups() {
           {"recipes", recipe_programs()},
           {"everyday", everyday_programs()},
           {"workshop", workshop_programs()},
+          {"workbench", workbench_programs()},
+          {"layers", layer_programs()},
+          {"classics", classic_programs()},
           {"fuzzed", fuzzed_programs()}};
 }
 

@@ -40,6 +40,9 @@ namespace sinter::test::hostile {
 [[nodiscard]] std::span<const Program> recipe_programs();
 [[nodiscard]] std::span<const Program> everyday_programs();
 [[nodiscard]] std::span<const Program> workshop_programs();
+[[nodiscard]] std::span<const Program> workbench_programs();
+[[nodiscard]] std::span<const Program> layer_programs();
+[[nodiscard]] std::span<const Program> classic_programs();
 [[nodiscard]] std::span<const Program> fuzzed_programs();
 
 /// Programs for a GPU alone, and for two; no part of `groups`.

@@ -1,5 +1,3 @@
-#include <optional>
-
 #include "groups.h"
 #include "programs.h"
 
@@ -26,50 +24,6 @@ void a_search_by_beams(Session& s) {
     return std::make_pair(tokens, scores);
   });
   for (int call = 0; call < 8; ++call) f(s.integers(11, {3}), 4);
-}
-
-Tensor rotated(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
-  const auto halves = x.chunk(2, -1);
-  return x * cosine + at::cat({-halves[1], halves[0]}, -1) * sine;
-}
-
-/// One token a call; keys and values are kept and grow.
-class Decoder {
- public:
-  explicit Decoder(Session& s)
-      : table_(s.adopt(nn::Embedding(13, 8))), in_(s.adopt(nn::Linear(8, 24))), out_(s.adopt(nn::Linear(8, 13))) {}
-  Tensor step(const Tensor& token) {
-    const auto parts = in_->forward(table_->forward(token)).view({1, 3, 2, 4}).unbind(1);
-    const Tensor angle = at::outer(at::full({1}, double(length_), parts[0].options()),
-                                   at::pow(100.0, -at::arange(2, parts[0].options()) / 2)).repeat({1, 2}).unsqueeze(1);
-    const Tensor q = rotated(parts[0], angle.cos(), angle.sin()), k = rotated(parts[1], angle.cos(), angle.sin());
-    keys_ = keys_ ? at::cat({*keys_, k}, 0) : k;
-    values_ = values_ ? at::cat({*values_, parts[2]}, 0) : parts[2];
-    ++length_;
-    const Tensor scores = at::einsum("qhd,khd->hqk", {q, *keys_}) / 2;
-    const Tensor seen = at::einsum("hqk,khd->qhd", {at::softmax(scores, -1), *values_});
-    return out_->forward(seen.flatten(1)).argmax(-1);
-  }
-  void restart() {
-    keys_.reset();
-    values_.reset();
-    length_ = 0;
-  }
-
- private:
-  nn::Embedding table_;
-  nn::Linear in_, out_;
-  std::optional<Tensor> keys_, values_;
-  int64_t length_ = 0;
-};
-
-void a_decoder_that_remembers(Session& s) {
-  Decoder decoder(s);
-  auto f = s.compile([&](const Tensor& token) { return decoder.step(token); });
-  for (int text = 0; text < 4; ++text) {
-    decoder.restart();
-    for (int call = 0; call < 4; ++call) f(s.integers(13, {1}));
-  }
 }
 
 void a_cache_of_fixed_size_with_a_position(Session& s) {
@@ -182,7 +136,6 @@ void runs_of_letters_merged(Session& s) {
 
 const Program programs[] = {
     {"a_search_by_beams", a_search_by_beams},
-    {"a_decoder_that_remembers", a_decoder_that_remembers},
     {"a_cache_of_fixed_size_with_a_position", a_cache_of_fixed_size_with_a_position},
     {"a_token_drawn_from_the_likeliest", a_token_drawn_from_the_likeliest},
     {"attention_over_sentences_that_are_padded", attention_over_sentences_that_are_padded},

@@ -170,10 +170,10 @@ void parameters_in_a_list(Session& s) {
 }
 
 void results_kept_in_a_history_of_the_host(Session& s) {
-  std::deque<Tensor> history;
+  std::deque<Tensor> history(3, s.randn({4}));
   auto f = s.compile([&](const Tensor& x) {
     history.push_back(at::tanh(x));
-    if (history.size() > 3) history.pop_front();
+    history.pop_front();
     Tensor sum = at::zeros_like(x);
     double weight = 1;
     for (const Tensor& one : history) sum = sum + (weight /= 2) * one;
