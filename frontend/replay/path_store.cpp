@@ -16,8 +16,7 @@ namespace {
 
 bool meets_gpu(const PathNode& end) {
   return std::ranges::any_of(steps_to(end), [](const PathNode* node) {
-    return std::ranges::any_of(node->step.memories,
-                               [](const TraceMemory& memory) { return memory.device.is_cuda(); });
+    return std::ranges::any_of(node->step.memories, [](const TraceMemory& memory) { return memory.device.is_cuda(); });
   });
 }
 

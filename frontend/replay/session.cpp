@@ -177,9 +177,7 @@ void Session::begin_segment() {
 
 /// Lengths, indices and shapes are a segment of their own: the host looks at them sooner or later, and no other work
 /// should end there. Beside a GPU they are computed at once.
-bool Session::few_numbers_wait() const {
-  return (at_ == nullptr || at_->few_numbers) && library_->on_the_cpu();
-}
+bool Session::few_numbers_wait() const { return (at_ == nullptr || at_->few_numbers) && library_->on_the_cpu(); }
 
 /// False where the work of the steps so far cannot be done together with this one's. Ends the segment if that is for
 /// good.

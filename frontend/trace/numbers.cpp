@@ -17,12 +17,13 @@ struct Row {
   uint32_t first = 0, last = 0;
   uint32_t scales = 4;
 };
-constexpr std::array rows{Row{"aten::add", 1, 2, 2},       Row{"aten::sub", 1, 2, 2},     Row{"aten::rsub", 1, 2, 2},
-                          Row{"aten::mul", 1, 1},          Row{"aten::div", 1, 1},        Row{"aten::clamp", 1, 2},
-                          Row{"aten::clamp_min", 1, 1},    Row{"aten::clamp_max", 1, 1},  Row{"aten::addcmul", 3, 3, 3},
-                          Row{"aten::addcdiv", 3, 3, 3},   Row{"aten::fill", 1, 1},         Row{"aten::lerp", 2, 2},       Row{"aten::masked_fill", 2, 2},
-                          Row{"aten::lt", 1, 1},           Row{"aten::le", 1, 1},         Row{"aten::gt", 1, 1},
-                          Row{"aten::ge", 1, 1},           Row{"aten::eq", 1, 1},         Row{"aten::ne", 1, 1}};
+constexpr std::array rows{Row{"aten::add", 1, 2, 2},      Row{"aten::sub", 1, 2, 2},    Row{"aten::rsub", 1, 2, 2},
+                          Row{"aten::mul", 1, 1},         Row{"aten::div", 1, 1},       Row{"aten::clamp", 1, 2},
+                          Row{"aten::clamp_min", 1, 1},   Row{"aten::clamp_max", 1, 1}, Row{"aten::addcmul", 3, 3, 3},
+                          Row{"aten::addcdiv", 3, 3, 3},  Row{"aten::fill", 1, 1},      Row{"aten::lerp", 2, 2},
+                          Row{"aten::masked_fill", 2, 2}, Row{"aten::lt", 1, 1},        Row{"aten::le", 1, 1},
+                          Row{"aten::gt", 1, 1},          Row{"aten::ge", 1, 1},        Row{"aten::eq", 1, 1},
+                          Row{"aten::ne", 1, 1}};
 
 /// A scale is given wide and rounded where it is used. Beside tensors without dims it would widen what they give.
 ir::DType dtype_of(const Row& row, uint32_t position, const at::Tensor& operand) {

@@ -109,8 +109,8 @@ struct Step {
   /// Of data that it may refuse: a call is the step only where none is refused. Null where it refuses nothing.
   const DataRule* data_rule = nullptr;
   bool few_numbers = false;  ///< it computes with a few integers on the CPU, or with what steps have made of them
-  std::string module{};  ///< path of the module it belongs to; or empty
-  std::string source{};  ///< "resnet.py:58", where the program states it; or empty
+  std::string module{};      ///< path of the module it belongs to; or empty
+  std::string source{};      ///< "resnet.py:58", where the program states it; or empty
 };
 
 }  // namespace sinter::frontend

@@ -106,9 +106,9 @@ bool TensorTable::lies_in_what_came(const TraceValue& inner) const {
   if (lies_inside(inner.elements, value(known(inner.memory).root).elements)) return true;
   const Memory& memory = room_.memories[inner.memory.index];
   return memory.several_inputs && std::ranges::any_of(memory.values, [&](TraceValueId id) {
-    const TraceValue& outer = value(id);
-    return outer.from == TraceValue::From::input && lies_inside(inner.elements, outer.elements);
-  });
+           const TraceValue& outer = value(id);
+           return outer.from == TraceValue::From::input && lies_inside(inner.elements, outer.elements);
+         });
 }
 
 bool TensorTable::is_deferred(const at::Tensor& tensor) const {

@@ -80,7 +80,8 @@ TEST_F(HostNumbers, a_row_that_was_met_before_its_tensor_keeps_no_view_from_bein
 
 TEST_F(HostNumbers, beside_a_number_without_dims_a_factor_is_given_on_every_call) {
   const auto program = [](const Tensor& x, const Tensor& y, double k) {
-    return std::vector<Tensor>{x * k, at::add(x, y, k), at::addcdiv(x, y, y, k), x.clamp(-k, k), x < k, at::lerp(x, y, k)};
+    return std::vector<Tensor>{x * k, at::add(x, y, k), at::addcdiv(x, y, y, k), x.clamp(-k, k),
+                               x < k, at::lerp(x, y, k)};
   };
   auto fast = compile(program, checked());
   for (int call = 0; call < 8; ++call) {

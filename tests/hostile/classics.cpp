@@ -14,7 +14,8 @@ void a_line_fitted(Session& s) {
     const Tensor w = at::linalg_solve(left, rows.t().mv(y));
     return std::make_pair(w, 1 - (y - rows.mv(w)).square().sum() / (y - y.mean()).square().sum());
   });
-  for (int call = 0; call < 8; ++call) f(s.randn({10, 3}, at::kDouble), s.randn({10}, at::kDouble), 0.1 * (1 + call % 3));
+  for (int call = 0; call < 8; ++call)
+    f(s.randn({10, 3}, at::kDouble), s.randn({10}, at::kDouble), 0.1 * (1 + call % 3));
 }
 
 void a_logistic_regression_by_newton(Session& s) {
@@ -95,7 +96,10 @@ void ratings_as_products_of_factors(Session& s) {
 
 void spins_that_flip(Session& s) {
   Tensor spins = s.randn({8, 8}).sign();
-  const Tensor board = (at::arange(8, s.options(at::kLong)).unsqueeze(0) + at::arange(8, s.options(at::kLong)).unsqueeze(1)).remainder(2).to(at::kBool);
+  const Tensor board =
+      (at::arange(8, s.options(at::kLong)).unsqueeze(0) + at::arange(8, s.options(at::kLong)).unsqueeze(1))
+          .remainder(2)
+          .to(at::kBool);
   s.watch("spins", &spins);
   auto f = s.compile([&](double heat) {
     for (const Tensor& half : {board, board.logical_not()}) {
@@ -127,10 +131,12 @@ void a_map_that_organises_itself(Session& s) {
 void lines_found_by_votes(Session& s) {
   const Tensor angle = at::arange(12, s.options()) * (3.14159265 / 12);
   auto f = s.compile([&](const Tensor& points) {
-    const Tensor distance = points.select(1, 0).unsqueeze(1) * angle.cos() + points.select(1, 1).unsqueeze(1) * angle.sin();
+    const Tensor distance =
+        points.select(1, 0).unsqueeze(1) * angle.cos() + points.select(1, 1).unsqueeze(1) * angle.sin();
     const Tensor bin = (distance + 16.5).to(at::kLong).clamp(0, 32);
     const Tensor cell = bin * 12 + at::arange(12, bin.options());
-    const Tensor votes = at::zeros({33 * 12}, points.options()).index_add_(0, cell.flatten(), at::ones({cell.numel()}, points.options()));
+    const Tensor votes = at::zeros({33 * 12}, points.options())
+                             .index_add_(0, cell.flatten(), at::ones({cell.numel()}, points.options()));
     return votes.view({33, 12}).topk(2, 0);
   });
   for (int call = 0; call < 8; ++call) f(s.integers(10, {9, 2}, at::kFloat) + 0.25);
@@ -171,7 +177,8 @@ void a_system_by_relaxation(Session& s) {
     } while (++turns < 30 && (a.mv(x) - b).norm().item<double>() > 1e-3);
     return std::make_pair(x, turns);
   });
-  for (int call = 0; call < 8; ++call) f(s.randn({5, 5}, at::kDouble) * 0.1 + at::eye(5, s.options(at::kDouble)) * 2, s.randn({5}, at::kDouble));
+  for (int call = 0; call < 8; ++call)
+    f(s.randn({5, 5}, at::kDouble) * 0.1 + at::eye(5, s.options(at::kDouble)) * 2, s.randn({5}, at::kDouble));
 }
 
 void keys_hashed_into_bits(Session& s) {
@@ -188,7 +195,8 @@ void keys_hashed_into_bits(Session& s) {
 }
 
 void a_series_smoothed_in_three_ways(Session& s) {
-  Tensor level = at::zeros({4}, s.options()), trend = at::zeros({4}, s.options()), season = at::zeros({3, 4}, s.options());
+  Tensor level = at::zeros({4}, s.options()), trend = at::zeros({4}, s.options()),
+         season = at::zeros({3, 4}, s.options());
   s.watch("level", &level);
   s.watch("season", &season);
   int64_t t = 0;

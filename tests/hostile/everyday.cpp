@@ -161,17 +161,26 @@ void everything_in_another_layout(Session& s) {
     const Tensor x = s.randn({4, 6});
     const Tensor windows = s.randn({9}).unfold(0, 6, 1);
     switch (call / 4) {
-      case 0: f(x); break;
-      case 1: f(s.randn({6, 4}).t()); break;
-      case 2: f(s.randn({1, 6}).expand({4, 6})); break;
-      default: f(windows); break;
+      case 0:
+        f(x);
+        break;
+      case 1:
+        f(s.randn({6, 4}).t());
+        break;
+      case 2:
+        f(s.randn({1, 6}).expand({4, 6}));
+        break;
+      default:
+        f(windows);
+        break;
     }
   }
 }
 
 void dtypes_in_turns(Session& s) {
   auto f = s.compile([](const Tensor& x, const Tensor& y) {
-    return std::make_tuple(x + y, x * 3, at::maximum(x.to(y.scalar_type()), y), (x > y).sum(), at::mean(y.to(at::kDouble)));
+    return std::make_tuple(x + y, x * 3, at::maximum(x.to(y.scalar_type()), y), (x > y).sum(),
+                           at::mean(y.to(at::kDouble)));
   });
   const at::ScalarType kinds[] = {at::kFloat, at::kDouble, at::kLong, at::kHalf, at::kBFloat16, at::kShort};
   for (int call = 0; call < 18; ++call) {
@@ -182,7 +191,8 @@ void dtypes_in_turns(Session& s) {
 void ranks_by_sorting(Session& s) {
   auto f = s.compile([](const Tensor& x, const Tensor& table) {
     const auto [sorted, order] = x.sort(1, /*descending=*/true);
-    const Tensor rank = at::empty_like(order).scatter_(1, order, at::arange(x.size(1), order.options()).expand_as(order));
+    const Tensor rank =
+        at::empty_like(order).scatter_(1, order, at::arange(x.size(1), order.options()).expand_as(order));
     const auto [value, index] = x.kthvalue(2, 1);
     return std::make_tuple(rank, value, at::searchsorted(table, x), std::get<0>(x.median(1)), at::isin(order, index));
   });

@@ -33,7 +33,8 @@ void greeks_by_differentiation(Session& s) {
     auto second = torch::autograd::grad({first[0].sum()}, {a});
     return std::vector<Tensor>{price.detach(), first[0].detach(), first[1].detach(), second[0]};
   });
-  for (int call = 0; call < 8; ++call) f(100 + s.randn({5}, at::kDouble), 0.2 + 0.1 * at::rand({5}, s.options(at::kDouble)));
+  for (int call = 0; call < 8; ++call)
+    f(100 + s.randn({5}, at::kDouble), 0.2 + 0.1 * at::rand({5}, s.options(at::kDouble)));
 }
 
 void paths_simulated(Session& s) {

@@ -29,8 +29,8 @@ void a_variational_autoencoder(Session& s) {
   torch::optim::Adam optimizer(vae->parameters(), 0.01);
   auto f = s.compile([&](const Tensor& x) {
     const auto [seen, mean, logs] = vae->forward(x);
-    const Tensor loss = at::binary_cross_entropy(seen, x, {}, at::Reduction::Sum) -
-                        0.5 * (1 + logs - mean.pow(2) - logs.exp()).sum();
+    const Tensor loss =
+        at::binary_cross_entropy(seen, x, {}, at::Reduction::Sum) - 0.5 * (1 + logs - mean.pow(2) - logs.exp()).sum();
     if (!vae->is_training()) return loss.detach();
     optimizer.zero_grad();
     loss.backward();

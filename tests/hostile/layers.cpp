@@ -26,7 +26,8 @@ void descend(Session& s, Tensors weights, const std::function<Tensor(const Tenso
 }
 
 void a_block_of_a_language_model(Session& s) {
-  const Tensor scale = s.randn({8}), gate = s.randn({16, 8}) * 0.3, up = s.randn({16, 8}) * 0.3, down = s.randn({8, 16}) * 0.3;
+  const Tensor scale = s.randn({8}), gate = s.randn({16, 8}) * 0.3, up = s.randn({16, 8}) * 0.3,
+               down = s.randn({8, 16}) * 0.3;
   auto f = s.compile([&](const Tensor& x) {
     const Tensor normed = x * at::rsqrt(x.square().mean(-1, true) + 1e-6) * scale;
     return x + at::linear(at::silu(at::linear(normed, gate)) * at::linear(normed, up), down);
@@ -48,8 +49,12 @@ void heads_that_share_keys(Session& s) {
 void adapters_of_low_rank(Session& s) {
   const Tensor frozen = s.randn({5, 4});
   const Tensors weights{s.randn({2, 4}), s.randn({5, 2}) * 0.1};
-  descend(s, weights, [=](const Tensor& x) { return (at::linear(x, frozen) + 2 * at::linear(at::linear(x, weights[0]), weights[1])).square().mean(); },
-          [&] { return s.randn({3, 4}); });
+  descend(
+      s, weights,
+      [=](const Tensor& x) {
+        return (at::linear(x, frozen) + 2 * at::linear(at::linear(x, weights[0]), weights[1])).square().mean();
+      },
+      [&] { return s.randn({3, 4}); });
 }
 
 void channels_squeezed_and_excited(Session& s) {
@@ -96,52 +101,56 @@ void a_norm_of_the_spectrum(Session& s) {
 
 void a_codebook_with_a_straight_gradient(Session& s) {
   const Tensors weights{s.randn({4, 3}), s.randn({6, 3})};
-  descend(s, weights,
-          [=](const Tensor& x) {
-            const Tensor z = at::matmul(x, weights[0]);
-            const Tensor code = at::cdist(z.detach(), weights[1].detach()).argmin(1);
-            const Tensor q = weights[1].index_select(0, code);
-            const Tensor through = z + (q - z).detach();
-            return through.square().mean() + (q - z.detach()).square().mean() + 0.25 * (q.detach() - z).square().mean();
-          },
-          [&] { return s.randn({5, 4}); });
+  descend(
+      s, weights,
+      [=](const Tensor& x) {
+        const Tensor z = at::matmul(x, weights[0]);
+        const Tensor code = at::cdist(z.detach(), weights[1].detach()).argmin(1);
+        const Tensor q = weights[1].index_select(0, code);
+        const Tensor through = z + (q - z).detach();
+        return through.square().mean() + (q - z.detach()).square().mean() + 0.25 * (q.detach() - z).square().mean();
+      },
+      [&] { return s.randn({5, 4}); });
 }
 
 void a_choice_by_noise(Session& s) {
   const Tensors weights{s.randn({4, 3})};
-  descend(s, weights,
-          [=](const Tensor& x) {
-            const Tensor logits = at::matmul(x, weights[0]);
-            const Tensor noise = -at::log(-at::log(at::rand_like(logits) + 1e-9) + 1e-9);
-            const Tensor soft = at::softmax((logits + noise) / 0.5, -1);
-            const Tensor hard = at::zeros_like(soft).scatter(1, soft.argmax(1, true), 1.0);
-            return ((hard - soft).detach() + soft).mul(x.slice(1, 0, 3)).sum();
-          },
-          [&] { return s.randn({5, 4}); });
+  descend(
+      s, weights,
+      [=](const Tensor& x) {
+        const Tensor logits = at::matmul(x, weights[0]);
+        const Tensor noise = -at::log(-at::log(at::rand_like(logits) + 1e-9) + 1e-9);
+        const Tensor soft = at::softmax((logits + noise) / 0.5, -1);
+        const Tensor hard = at::zeros_like(soft).scatter(1, soft.argmax(1, true), 1.0);
+        return ((hard - soft).detach() + soft).mul(x.slice(1, 0, 3)).sum();
+      },
+      [&] { return s.randn({5, 4}); });
 }
 
 void rays_through_a_volume(Session& s) {
   const Tensors weights{s.randn({12, 4}) * 0.3};
-  descend(s, weights,
-          [=](const Tensor& points) {
-            const Tensor angles = at::cat({points, points * 2}, -1);
-            const Tensor seen = at::matmul(at::cat({angles.sin(), angles.cos()}, -1), weights[0]);
-            const Tensor alpha = 1 - at::exp(-at::relu(seen.select(-1, 3)) * 0.1);
-            const Tensor passed = at::cumprod(1 - alpha + 1e-6, 1).roll(1, 1);
-            const Tensor light = at::cat({at::ones_like(passed.slice(1, 0, 1)), passed.slice(1, 1)}, 1);
-            return ((alpha * light).unsqueeze(-1) * at::sigmoid(seen.slice(-1, 0, 3))).sum(1).square().mean();
-          },
-          [&] { return s.randn({2, 5, 3}); });
+  descend(
+      s, weights,
+      [=](const Tensor& points) {
+        const Tensor angles = at::cat({points, points * 2}, -1);
+        const Tensor seen = at::matmul(at::cat({angles.sin(), angles.cos()}, -1), weights[0]);
+        const Tensor alpha = 1 - at::exp(-at::relu(seen.select(-1, 3)) * 0.1);
+        const Tensor passed = at::cumprod(1 - alpha + 1e-6, 1).roll(1, 1);
+        const Tensor light = at::cat({at::ones_like(passed.slice(1, 0, 1)), passed.slice(1, 1)}, 1);
+        return ((alpha * light).unsqueeze(-1) * at::sigmoid(seen.slice(-1, 0, 3))).sum(1).square().mean();
+      },
+      [&] { return s.randn({2, 5, 3}); });
 }
 
 void points_without_an_order(Session& s) {
   const Tensors weights{s.randn({3, 8}) * 0.4, s.randn({8, 4}) * 0.4};
-  descend(s, weights,
-          [=](const Tensor& points) {
-            const Tensor best = at::relu(at::matmul(points - points.mean(1, true), weights[0])).amax(1);
-            return at::log_softmax(at::matmul(best, weights[1]), -1).select(1, 0).neg().mean();
-          },
-          [&] { return s.randn({2, 7, 3}); });
+  descend(
+      s, weights,
+      [=](const Tensor& points) {
+        const Tensor best = at::relu(at::matmul(points - points.mean(1, true), weights[0])).amax(1);
+        return at::log_softmax(at::matmul(best, weights[1]), -1).select(1, 0).neg().mean();
+      },
+      [&] { return s.randn({2, 7, 3}); });
 }
 
 /// Keys of earlier batches in a ring.
@@ -176,14 +185,15 @@ void a_cell_of_convolutions(Session& s) {
 
 void a_mixture_of_densities(Session& s) {
   const Tensors weights{s.randn({3, 6}) * 0.4};
-  descend(s, weights,
-          [=](const Tensor& x) {
-            const auto parts = at::matmul(x, weights[0]).chunk(3, 1);
-            const Tensor z = (x.slice(1, 0, 1) - parts[0]) / at::softplus(parts[1]);
-            const Tensor logs = at::log_softmax(parts[2], 1) - 0.5 * z.square() - at::softplus(parts[1]).log();
-            return -logs.logsumexp(1).mean();
-          },
-          [&] { return s.randn({6, 3}); });
+  descend(
+      s, weights,
+      [=](const Tensor& x) {
+        const auto parts = at::matmul(x, weights[0]).chunk(3, 1);
+        const Tensor z = (x.slice(1, 0, 1) - parts[0]) / at::softplus(parts[1]);
+        const Tensor logs = at::log_softmax(parts[2], 1) - 0.5 * z.square() - at::softplus(parts[1]).log();
+        return -logs.logsumexp(1).mean();
+      },
+      [&] { return s.randn({6, 3}); });
 }
 
 void weights_made_by_a_network(Session& s) {
@@ -209,25 +219,28 @@ struct Reversed : torch::autograd::Function<Reversed> {
 
 void a_gradient_reversed(Session& s) {
   const Tensors weights{s.randn({4, 3}), s.randn({3, 2})};
-  descend(s, weights,
-          [=](const Tensor& x) {
-            const Tensor h = at::tanh(at::matmul(x, weights[0]));
-            return at::matmul(Reversed::apply(h, 0.5), weights[1]).square().mean() + h.mean();
-          },
-          [&] { return s.randn({5, 4}); });
+  descend(
+      s, weights,
+      [=](const Tensor& x) {
+        const Tensor h = at::tanh(at::matmul(x, weights[0]));
+        return at::matmul(Reversed::apply(h, 0.5), weights[1]).square().mean() + h.mean();
+      },
+      [&] { return s.randn({5, 4}); });
 }
 
 void losses_of_masks(Session& s) {
   const Tensors weights{s.randn({2, 1, 3, 3}) * 0.4};
-  descend(s, weights,
-          [=](const Tensor& x) {
-            const Tensor p = at::sigmoid(at::conv2d(x, weights[0], Tensor(), 1, at::IntArrayRef(1)));
-            const Tensor y = (x > 0).to(at::kFloat).expand_as(p);
-            const Tensor dice = 1 - (2 * (p * y).sum(at::IntArrayRef{2, 3}) + 1) / (p.sum(at::IntArrayRef{2, 3}) + y.sum(at::IntArrayRef{2, 3}) + 1);
-            const Tensor right = p * y + (1 - p) * (1 - y);
-            return dice.mean() - ((1 - right).pow(2) * right.clamp_min(1e-6).log()).mean();
-          },
-          [&] { return s.randn({2, 1, 6, 6}); });
+  descend(
+      s, weights,
+      [=](const Tensor& x) {
+        const Tensor p = at::sigmoid(at::conv2d(x, weights[0], Tensor(), 1, at::IntArrayRef(1)));
+        const Tensor y = (x > 0).to(at::kFloat).expand_as(p);
+        const Tensor dice = 1 - (2 * (p * y).sum(at::IntArrayRef{2, 3}) + 1) /
+                                    (p.sum(at::IntArrayRef{2, 3}) + y.sum(at::IntArrayRef{2, 3}) + 1);
+        const Tensor right = p * y + (1 - p) * (1 - y);
+        return dice.mean() - ((1 - right).pow(2) * right.clamp_min(1e-6).log()).mean();
+      },
+      [&] { return s.randn({2, 1, 6, 6}); });
 }
 
 void capsules_that_agree(Session& s) {

@@ -17,7 +17,8 @@ void messages_between_nodes(Session& s) {
     const Tensor from = edges[0], to = edges[1];
     const Tensor degree = at::ones({x.size(0)}, x.options()).index_add(0, to, at::ones({to.size(0)}, x.options()));
     const Tensor scale = degree.rsqrt();
-    const Tensor messages = layer->forward(x).index_select(0, from) * (scale.index({from}) * scale.index({to})).unsqueeze(1);
+    const Tensor messages =
+        layer->forward(x).index_select(0, from) * (scale.index({from}) * scale.index({to})).unsqueeze(1);
     return at::relu(at::zeros_like(x).index_add_(0, to, messages));
   });
   for (int call = 0; call < 9; ++call) f(s.randn({10, 4}), edges_among(s, 10, 40 + 5 * (call % 3)));
@@ -39,7 +40,8 @@ void attention_over_edges(Session& s) {
     optimizer.zero_grad();
     const Tensor h = layer->forward(x);
     const Tensor pairs = at::cat({h.index({edges[0]}), h.index({edges[1]})}, -1);
-    const Tensor weights = softmax_by_target(at::leaky_relu(score->forward(pairs), 0.2).squeeze(1), edges[1], x.size(0));
+    const Tensor weights =
+        softmax_by_target(at::leaky_relu(score->forward(pairs), 0.2).squeeze(1), edges[1], x.size(0));
     const Tensor out = at::zeros_like(h).index_add(0, edges[1], weights.unsqueeze(1) * h.index({edges[0]}));
     const Tensor loss = at::cross_entropy_loss(out, y);
     loss.backward();
@@ -55,8 +57,8 @@ void graphs_pooled(Session& s) {
     const int64_t graphs = graph.max().item<int64_t>() + 1;
     const Tensor index = graph.unsqueeze(1).expand_as(x);
     const Tensor zero = at::zeros({graphs, x.size(1)}, x.options());
-    return std::make_tuple(zero.scatter_reduce(0, index, x, "mean", false), zero.scatter_reduce(0, index, x, "amax", false),
-                           at::bincount(graph, {}, graphs));
+    return std::make_tuple(zero.scatter_reduce(0, index, x, "mean", false),
+                           zero.scatter_reduce(0, index, x, "amax", false), at::bincount(graph, {}, graphs));
   });
   for (int call = 0; call < 9; ++call) {
     const Tensor graph = at::arange(12, s.options(at::kLong)).div(6 - call % 3, "floor");

@@ -34,7 +34,8 @@ void train_with(Session& s, const std::function<Optimizer(std::vector<Tensor>)>&
 
 void a_step_of_rmsprop_with_everything(Session& s) {
   train_with<torch::optim::RMSprop>(s, [](std::vector<Tensor> all) {
-    return torch::optim::RMSprop(all, torch::optim::RMSpropOptions(0.01).momentum(0.9).centered(true).weight_decay(0.01));
+    return torch::optim::RMSprop(all,
+                                 torch::optim::RMSpropOptions(0.01).momentum(0.9).centered(true).weight_decay(0.01));
   });
 }
 

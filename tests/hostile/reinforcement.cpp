@@ -147,7 +147,8 @@ void an_action_by_a_coin(Session& s) {
 void running_moments(Session& s) {
   Tensor mean = at::zeros({3}, s.options(at::kDouble)), square = at::ones({3}, s.options(at::kDouble));
   Tensor count = at::zeros({}, s.options(at::kLong));
-  for (const auto& [name, tensor] : {std::pair("mean", &mean), std::pair("square", &square), std::pair("count", &count)}) {
+  for (const auto& [name, tensor] :
+       {std::pair("mean", &mean), std::pair("square", &square), std::pair("count", &count)}) {
     s.watch(name, tensor);
   }
   auto f = s.compile([&](const Tensor& batch) {

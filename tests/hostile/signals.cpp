@@ -20,7 +20,8 @@ void a_low_pass_by_spectrum(Session& s) {
 void frames_denoised(Session& s) {
   const Tensor window = at::hann_window(16, s.options());
   auto f = s.compile([&](const Tensor& x) {
-    const Tensor frames = at::stft(x, 16, 4, 16, window, /*normalized=*/false, /*onesided=*/true, /*return_complex=*/true);
+    const Tensor frames =
+        at::stft(x, 16, 4, 16, window, /*normalized=*/false, /*onesided=*/true, /*return_complex=*/true);
     const Tensor size = frames.abs();
     const Tensor gain = at::relu(1 - 0.5 * size.mean(-1, true) / (size + 1e-6));
     return at::istft(at::polar(size * gain, frames.angle()), 16, 4, 16, window, true, false, true, x.size(-1));
@@ -69,7 +70,8 @@ struct WaveImpl : nn::Module {
   Tensor forward(Tensor x) {
     Tensor skip = at::zeros_like(x);
     for (size_t i = 0; i < layers->size(); ++i) {
-      const auto halves = layers->ptr<nn::Conv1dImpl>(i)->forward(at::constant_pad_nd(x, {int64_t{1} << i, 0}, 0)).chunk(2, 1);
+      const auto halves =
+          layers->ptr<nn::Conv1dImpl>(i)->forward(at::constant_pad_nd(x, {int64_t{1} << i, 0}, 0)).chunk(2, 1);
       const Tensor gated = at::tanh(halves[0]) * at::sigmoid(halves[1]);
       skip += gated;
       x = x + gated;

@@ -113,8 +113,8 @@ void heat_in_a_plate(Session& s) {
   Tensor heat = s.randn({1, 1, 9, 9});
   s.watch("heat", &heat);
   auto f = s.compile([&](const std::string& edge, double conductance) {
-    const Tensor padded = edge == "zero" ? at::constant_pad_nd(heat, {1, 1, 1, 1}, 0.0)
-                                         : at::pad(heat, {1, 1, 1, 1}, edge);
+    const Tensor padded =
+        edge == "zero" ? at::constant_pad_nd(heat, {1, 1, 1, 1}, 0.0) : at::pad(heat, {1, 1, 1, 1}, edge);
     const Tensor up = padded.narrow(2, 0, 9).narrow(3, 1, 9), down = padded.narrow(2, 2, 9).narrow(3, 1, 9);
     const Tensor left = padded.narrow(2, 1, 9).narrow(3, 0, 9), right = padded.narrow(2, 1, 9).narrow(3, 2, 9);
     heat = heat + conductance * (up + down + left + right - 4 * heat);

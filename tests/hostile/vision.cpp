@@ -66,7 +66,8 @@ void an_image_warped(Session& s) {
     const Tensor rows = at::stack({angle.cos(), -angle.sin(), zero, angle.sin(), angle.cos(), zero}, -1);
     const Tensor grid = F::affine_grid(rows.view({-1, 2, 3}), image.sizes(), false);
     return F::grid_sample(
-        image, grid, F::GridSampleFuncOptions().mode(torch::kBilinear).padding_mode(torch::kBorder).align_corners(false));
+        image, grid,
+        F::GridSampleFuncOptions().mode(torch::kBilinear).padding_mode(torch::kBorder).align_corners(false));
   });
   for (int call = 0; call < 8; ++call) f(s.randn({2, 3, 6, 7}), s.randn({2}));
 }
@@ -98,7 +99,8 @@ void edges_found(Session& s) {
   const Tensor sobel = at::tensor({-1, 0, 1, -2, 0, 2, -1, 0, 1}, at::kFloat).view({1, 1, 3, 3}).to(s.device());
   const Tensor both = at::cat({sobel, sobel.transpose(2, 3)}).repeat({3, 1, 1, 1});
   auto f = s.compile([&](const Tensor& image) {
-    const Tensor slopes = at::conv2d(at::pad(image, {1, 1, 1, 1}, "reflect"), both, Tensor(), 1, at::IntArrayRef(0), 1, 3);
+    const Tensor slopes =
+        at::conv2d(at::pad(image, {1, 1, 1, 1}, "reflect"), both, Tensor(), 1, at::IntArrayRef(0), 1, 3);
     const Tensor parts = slopes.unflatten(1, {3, 2});
     const Tensor size = parts.square().sum(2).sqrt();
     const Tensor thick = -at::max_pool2d(-at::max_pool2d((size > 1).to(at::kFloat), 3, 1, 1), 3, 1, 1);

@@ -245,7 +245,8 @@ void a_plan_by_value_iteration(Session& s) {
     }
     return std::make_pair(value, turns);
   });
-  for (int call = 0; call < 8; ++call) f(at::softmax(s.randn({3, 5, 5}, at::kDouble), -1), s.randn({3, 5}, at::kDouble));
+  for (int call = 0; call < 8; ++call)
+    f(at::softmax(s.randn({3, 5, 5}, at::kDouble), -1), s.randn({3, 5}, at::kDouble));
 }
 
 void a_filter_of_medians_and_outliers(Session& s) {

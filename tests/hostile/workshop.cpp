@@ -255,11 +255,11 @@ void losses_of_every_kind(Session& s) {
   auto f = s.compile([&](const Tensor& x, const Tensor& y) {
     w.mutable_grad() = Tensor();
     const Tensor p = x * w, target = (y > 0).to(at::kFloat);
-    const Tensor loss = at::binary_cross_entropy_with_logits(p, target) + at::l1_loss(p, y) +
-                        at::soft_margin_loss(p, target * 2 - 1) + at::poisson_nll_loss(p, y.abs(), true, false, 1e-8, 1) +
-                        at::cosine_embedding_loss(p, y, at::ones({4}, x.options())) +
-                        at::multi_margin_loss(p, y.argmax(1)) + at::hinge_embedding_loss(p, target * 2 - 1) +
-                        at::margin_ranking_loss(p, y, target * 2 - 1, 0.1);
+    const Tensor loss =
+        at::binary_cross_entropy_with_logits(p, target) + at::l1_loss(p, y) + at::soft_margin_loss(p, target * 2 - 1) +
+        at::poisson_nll_loss(p, y.abs(), true, false, 1e-8, 1) +
+        at::cosine_embedding_loss(p, y, at::ones({4}, x.options())) + at::multi_margin_loss(p, y.argmax(1)) +
+        at::hinge_embedding_loss(p, target * 2 - 1) + at::margin_ranking_loss(p, y, target * 2 - 1, 0.1);
     loss.backward();
     return loss.detach();
   });
@@ -287,9 +287,12 @@ void activations_of_every_kind(Session& s) {
 void a_formula_chosen_by_a_number(Session& s) {
   auto f = s.compile([](const Tensor& x, int64_t kind) {
     switch (kind) {
-      case 0: return x.sin();
-      case 1: return x.sin().cos();
-      default: return x.sin() * kind;
+      case 0:
+        return x.sin();
+      case 1:
+        return x.sin().cos();
+      default:
+        return x.sin() * kind;
     }
   });
   for (int call = 0; call < 12; ++call) f(s.randn({4}), call / 4 + call % 2);
