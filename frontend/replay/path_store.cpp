@@ -12,15 +12,6 @@
 #include "runtime/stopwatch.h"
 
 namespace sinter::frontend {
-namespace {
-
-bool meets_gpu(const PathNode& end) {
-  return std::ranges::any_of(steps_to(end), [](const PathNode* node) {
-    return std::ranges::any_of(node->step.memories, [](const TraceMemory& memory) { return memory.device.is_cuda(); });
-  });
-}
-
-}  // namespace
 
 PathStore::PathStore(const Options& options, const std::vector<NamedModule>& modules, std::string function,
                      Counters& counters, Budget& budget, Findings& findings)
@@ -77,7 +68,6 @@ void PathStore::note_end(PathTree& tree, PathNode& end, std::span<const TraceMem
     end.ending.add(escaped, reason);
     first = ++end.ending.visits == 1;
   }
-  if (first && meets_gpu(end)) uses_gpu_.store(true, std::memory_order_relaxed);
   if (!first || end.depth == 0 || !options_.dynamic.value_or(true)) return;
   const runtime::Stopwatch stopwatch;
   tree.families().add(end);

@@ -26,7 +26,6 @@ class PathStore final : public PathLibrary {
   const OpTraits& traits(const c10::OperatorHandle& op) override;
   std::shared_ptr<PathTree> tree(const Modes& settings) override;
   LentMemory& lent_memory() override { return lent_; }
-  [[nodiscard]] bool on_the_cpu() const override { return !uses_gpu_.load(std::memory_order_relaxed); }
   TensorTable::Room take_room() override;
   void keep_room(TensorTable::Room room) override;
   std::shared_ptr<CompiledPath> compiled(const Matched& segment, News& news) override;
@@ -41,6 +40,8 @@ class PathStore final : public PathLibrary {
   void note(Recompilation divergence, News& news) override { findings_.note(std::move(divergence), news); }
   [[nodiscard]] std::string module_of(const at::Tensor& tensor) const override;
 
+  /// True where all work is done when a call ends.
+  [[nodiscard]] bool on_the_cpu() const { return !uses_gpu_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::vector<EntryReport> reports() const;
   /// Sentences for the report.
   [[nodiscard]] std::vector<std::string> notes() const;

@@ -89,7 +89,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
     lock.unlock();
     return run_below(op, below, stack);
   }
-  switch (way_of(traits, arguments, table_, few_numbers_wait())) {
+  switch (way_of(traits, arguments, table_)) {
     case Way::transparent:
       if (log_) return run_transparent(op, facts, below, stack);
       lock.unlock();
@@ -108,7 +108,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
 bool Session::can_be_a_step_of_the_next_segment(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments) {
   if (!waits_for(table_, traits.facts, arguments)) return false;
   synchronize(traits.facts.name);
-  return way_of(traits, arguments, table_, few_numbers_wait()) == Way::later;
+  return way_of(traits, arguments, table_) == Way::later;
 }
 
 /// The same as without a log, but that nobody else calls an operator meanwhile.
@@ -175,10 +175,6 @@ void Session::begin_segment() {
   recording_ = false;
 }
 
-/// Lengths, indices and shapes are a segment of their own: the host looks at them sooner or later, and no other work
-/// should end there. Beside a GPU they are computed at once.
-bool Session::few_numbers_wait() const { return (at_ == nullptr || at_->few_numbers) && library_->on_the_cpu(); }
-
 /// False where the work of the steps so far cannot be done together with this one's. Ends the segment if that is for
 /// good.
 bool Session::may_match(const Step& candidate) {
@@ -233,9 +229,6 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
                    torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   if (at_ != nullptr && *surroundings_ != KernelSurroundings::current()) synchronize("another stream or setting");
-  if (at_ != nullptr && at_->depth > 0 && at_->few_numbers && !computes_few_numbers(arguments, table_)) {
-    synchronize(traits.facts.name);
-  }
   if (at_ != nullptr && at_->depth > 0 && tree_->has_other_places(*at_, op)) synchronize(traits.facts.name);
   if (at_ == nullptr) {
     begin_segment();

@@ -36,8 +36,6 @@ class PathLibrary {
   /// The tree of segments that run under these settings.
   [[nodiscard]] virtual std::shared_ptr<PathTree> tree(const Modes& settings) = 0;
   [[nodiscard]] virtual LentMemory& lent_memory() = 0;
-  /// True where all work is done when a call ends.
-  [[nodiscard]] virtual bool on_the_cpu() const = 0;
   /// Where a call may keep its table, and where another one may keep it later.
   [[nodiscard]] virtual TensorTable::Room take_room() = 0;
   virtual void keep_room(TensorTable::Room room) = 0;
@@ -157,7 +155,6 @@ class Session : public c10::DebugInfoBase {
   void note_lent(c10::ArrayRef<c10::IValue> arguments);
   void run_what_threw(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                       torch::jit::Stack* stack);
-  [[nodiscard]] bool few_numbers_wait() const;
   [[nodiscard]] bool tells_breaks_of(const OpTraits& traits) const;
   void note_break(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, std::optional<GraphBreak> reason);
   void note_divergence(const PathNode& branch);

@@ -109,9 +109,14 @@ bool counts_from_elsewhere(const OpFacts& facts, Arguments arguments, const Tens
 }
 
 /// Lengths, indices and shapes that no step gives.
-bool are_few_numbers_there(const TensorTable& table, Arguments arguments) {
-  return computes_few_numbers(arguments, table) &&
-         !any_tensor(arguments, [&](const at::Tensor& tensor) { return table.is_deferred(tensor); });
+bool few_numbers(const TensorTable& table, Arguments arguments) {
+  bool found = false;
+  const bool other = any_tensor(arguments, [&](const at::Tensor& tensor) {
+    found = true;
+    const bool integral = c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
+    return !tensor.is_cpu() || !integral || tensor.numel() > kFewNumbers || table.is_deferred(tensor);
+  });
+  return found && !other;
 }
 
 /// A write that the compiler can place: to the elements of one dtype, in one memory that it sees whole.
@@ -259,17 +264,7 @@ bool views_what_is_there(const OpTraits& traits, Arguments arguments, const Tens
          !any_tensor(arguments, [&](const at::Tensor& tensor) { return table.is_deferred(tensor); });
 }
 
-bool computes_few_numbers(Arguments arguments, const TensorTable& table) {
-  bool found = false;
-  const bool other = any_tensor(arguments, [&](const at::Tensor& tensor) {
-    found = true;
-    const bool integral = c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
-    return !tensor.is_cpu() || tensor.numel() > kFewNumbers || !(integral || table.is_made(tensor));
-  });
-  return found && !other;
-}
-
-Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table, bool few_numbers_wait) {
+Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
   const OpFacts& facts = traits.facts;
   if (facts.metadata_only || (facts.view_in_place && !traits.resizes)) return Way::transparent;
   if (is_about_metadata(facts, arguments) || gives_metadata(traits, arguments)) return Way::transparent;
@@ -285,8 +280,7 @@ Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table
   if (may_refuse(traits, arguments)) {
     if (traits.data_rule == nullptr || !accepts_data(*traits.data_rule, arguments, table)) return Way::now;
   }
-  if (counts_from_elsewhere(facts, arguments, table)) return Way::now;
-  if ((!few_numbers_wait || only_looks(facts)) && are_few_numbers_there(table, arguments)) return Way::now;
+  if (few_numbers(table, arguments) || counts_from_elsewhere(facts, arguments, table)) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return sees_writes_otherwise(table, tensor); }) ||
       reads_writes_otherwise(traits, arguments, table)) {
     return Way::now;

@@ -50,19 +50,13 @@ enum class Way : uint8_t {
   later,        ///< as a step of a segment
 };
 
-/// What becomes of a call. The same for two runs of a program that do the same: it depends on the operator, on what the
-/// table and the tensors' metadata say of the arguments, and on whether a few numbers may wait: they do in segments of
-/// their own, which a look at them ends, and no other work.
-[[nodiscard]] Way way_of(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, const TensorTable& table,
-                         bool few_numbers_wait);
+/// What becomes of a call. The same for two runs of a program that do the same: it depends on the operator, and on what
+/// the table and the tensors' metadata say of the arguments.
+[[nodiscard]] Way way_of(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);
 
 /// True for a call that gives views of memory which no step makes or writes.
 [[nodiscard]] bool views_what_is_there(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments,
                                        const TensorTable& table);
-
-/// True for a call that computes with a few integers on the CPU, or with what steps have made of them: lengths, indices
-/// and shapes.
-[[nodiscard]] bool computes_few_numbers(c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);
 
 /// True for a call that throws where it refuses some of its data.
 [[nodiscard]] bool may_refuse(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments);

@@ -105,7 +105,6 @@ PathTree::Added PathTree::add(PathNode& behind, Step step) {
   node.depth = behind.depth + 1;
   node.values = behind.values + static_cast<uint32_t>(step.taken.size() + step.made.size());
   node.memories = behind.memories + static_cast<uint32_t>(step.memories.size());
-  node.few_numbers = behind.few_numbers && step.few_numbers;
   node.step = std::move(step);
   node.sibling = behind.first.load(std::memory_order_relaxed);
   behind.first.store(&node, std::memory_order_release);

@@ -42,7 +42,6 @@ struct PathNode {
   Step step;                         ///< none at the beginning
   uint32_t depth = 0;
   uint32_t values = 0, memories = 0;  ///< up to and with this step
-  bool few_numbers = true;            ///< all steps up to and with this one compute with a few numbers
   /// By number of the step: it once differed, and is given on every call from then on. Only ever grows.
   std::atomic<uint64_t> live{0};
   std::atomic<PathNode*> first{nullptr};

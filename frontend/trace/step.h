@@ -108,9 +108,8 @@ struct Step {
   SettingSet settings = SettingSet::all();  ///< of LibTorch that may decide what the call computes
   /// Of data that it may refuse: a call is the step only where none is refused. Null where it refuses nothing.
   const DataRule* data_rule = nullptr;
-  bool few_numbers = false;  ///< it computes with a few integers on the CPU, or with what steps have made of them
-  std::string module{};      ///< path of the module it belongs to; or empty
-  std::string source{};      ///< "resnet.py:58", where the program states it; or empty
+  std::string module{};  ///< path of the module it belongs to; or empty
+  std::string source{};  ///< "resnet.py:58", where the program states it; or empty
 };
 
 }  // namespace sinter::frontend

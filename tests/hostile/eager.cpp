@@ -9,7 +9,8 @@ std::vector<Reason> never_replayed() {
       {"does something new on every call, so that no recording answers it",
        {"a_captured_vector_that_grows", "a_captured_vector_of_factors", "a_number_of_the_host_that_is_raised_to",
         "operators_chosen_at_random"}},
-      {"every turn of its loop reads which row comes next, and how many are left", {"boxes_suppressed"}},
+      {"all it does is done with a few integers on the CPU, which the host may read through a pointer next: at once",
+       {"division_of_integers", "division_by_an_integer_zero", "sizes_from_data"}},
       {"all it does draws random numbers of the CPU, whose generator must have moved on when the operator returns: at "
        "once, and nothing is left to compute",
        {"two_draws_that_look_alike"}},

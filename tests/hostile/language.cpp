@@ -112,7 +112,7 @@ void a_distance_between_strings(Session& s) {
     }
     return row[-1].item<int64_t>();
   });
-  for (int call = 0; call < 8; ++call) f(s.integers(4, {5}), s.integers(4, {6}));
+  for (int call = 0; call < 8; ++call) f(s.integers(4, {5}), s.integers(4, {80}));
 }
 
 void words_counted_and_weighed(Session& s) {

@@ -52,7 +52,7 @@ void a_game_of_life_in_bytes(Session& s) {
 }
 
 void a_rule_over_bits(Session& s) {
-  Tensor cells = s.integers(1 << 30, {40}, at::kInt);
+  Tensor cells = s.integers(1 << 30, {90}, at::kInt);
   s.watch("cells", &cells);
   auto f = s.compile([&](int64_t shift) {
     const Tensor left = at::bitwise_left_shift(cells, shift), right = at::bitwise_right_shift(cells, 1);

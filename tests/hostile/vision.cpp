@@ -9,33 +9,6 @@ using at::Tensor;
 namespace nn = torch::nn;
 namespace F = torch::nn::functional;
 
-Tensor overlap(const Tensor& box, const Tensor& others) {
-  const Tensor from = at::maximum(box.slice(-1, 0, 2), others.slice(-1, 0, 2));
-  const Tensor to = at::minimum(box.slice(-1, 2), others.slice(-1, 2));
-  const Tensor common = (to - from).clamp_min(0).prod(-1);
-  const auto area = [](const Tensor& b) { return (b.slice(-1, 2) - b.slice(-1, 0, 2)).prod(-1); };
-  return common / (area(box) + area(others) - common);
-}
-
-void boxes_suppressed(Session& s) {
-  auto f = s.compile([](const Tensor& boxes, const Tensor& scores) {
-    Tensor order = scores.argsort(0, /*descending=*/true);
-    std::vector<Tensor> kept;
-    while (order.numel() > 0) {
-      const Tensor best = order[0];
-      kept.push_back(best);
-      const Tensor rest = order.slice(0, 1);
-      const Tensor apart = overlap(boxes.index({best}), boxes.index({rest})) < 0.5;
-      order = rest.index({apart});
-    }
-    return at::stack(kept);
-  });
-  for (int call = 0; call < 8; ++call) {
-    const Tensor corner = at::rand({12, 2}, s.options());
-    f(at::cat({corner, corner + 0.4}, 1), s.randn({12}));
-  }
-}
-
 struct UNetImpl : nn::Module {
   UNetImpl() {
     down1 = register_module("down1", nn::Conv2d(nn::Conv2dOptions(1, 4, 3).padding(1)));
@@ -159,7 +132,6 @@ void masks_painted_in_place(Session& s) {
 }
 
 const Program programs[] = {
-    {"boxes_suppressed", boxes_suppressed},
     {"a_u_net_over_images_of_several_sizes", a_u_net_over_images_of_several_sizes},
     {"an_image_warped", an_image_warped},
     {"an_image_taken_apart_and_put_together", an_image_taken_apart_and_put_together},
