@@ -26,6 +26,16 @@ c10::Storage take_fresh(Session::FreshStorages& fresh, TraceMemoryId memory) {
   return {};
 }
 
+/// LibTorch's zeros without memory: what comes this far with one calls operators on tensors that have memory, or looks
+/// at no data.
+bool takes_zeros_without_memory(c10::ArrayRef<c10::IValue> arguments) {
+  bool found = false;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor(argument, [&](const at::Tensor& tensor) { found = found || tensor._is_zerotensor(); });
+  }
+  return found;
+}
+
 GraphBreak unknown_argument(const OpFacts& facts) {
   return {.code = BreakCode::unsupported_op,
           .op = facts.name,
@@ -63,7 +73,8 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   }
   const OpTraits& traits = library_->traits(op);
   const OpFacts& facts = traits.facts;
-  if (facts.composite && !op.hasKernelForDispatchKey(below.highestPriorityTypeId())) {
+  const bool composite = facts.composite && !op.hasKernelForDispatchKey(below.highestPriorityTypeId());
+  if (composite || takes_zeros_without_memory(torch::jit::last(*stack, op.schema().arguments().size()))) {
     lock.unlock();
     return op.redispatchBoxed(below, stack);
   }
@@ -84,11 +95,20 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
       lock.unlock();
       return run_below(op, below, stack);
     case Way::now:
+      if (can_be_a_step_of_the_next_segment(traits, arguments)) return step(op, traits, below, stack);
       if (tells_breaks_of(traits)) note_break(traits, arguments, break_of(traits, arguments));
       return run_now(op, traits, below, stack);
     case Way::later:
       return step(op, traits, below, stack);
   }
+}
+
+/// True where nothing but the segment under way keeps a call from being a step, which it has ended then: the call sees
+/// what the segment writes, or looks at what it computes.
+bool Session::can_be_a_step_of_the_next_segment(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments) {
+  if (!waits_for(table_, traits.facts, arguments)) return false;
+  synchronize(traits.facts.name);
+  return way_of(traits, arguments, table_) == Way::later;
 }
 
 /// The same as without a log, but that nobody else calls an operator meanwhile.
@@ -209,10 +229,13 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
                    torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   if (at_ != nullptr && *surroundings_ != KernelSurroundings::current()) synchronize("another stream or setting");
+  if (at_ != nullptr && at_->depth > 0 && tree_->has_other_places(*at_, op)) synchronize(traits.facts.name);
   if (at_ == nullptr) {
     begin_segment();
     if (answer_known(op, stack)) return;
   }
+  const bool views = views_what_is_there(traits, arguments, table_);
+  if (views && tree_->has_other_integers(*at_, op)) return make_view(op, traits, below, stack);
   if (!recording_ && tree_->throws(*at_, op)) return run_what_threw(op, traits, below, stack);
   table_.begin_call();
   CallKey key;
@@ -230,6 +253,15 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     words.clear();
     (void)append_all(arguments, traits.facts, key, words);
   }
+  if (at_->depth > 0 && tree_->finds_other_places(*at_, op, key, table_.added().values)) {
+    table_.forget_added();
+    synchronize(traits.facts.name);
+    return step(op, traits, below, stack);
+  }
+  if (views && tree_->finds_other_integers(*at_, op, key, table_.added().values)) {
+    table_.forget_added();
+    return make_view(op, traits, below, stack);
+  }
   if (!library_->may_record()) {
     table_.forget_added();
     synchronize(traits.facts.name);
@@ -243,6 +275,13 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     recording_ = true;
   }
   record(op, traits, std::move(key), words, below, stack);
+}
+
+/// Makes a view whose numbers differ from call to call: what it gives is met as an input, wherever it lies.
+void Session::make_view(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
+                        torch::jit::Stack* stack) {
+  refuse_in_log(traits.facts.name + " takes numbers of the host");
+  run_below(op, below, stack);
 }
 
 /// Gives the results of a step that was matched.

@@ -149,6 +149,9 @@ class Session : public c10::DebugInfoBase {
  private:
   void run_now(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                torch::jit::Stack* stack);
+  [[nodiscard]] bool can_be_a_step_of_the_next_segment(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments);
+  void make_view(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
+                 torch::jit::Stack* stack);
   void note_lent(c10::ArrayRef<c10::IValue> arguments);
   void run_what_threw(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                       torch::jit::Stack* stack);

@@ -118,8 +118,8 @@ bool StepRecorder::add_result(const at::Tensor& tensor) {
   const TraceValue& value = table_.value(id);
   const TraceMemory& memory = table_.known(value.memory);
   if (memory.root == id) return value.elements.reading.plain() && (!memory.fresh || value.elements.offset == 0);
+  if (table_.lies_in_what_came(value)) return true;
   const Elements& root = table_.value(memory.root).elements;
-  if (lies_inside(value.elements, root)) return true;
   return root.dtype != value.elements.dtype && !table_.memory(value.memory).written;
 }
 

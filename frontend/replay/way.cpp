@@ -90,6 +90,13 @@ bool is_about_metadata(const OpFacts& facts, Arguments arguments) {
   return meta && !other;
 }
 
+/// True for a copy to the meta device: of what a tensor is, not of its data.
+bool gives_metadata(const OpTraits& traits, Arguments arguments) {
+  return traits.copies && std::ranges::any_of(arguments, [](const c10::IValue& argument) {
+           return argument.isDevice() && argument.toDevice().is_meta();
+         });
+}
+
 /// True for a view that counts from the beginning of a storage, and is not known to lie in the storage's first tensor:
 /// it may lie elsewhere where that tensor begins elsewhere.
 bool counts_from_elsewhere(const OpFacts& facts, Arguments arguments, const TensorTable& table) {
@@ -252,10 +259,15 @@ SettingSet settings_of(SettingConcerns concerns, Arguments arguments) {
   return SettingSet(concerns);
 }
 
+bool views_what_is_there(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
+  return only_looks(traits.facts) &&
+         !any_tensor(arguments, [&](const at::Tensor& tensor) { return table.is_deferred(tensor); });
+}
+
 Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
   const OpFacts& facts = traits.facts;
   if (facts.metadata_only || (facts.view_in_place && !traits.resizes)) return Way::transparent;
-  if (is_about_metadata(facts, arguments)) return Way::transparent;
+  if (is_about_metadata(facts, arguments) || gives_metadata(traits, arguments)) return Way::transparent;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !is_known_kind(table, tensor); })) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.lasts(tensor); })) return Way::now;
   if (any_tensor(arguments, [&](const at::Tensor& tensor) { return !table.can_be_value(tensor); })) return Way::now;

@@ -54,6 +54,10 @@ enum class Way : uint8_t {
 /// the table and the tensors' metadata say of the arguments.
 [[nodiscard]] Way way_of(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);
 
+/// True for a call that gives views of memory which no step makes or writes.
+[[nodiscard]] bool views_what_is_there(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments,
+                                       const TensorTable& table);
+
 /// True for a call that throws where it refuses some of its data.
 [[nodiscard]] bool may_refuse(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments);
 

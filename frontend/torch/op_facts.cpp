@@ -47,6 +47,9 @@ constexpr std::array<string_view, 5> kCollectives{"c10d", "_c10d_functional", "_
 constexpr std::array<string_view, 4> kUninitialised{"aten::empty", "aten::empty_strided", "aten::empty_like",
                                                     "aten::new_empty"};
 
+/// Operators that give nothing, and throw where they do not like the data they look at.
+constexpr std::array<string_view, 1> kChecks{"aten::_linalg_check_errors"};
+
 /// Operators whose results' sizes depend on data, untagged.
 constexpr std::array<string_view, 1> kUntaggedSizes{"aten::_pack_padded_sequence"};
 
@@ -107,7 +110,7 @@ bool takes_generator(const c10::FunctionSchema& schema) {
 
 bool is_impure(const c10::OperatorHandle& op, const c10::FunctionSchema& schema, bool writes_something) {
   const string_view name_space = string_view(schema.name()).substr(0, schema.name().find("::"));
-  if (schema.returns().empty() && !writes_something) return true;
+  if (schema.returns().empty() && !writes_something) return !holds(kChecks, schema.name());
   if (holds(kCollectives, name_space)) return true;
   return !holds(kPlainNamespaces, name_space) && !op.hasTag(at::Tag::pt2_compliant_tag);
 }
@@ -140,7 +143,8 @@ OpFacts look_up(const c10::OperatorHandle& op) {
   facts.declares_aliases =
       std::ranges::any_of(returns, [](const c10::Argument& result) { return result.alias_info() != nullptr; });
   facts.metadata_only = holds(kMetadataOnly, schema.name());
-  facts.reads_host = !facts.metadata_only && (op.hasTag(at::Tag::data_dependent_output) || facts.gives_numbers);
+  facts.reads_host = !facts.metadata_only && (op.hasTag(at::Tag::data_dependent_output) || facts.gives_numbers ||
+                                              holds(kChecks, schema.name()));
   facts.sizes_from_data = op.hasTag(at::Tag::dynamic_output_shape) || holds(kUntaggedSizes, schema.name());
   facts.uninitialised = holds(kUninitialised, schema.name());
   facts.makes_cpu_memory =

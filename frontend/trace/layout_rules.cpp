@@ -1,10 +1,13 @@
 #include "frontend/trace/layout_rules.h"
 
+#include <ATen/ExpandUtils.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/sum.h>
+#include <c10/core/WrapDimMinimal.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -40,6 +43,49 @@ Results relu(Arguments arguments) { return {at::clamp_min(arguments[0].toTensor(
 Results where(Arguments arguments) {
   return {at::addcmul(arguments[0].toTensor(), arguments[1].toTensor(), arguments[2].toTensor())};
 }
+
+/// logical_and(self, other)
+Results two_operands(Arguments arguments) { return {at::add(arguments[0].toTensor(), arguments[1].toTensor())}; }
+
+/// max(self)
+Results number(Arguments /*arguments*/) { return {made({})}; }
+
+/// cummax(self, dim)
+Results two_contiguous(Arguments arguments) {
+  const Sizes sizes = arguments[0].toTensor().sizes().vec();
+  return {made(sizes), made(sizes)};
+}
+
+/// masked_fill(self, mask, value)
+Results masked_fill(Arguments arguments) {
+  return {made(at::infer_size(arguments[0].toTensor().sizes(), arguments[1].toTensor().sizes()))};
+}
+
+/// index_select(self, dim, index)
+Results index_select(Arguments arguments) {
+  Sizes sizes = arguments[0].toTensor().sizes().vec();
+  const int64_t dim = c10::maybe_wrap_dim(arguments[1].toInt(), static_cast<int64_t>(sizes.size()));
+  if (!sizes.empty()) sizes[static_cast<size_t>(dim)] = arguments[2].toTensor().numel();
+  return {made(sizes)};
+}
+
+/// embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+Results embedding(Arguments arguments) {
+  Sizes sizes = arguments[1].toTensor().sizes().vec();
+  sizes.push_back(arguments[0].toTensor().size(1));
+  return {made(sizes)};
+}
+
+/// embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
+Results embedding_backward(Arguments arguments) {
+  return {made({arguments[2].toInt(), arguments[0].toTensor().size(-1)})};
+}
+
+/// searchsorted(sorted_sequence, self)
+Results like_second(Arguments arguments) { return {made(arguments[1].toTensor().sizes().vec())}; }
+
+/// bucketize(self, boundaries)
+Results contiguous_like_first(Arguments arguments) { return {made(arguments[0].toTensor().sizes().vec())}; }
 
 /// var(self, dim, correction, keepdim)
 Results variance(Arguments arguments) {
@@ -77,6 +123,18 @@ Results layer_norm(Arguments arguments) {
   return {made(input.sizes().vec()), made(sizes), made(sizes)};
 }
 
+/// native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+Results layer_norm_backward(Arguments arguments) {
+  const auto wanted = arguments[7].toBoolList();
+  const Sizes shape = arguments[2].toIntVector();
+  Results results;
+  if (wanted[0]) results.push_back(made(arguments[1].toTensor().sizes().vec()));
+  for (size_t i = 1; i < wanted.size(); ++i) {
+    if (wanted[i]) results.push_back(made(shape));
+  }
+  return results;
+}
+
 /// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 Results batch_norm(Arguments arguments) {
   const at::Tensor& input = arguments[0].toTensor();
@@ -106,6 +164,23 @@ struct RuleOf {
 
 constexpr std::array rules = {
     RuleOf{"aten::relu", relu},
+    RuleOf{"aten::abs", like_first},
+    RuleOf{"aten::nan_to_num", like_first},
+    RuleOf{"aten::logical_not", like_first},
+    RuleOf{"aten::logical_and", two_operands},
+    RuleOf{"aten::logical_or", two_operands},
+    RuleOf{"aten::logical_xor", two_operands},
+    RuleOf{"aten::max", number},
+    RuleOf{"aten::min", number},
+    RuleOf{"aten::cummax", two_contiguous},
+    RuleOf{"aten::cummin", two_contiguous},
+    RuleOf{"aten::masked_fill.Scalar", masked_fill},
+    RuleOf{"aten::masked_fill.Tensor", masked_fill},
+    RuleOf{"aten::index_select", index_select},
+    RuleOf{"aten::embedding", embedding},
+    RuleOf{"aten::embedding_dense_backward", embedding_backward},
+    RuleOf{"aten::searchsorted.Tensor", like_second},
+    RuleOf{"aten::bucketize.Tensor", contiguous_like_first},
     RuleOf{"aten::where.self", where},
     RuleOf{"aten::roll", roll},
     RuleOf{"aten::flip", like_first},
@@ -114,6 +189,7 @@ constexpr std::array rules = {
     RuleOf{"aten::std.correction", variance},
     RuleOf{"aten::convolution", convolution},
     RuleOf{"aten::native_layer_norm", layer_norm},
+    RuleOf{"aten::native_layer_norm_backward", layer_norm_backward},
     RuleOf{"aten::native_batch_norm", batch_norm},
     RuleOf{"aten::native_group_norm", group_norm},
     RuleOf{"aten::_adaptive_avg_pool2d", adaptive_pool},

@@ -11,18 +11,24 @@ namespace sinter::frontend {
 namespace {
 
 /// Positions of the numbers that a kernel takes: those beside the first operand, which are rounded to its dtype, and
-/// those that scale another argument.
+/// from `scales` on those that scale another argument.
 struct Row {
   std::string_view op;
   uint32_t first = 0, last = 0;
+  uint32_t scales = 4;
 };
-constexpr std::array rows{Row{"aten::add", 1, 2},       Row{"aten::sub", 1, 2},       Row{"aten::rsub", 1, 2},
-                          Row{"aten::mul", 1, 1},       Row{"aten::div", 1, 1},       Row{"aten::clamp", 1, 2},
-                          Row{"aten::clamp_min", 1, 1}, Row{"aten::clamp_max", 1, 1}, Row{"aten::addcmul", 3, 3},
-                          Row{"aten::addcdiv", 3, 3}};
+constexpr std::array rows{Row{"aten::add", 1, 2, 2},      Row{"aten::sub", 1, 2, 2},    Row{"aten::rsub", 1, 2, 2},
+                          Row{"aten::mul", 1, 1},         Row{"aten::div", 1, 1},       Row{"aten::clamp", 1, 2},
+                          Row{"aten::clamp_min", 1, 1},   Row{"aten::clamp_max", 1, 1}, Row{"aten::addcmul", 3, 3, 3},
+                          Row{"aten::addcdiv", 3, 3, 3},  Row{"aten::fill", 1, 1},      Row{"aten::lerp", 2, 2},
+                          Row{"aten::masked_fill", 2, 2}, Row{"aten::lt", 1, 1},        Row{"aten::le", 1, 1},
+                          Row{"aten::gt", 1, 1},          Row{"aten::ge", 1, 1},        Row{"aten::eq", 1, 1},
+                          Row{"aten::ne", 1, 1}};
 
-bool is_scale(const Row& row, uint32_t position) {
-  return row.first == 3 || (position == 2 && row.op != "aten::clamp");
+/// A scale is given wide and rounded where it is used. Beside tensors without dims it would widen what they give.
+ir::DType dtype_of(const Row& row, uint32_t position, const at::Tensor& operand) {
+  const ir::DType own = operand.scalar_type() == at::kFloat ? ir::DType::f32 : ir::DType::f64;
+  return position >= row.scales && operand.dim() > 0 ? ir::DType::f64 : own;
 }
 
 }  // namespace
@@ -36,8 +42,7 @@ std::vector<StepNumber> numbers_of(const OpFacts& facts, c10::ArrayRef<c10::IVal
   if (row == rows.end() || has_out || !arguments[0].isTensor()) return {};
   const at::Tensor& operand = arguments[0].toTensor();
   const bool computes = operand.scalar_type() == at::kFloat || operand.scalar_type() == at::kDouble;
-  if (!computes || operand.dim() == 0) return {};
-  const ir::DType dtype = operand.scalar_type() == at::kFloat ? ir::DType::f32 : ir::DType::f64;
+  if (!computes || wrapped_number(operand)) return {};
   std::vector<StepNumber> numbers;
   for (uint32_t i = row->first; i <= row->last && i < arguments.size(); ++i) {
     const c10::IValue& argument = arguments[i];
@@ -48,11 +53,12 @@ std::vector<StepNumber> numbers_of(const OpFacts& facts, c10::ArrayRef<c10::IVal
     if (!number || std::holds_alternative<bool>(*number)) continue;
     numbers.push_back({.word = words[i],
                        .argument = i,
-                       .dtype = is_scale(*row, i) ? ir::DType::f64 : dtype,
+                       .dtype = dtype_of(*row, i, operand),
                        .integer = std::holds_alternative<int64_t>(*number)});
   }
-  // A result of another dtype than the first operand's would take the number in that one.
+  // A result of another dtype than the first operand's would take the number in that one. Masks have no part in it.
   for (const c10::IValue& argument : arguments) {
+    if (row->op == "aten::masked_fill") break;
     if (!argument.isTensor() || !argument.toTensor().defined() || wrapped_number(argument.toTensor())) continue;
     if (argument.toTensor().scalar_type() != operand.scalar_type()) return {};
   }

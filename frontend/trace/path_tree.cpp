@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "frontend/trace/path_families.h"
+#include "frontend/trace/step_numbers.h"
 
 namespace sinter::frontend {
 namespace {
@@ -122,17 +123,63 @@ void PathTree::add(PathNode& at, Shortcut shortcut) {
   at.shortcuts.store(&shortcuts_.emplace_back(std::move(shortcut)), std::memory_order_release);
 }
 
-void PathTree::note_throw(const PathNode& at, const c10::OperatorHandle& op, bool threw) {
+void PathTree::note(Calls& calls, const PathNode& at, const c10::OperatorHandle& op) {
   const std::lock_guard lock(mutex_);
-  std::erase(threw_, std::pair(&at, op));
-  if (threw) threw_.emplace_back(&at, op);
-  any_threw_.store(!threw_.empty(), std::memory_order_relaxed);
+  calls.all.emplace_back(&at, op);
+  calls.any.store(true, std::memory_order_relaxed);
 }
 
-bool PathTree::throws(const PathNode& at, const c10::OperatorHandle& op) {
-  if (!any_threw_.load(std::memory_order_relaxed)) return false;
+bool PathTree::holds(const Calls& calls, const PathNode& at, const c10::OperatorHandle& op) {
+  if (!calls.any.load(std::memory_order_relaxed)) return false;
   const std::lock_guard lock(mutex_);
-  return std::ranges::find(threw_, std::pair(&at, op)) != threw_.end();
+  return std::ranges::find(calls.all, std::pair(&at, op)) != calls.all.end();
+}
+
+void PathTree::note_throw(const PathNode& at, const c10::OperatorHandle& op, bool threw) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase(threw_.all, std::pair(&at, op));
+  }
+  if (threw) note(threw_, at, op);
+}
+
+bool PathTree::throws(const PathNode& at, const c10::OperatorHandle& op) { return holds(threw_, at, op); }
+
+bool PathTree::has_other_integers(const PathNode& at, const c10::OperatorHandle& op) {
+  return holds(other_integers_, at, op);
+}
+
+bool PathTree::has_other_places(const PathNode& at, const c10::OperatorHandle& op) {
+  return holds(other_places_, at, op);
+}
+
+bool PathTree::finds_other_integers(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
+                                    std::span<const TraceValue* const> taken) {
+  const auto lies_alike = [](const TraceValue* now, const TraceValue& then) { return now->elements == then.elements; };
+  const PathNode* node = at.first.load(std::memory_order_acquire);
+  while (node != nullptr && !(node->step.op == op && std::ranges::equal(taken, node->step.taken, lies_alike) &&
+                              differ_in_integers_only(key, node->step.key))) {
+    node = node->sibling;
+  }
+  if (node != nullptr) note(other_integers_, at, op);
+  return node != nullptr;
+}
+
+bool PathTree::finds_other_places(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
+                                  std::span<const TraceValue* const> taken) {
+  constexpr int few = 2;  // are branches
+  const auto looks_alike = [&](const TraceValue* now, const TraceValue& then) {
+    Elements moved = now->elements;
+    if (now->memory.index < at.memories) moved.offset = then.elements.offset;
+    return now->from == then.from && now->memory == then.memory && moved == then.elements;
+  };
+  int found = 0;
+  for (const PathNode* node = at.first.load(std::memory_order_acquire); node != nullptr; node = node->sibling) {
+    found += static_cast<int>(node->step.op == op && node->step.key == key &&
+                              std::ranges::equal(taken, node->step.taken, looks_alike));
+  }
+  if (found >= few) note(other_places_, at, op);
+  return found >= few;
 }
 
 std::vector<const PathNode*> steps_to(const PathNode& node) {

@@ -73,6 +73,18 @@ class PathTree {
   void note_throw(const PathNode& at, const c10::OperatorHandle& op, bool threw);
   /// True where it did the last time.
   [[nodiscard]] bool throws(const PathNode& at, const c10::OperatorHandle& op);
+  /// True for a call behind `at` that differs from a step there in whole numbers alone: `key` are its arguments, of
+  /// which it has met `taken` first.
+  [[nodiscard]] bool finds_other_integers(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
+                                          std::span<const TraceValue* const> taken);
+  /// True where such a call was found.
+  [[nodiscard]] bool has_other_integers(const PathNode& at, const c10::OperatorHandle& op);
+  /// True for a call behind `at` that differs from several steps there only in where what it meets lies in memory that
+  /// was met before.
+  [[nodiscard]] bool finds_other_places(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
+                                        std::span<const TraceValue* const> taken);
+  /// True where such a call was found.
+  [[nodiscard]] bool has_other_places(const PathNode& at, const c10::OperatorHandle& op);
   /// The first step behind `at` that calls this operator; null where there is none.
   [[nodiscard]] static const Step* first_call_of(const PathNode& at, const c10::OperatorHandle& op);
   /// What its paths have in common but for sizes.
@@ -83,8 +95,15 @@ class PathTree {
   std::mutex mutex_;
   std::deque<PathNode> nodes_;  ///< stay where they are
   std::deque<Shortcut> shortcuts_;
-  std::vector<std::pair<const PathNode*, c10::OperatorHandle>> threw_;
-  std::atomic<bool> any_threw_{false};
+  /// Calls behind some nodes.
+  struct Calls {
+    std::vector<std::pair<const PathNode*, c10::OperatorHandle>> all;
+    std::atomic<bool> any{false};
+  };
+  void note(Calls& calls, const PathNode& at, const c10::OperatorHandle& op);
+  [[nodiscard]] bool holds(const Calls& calls, const PathNode& at, const c10::OperatorHandle& op);
+
+  Calls threw_, other_integers_, other_places_;
   std::atomic<size_t> size_{0};
   std::unique_ptr<PathFamilies> families_;
 };

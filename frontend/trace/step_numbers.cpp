@@ -129,6 +129,14 @@ Step with_numbers(const Step& step, std::span<const int64_t> numbers) {
   return other;
 }
 
+bool differ_in_integers_only(const CallKey& a, const CallKey& b) {
+  if (a.size() != b.size() || a == b) return false;
+  CallKey first = a, second = b;
+  visit_integers(first, [&](size_t word) { first[word] = 0; });
+  visit_integers(second, [&](size_t word) { second[word] = 0; });
+  return first == second;
+}
+
 bool differ_in_numbers_only(const Step& a, const Step& b, uint64_t& live) {
   if (a.op != b.op || a.module != b.module || !a.opaques.empty() || !b.opaques.empty()) return false;
   if (a.results != b.results || a.written != b.written || a.mutates != b.mutates) return false;

@@ -37,6 +37,7 @@ int64_t whole_shift_of(const at::Tensor& tensor) {
 bool lies_inside(const Elements& inner, const Elements& outer) {
   if (inner == outer) return true;
   if (inner.dtype != outer.dtype || !outer.reading.plain()) return false;
+  if (std::ranges::find(inner.sizes, 0) != inner.sizes.end()) return true;
   if (inner.begin_byte() < outer.begin_byte() || inner.end_byte() > outer.end_byte()) return false;
   const c10::Device cpu(c10::kCPU);
   return ir::lies_in_elements_of(outer.type(cpu), inner.type(cpu), inner.offset - outer.offset);
@@ -99,6 +100,15 @@ bool TensorTable::can_be_value(const TraceValue& made) const {
 int64_t TensorTable::shift_of(const at::Tensor& tensor) const {
   const Memory* memory = memory_of(tensor);
   return memory == nullptr ? 0 : memory->shift / static_cast<int64_t>(tensor.itemsize());
+}
+
+bool TensorTable::lies_in_what_came(const TraceValue& inner) const {
+  if (lies_inside(inner.elements, value(known(inner.memory).root).elements)) return true;
+  const Memory& memory = room_.memories[inner.memory.index];
+  return memory.several_inputs && std::ranges::any_of(memory.values, [&](TraceValueId id) {
+           const TraceValue& outer = value(id);
+           return outer.from == TraceValue::From::input && lies_inside(inner.elements, outer.elements);
+         });
 }
 
 bool TensorTable::is_deferred(const at::Tensor& tensor) const {

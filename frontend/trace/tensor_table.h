@@ -61,6 +61,8 @@ class TensorTable {
   [[nodiscard]] const std::vector<Memory>& memories() const { return room_.memories; }
   [[nodiscard]] const TraceMemory& known(TraceMemoryId id) const { return *room_.known[id.index]; }
   [[nodiscard]] const TraceValue& value(TraceValueId id) const { return *room_.values[id.index]; }
+  /// True where a value lies inside the first one of its memory, or inside an input there.
+  [[nodiscard]] bool lies_in_what_came(const TraceValue& value) const;
   [[nodiscard]] size_t size() const { return room_.values.size(); }
   [[nodiscard]] bool empty() const { return room_.values.empty(); }
   /// A tensor over a value that was there before.

@@ -9,12 +9,14 @@ std::vector<Reason> never_replayed() {
       {"does something new on every call, so that no recording answers it",
        {"a_captured_vector_that_grows", "a_captured_vector_of_factors", "a_number_of_the_host_that_is_raised_to",
         "operators_chosen_at_random"}},
-      {"all it does is done with a few integers on the CPU, which the host may read next: at once",
-       {"division_of_integers", "division_by_an_integer_zero"}},
-      {"all it does brings data to the host", {"sizes_from_data"}},
-      {"all it does draws random numbers of the CPU: at once", {"two_draws_that_look_alike"}},
-      {"all it does writes a tensor whose elements share memory", {"an_expanded_input_that_is_filled"}},
-      {"tensors that segments do not know", {"sparse_inside"}},
+      {"all it does is done with a few integers on the CPU, which the host may read through a pointer next: at once",
+       {"division_of_integers", "division_by_an_integer_zero", "sizes_from_data"}},
+      {"all it does draws random numbers of the CPU, whose generator must have moved on when the operator returns: at "
+       "once, and nothing is left to compute",
+       {"two_draws_that_look_alike"}},
+      {"all it does fills two elements on the CPU, as the host fills memory of its own: at once",
+       {"an_expanded_input_that_is_filled"}},
+      {"all it does takes or gives sparse tensors, whose sizes depend on data", {"sparse_inside"}},
   };
 }
 
@@ -25,13 +27,15 @@ std::vector<Reason> replayed_late() {
         "packed_sequences_of_other_lengths", "a_split_at_indices_of_a_tensor", "attention_over_sixty_lengths"}},
       {"its first calls look at places that lie at another distance from the argument each time",
        {"an_absolute_view_of_inputs_at_other_offsets"}},
+      {"its first calls look at several parts of what it keeps, each at a place of its own in each call",
+       {"a_buffer_that_goes_round", "contrasts_with_a_queue", "a_series_smoothed_in_three_ways"}},
       {"its first three calls throw before they call an operator", {"an_exception_of_the_callable"}},
-      {"its first arguments are tensors that segments do not know", {"zeros_without_memory_as_inputs"}},
-      {"all that its first calls do draws random numbers of the CPU: at once", {"slopes_drawn_in_training"}},
+      {"all that its first calls do draws random numbers of the CPU, as many as there are negative elements: at once",
+       {"slopes_drawn_in_training"}},
       {"does something new in each of its first three calls: an optimizer makes its state, gradients come and go, "
        "anomalies are looked for",
        {"a_step_alone_while_some_gradients_are_missing", "a_gradient_that_is_asked_whether_it_is_there",
-        "anomalies_looked_for_in_some_calls"}},
+        "anomalies_looked_for_in_some_calls", "a_step_of_lbfgs"}},
       {"takes a branch that is new in each of its first three calls",
        {"a_branch_on_each_bit_of_a_counter", "a_branch_on_each_of_six_numbers"}},
   };

@@ -24,6 +24,21 @@ std::vector<Group> groups() {
           {"live_modules", live_module_programs()},
           {"steps", step_programs()},
           {"misuse", misuse_programs()},
+          {"estimation", estimation_programs()},
+          {"finance", finance_programs()},
+          {"simulations", simulation_programs()},
+          {"vision", vision_programs()},
+          {"language", language_programs()},
+          {"reinforcement", reinforcement_programs()},
+          {"signals", signal_programs()},
+          {"networks", network_programs()},
+          {"inference", inference_programs()},
+          {"recipes", recipe_programs()},
+          {"everyday", everyday_programs()},
+          {"workshop", workshop_programs()},
+          {"workbench", workbench_programs()},
+          {"layers", layer_programs()},
+          {"classics", classic_programs()},
           {"fuzzed", fuzzed_programs()}};
 }
 

@@ -28,6 +28,21 @@ namespace sinter::test::hostile {
 [[nodiscard]] std::span<const Program> live_module_programs();
 [[nodiscard]] std::span<const Program> step_programs();
 [[nodiscard]] std::span<const Program> misuse_programs();
+[[nodiscard]] std::span<const Program> estimation_programs();
+[[nodiscard]] std::span<const Program> finance_programs();
+[[nodiscard]] std::span<const Program> simulation_programs();
+[[nodiscard]] std::span<const Program> vision_programs();
+[[nodiscard]] std::span<const Program> language_programs();
+[[nodiscard]] std::span<const Program> reinforcement_programs();
+[[nodiscard]] std::span<const Program> signal_programs();
+[[nodiscard]] std::span<const Program> network_programs();
+[[nodiscard]] std::span<const Program> inference_programs();
+[[nodiscard]] std::span<const Program> recipe_programs();
+[[nodiscard]] std::span<const Program> everyday_programs();
+[[nodiscard]] std::span<const Program> workshop_programs();
+[[nodiscard]] std::span<const Program> workbench_programs();
+[[nodiscard]] std::span<const Program> layer_programs();
+[[nodiscard]] std::span<const Program> classic_programs();
 [[nodiscard]] std::span<const Program> fuzzed_programs();
 
 /// Programs for a GPU alone, and for two; no part of `groups`.
