@@ -1,5 +1,7 @@
 #include "compiler/passes/grouped_products.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,8 +18,19 @@ namespace {
 
 using namespace ir;
 
-constexpr int64_t fewest_taps = 26;                      ///< cuDNN's kernels for groups end with 5x5
+constexpr int64_t many_taps = 26;                        ///< cuDNN's kernels for groups end with 5x5
+constexpr int64_t most_taps_of_odd_groups = 16;          ///< with more, copying takes as long as cuDNN
 constexpr int64_t most_copied_bytes = int64_t{1} << 28;  ///< of the windows
+
+/// True where cuDNN brings images into a layout of its own and back, or uses no tensor cores: 100 us at least on an
+/// H100, which products take for 40 times the image. Groups of 3x3 taps are padded to a width that it has
+/// (pad_channels).
+bool is_slow(int64_t width, int64_t height, int64_t taps) {
+  if (taps >= many_taps) return true;
+  constexpr std::array<int64_t, 5> served = {4, 8, 16, 32, 128};
+  const bool padded = height == 3 && taps == 9;
+  return taps > 1 && taps <= most_taps_of_odd_groups && !padded && std::ranges::find(served, width) == served.end();
+}
 
 struct GroupedConvolution {
   ValueId input;
@@ -44,8 +57,8 @@ std::optional<GroupedConvolution> grouped_convolution(const Graph& graph, const 
   const int64_t taps = filters[2] * filters[3];
   const int64_t windows = result.numel() / filters[0];
   const int64_t copied = windows * input.sizes[1].constant() * taps * bytes_of(input.dtype);
-  const bool pays = taps >= fewest_taps && copied <= most_copied_bytes && missing_halves(filters[1]) == 0 &&
-                    missing_halves(filters[0] / groups) == 0;
+  const bool pays = is_slow(filters[1], filters[2], taps) && copied <= most_copied_bytes &&
+                    missing_halves(filters[1]) == 0 && missing_halves(filters[0] / groups) == 0;
   const bool halves = is_half(input.dtype) && weight.dtype == input.dtype && result.dtype == input.dtype;
   if (!pays || !halves || !same_layout(result, channels_last(result))) return std::nullopt;
   return GroupedConvolution{convolution->input, convolution->weight, groups, *stride, *padding};
