@@ -10,7 +10,7 @@
 #include "compiler/passes/aten.h"
 #include "compiler/passes/attention_operands.h"
 #include "compiler/passes/batched_product.h"
-#include "compiler/passes/dce.h"
+#include "compiler/passes/live_nodes.h"
 #include "compiler/passes/rewriter.h"
 #include "compiler/passes/zero_padding.h"
 

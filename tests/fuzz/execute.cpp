@@ -225,7 +225,11 @@ void make_world(const Program& program, World& world, Session& session, const Dr
     world.modules.push_back(make_module(spec));
     session.fill(world.modules.back().ptr());
     session.watch(world.modules.back().ptr());
-    for (auto& parameter : world.modules.back().ptr()->parameters()) parameters.push_back(parameter);
+    const at::NoGradGuard no_grad;
+    for (auto& parameter : world.modules.back().ptr()->parameters()) {
+      push(parameter, drawing);
+      parameters.push_back(parameter);
+    }
   }
   if (program.mode != Mode::step || parameters.empty()) return;
   world.optimizer = std::make_shared<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.1).momentum(0.9));
