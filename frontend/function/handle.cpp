@@ -23,18 +23,6 @@ void check(const Options& options, bool is_module) {
   }
 }
 
-const char* name(Mode mode) {
-  switch (mode) {
-    case Mode::Default:
-      return "default";
-    case Mode::ReduceOverhead:
-      return "reduce-overhead";
-    case Mode::MaxAutotune:
-      return "max-autotune";
-  }
-  return "";
-}
-
 /// What disables a function; empty where nothing does.
 std::string disabled_by(const Options& options) {
   static const bool environment = is_switched_on("SINTER_DISABLE");
@@ -62,7 +50,7 @@ void Handle::reset() { function_.store(make(), std::memory_order_release); }
 Report Handle::report() const {
   if (is_enabled()) {
     Report report = function()->report();
-    report.mode = detail::name(options_.mode);
+    report.mode = sinter::name(options_.mode);
     return report;
   }
   return {.function = name_,

@@ -181,18 +181,6 @@ class ProfileRun {
   int64_t origin_ = 0;
 };
 
-std::string mode_name(Mode mode) {
-  switch (mode) {
-    case Mode::Default:
-      return "default";
-    case Mode::ReduceOverhead:
-      return "reduce-overhead";
-    case Mode::MaxAutotune:
-      return "max-autotune";
-  }
-  return "";
-}
-
 }  // namespace
 
 namespace detail {
@@ -223,7 +211,7 @@ Profile run_profile(const ProfiledProgram& program, const ProfileOptions& option
     direct = run(program.direct_step, warmup).run("direct");
   }
   profile.modes.push_back(
-      run(program.compiled_step, warmup).run(mode_name(options.compile->mode), direct ? &*direct : nullptr));
+      run(program.compiled_step, warmup).run(name(options.compile->mode), direct ? &*direct : nullptr));
   return profile;
 }
 

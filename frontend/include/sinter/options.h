@@ -25,6 +25,19 @@ enum class Mode : uint8_t {
   MaxAutotune,     ///< what ReduceOverhead does; the report says so
 };
 
+/// "default", "reduce-overhead", "max-autotune"
+[[nodiscard]] constexpr const char* name(Mode mode) {
+  switch (mode) {
+    case Mode::Default:
+      return "default";
+    case Mode::ReduceOverhead:
+      return "reduce-overhead";
+    case Mode::MaxAutotune:
+      return "max-autotune";
+  }
+  return "";
+}
+
 /// Whether replays run the callable's host code.
 enum class Replay : uint8_t {
   checked,  ///< they do: every operator is compared with what was recorded, and what differs runs and is recorded
