@@ -1,5 +1,9 @@
 #include "compiler/passes/convolution.h"
 
+#include <utility>
+
+#include "compiler/passes/layout_rules.h"
+
 namespace sinter::passes {
 
 std::optional<Convolution> convolution_of(const ir::Graph& graph, const ir::Node& node) {
@@ -23,6 +27,22 @@ bool is_undilated_image_call(const ir::Node& convolution) {
   const auto* transposed = std::get_if<bool>(&convolution.args[convolution_transposed].data);
   const auto dilation = ir::integers_per_axis(convolution.args[convolution_dilation], 2);
   return transposed != nullptr && !*transposed && dilation == std::vector<int64_t>{1, 1};
+}
+
+std::optional<ImageConvolution> image_convolution(const ir::Graph& graph, const ir::Node& node) {
+  const auto convolution = convolution_of(graph, node);
+  if (!convolution || !is_undilated_image_call(node)) return std::nullopt;
+  const ir::Type& input = graph.type(convolution->input);
+  const ir::Type& weight = graph.type(convolution->weight);
+  const ir::Type& result = graph.type(node.results[0]);
+  auto stride = ir::integers_per_axis(node.args[convolution_stride], 2);
+  auto padding = ir::integers_per_axis(node.args[convolution_padding], 2);
+  const bool known = input.is_static() && weight.is_static() && result.is_static() && result.numel() > 0;
+  if (!known || weight.rank() != 4 || input.rank() != 4 || !stride || !padding) return std::nullopt;
+  const bool halves = ir::is_half(input.dtype) && weight.dtype == input.dtype && result.dtype == input.dtype;
+  if (!halves || !ir::same_layout(result, channels_last(result))) return std::nullopt;
+  const int64_t groups = std::get<int64_t>(node.args[convolution_groups].data);
+  return ImageConvolution{*convolution, groups, weight.static_sizes(), *std::move(stride), *std::move(padding)};
 }
 
 }  // namespace sinter::passes

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "compiler/ir/graph.h"
 
@@ -30,5 +32,18 @@ inline constexpr size_t convolution_groups = 8;
 
 /// The node as a convolution; nothing where it is none, or its number of groups is no constant.
 [[nodiscard]] std::optional<Convolution> convolution_of(const ir::Graph& graph, const ir::Node& node);
+
+/// A convolution over images of halves that passes may compute in another way.
+struct ImageConvolution {
+  Convolution convolution;
+  int64_t groups = 1;
+  std::vector<int64_t> filters;  ///< sizes of the weight: filters, channels of a group, height, width
+  std::vector<int64_t> stride;
+  std::vector<int64_t> padding;
+};
+
+/// The node as such a convolution of static sizes, neither transposed nor dilated, whose result is not empty and lies
+/// in channels-last order; nothing where it is none.
+[[nodiscard]] std::optional<ImageConvolution> image_convolution(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace sinter::passes

@@ -240,7 +240,7 @@ class AttentionBuilder {
 }  // namespace
 
 PassResult find_attention(Graph& graph, const PassContext& context) {
-  if (context.device.backend != Backend::cuda || context.numerics != Numerics::fast) return {};
+  if (!context.fast_on_cuda()) return {};
   AttentionBuilder builder(graph);
   if (builder.changes() == 0) return {};
   graph = builder.run();

@@ -128,7 +128,7 @@ class Folder {
 }  // namespace
 
 PassResult fold_bias(Graph& graph, const PassContext& context) {
-  if (context.device.backend != Backend::cuda || context.numerics != Numerics::fast) return {};
+  if (!context.fast_on_cuda()) return {};
   Folder folder(graph);
   Graph next = folder.run();
   if (folder.changes() > 0) graph = std::move(next);

@@ -32,41 +32,23 @@ bool is_slow(int64_t width, int64_t height, int64_t taps) {
   return taps > 1 && taps <= most_taps_of_odd_groups && !padded && std::ranges::find(served, width) == served.end();
 }
 
-struct GroupedConvolution {
-  ValueId input;
-  ValueId weight;
-  int64_t groups = 1;
-  std::vector<int64_t> stride;
-  std::vector<int64_t> padding;
-};
-
-/// The node as such a convolution whose windows are worth copying.
-std::optional<GroupedConvolution> grouped_convolution(const Graph& graph, const Node& node) {
-  const auto convolution = convolution_of(graph, node);
-  if (!convolution || convolution->depthwise || convolution->bias || !is_undilated_image_call(node))
-    return std::nullopt;
-  const int64_t groups = std::get<int64_t>(node.args[convolution_groups].data);
-  const Type& input = graph.type(convolution->input);
-  const Type& weight = graph.type(convolution->weight);
-  const Type& result = graph.type(node.results[0]);
-  const auto stride = integers_per_axis(node.args[convolution_stride], 2);
-  const auto padding = integers_per_axis(node.args[convolution_padding], 2);
-  const bool known = input.is_static() && weight.is_static() && result.is_static() && result.numel() > 0;
-  if (groups == 1 || !known || weight.rank() != 4 || input.rank() != 4 || !stride || !padding) return std::nullopt;
-  const std::vector<int64_t> filters = weight.static_sizes();
+/// The node as a convolution over groups whose windows are worth copying.
+std::optional<ImageConvolution> grouped_convolution(const Graph& graph, const Node& node) {
+  auto found = image_convolution(graph, node);
+  if (!found || found->groups == 1 || found->convolution.depthwise || found->convolution.bias) return std::nullopt;
+  const std::vector<int64_t>& filters = found->filters;
+  const Type& input = graph.type(found->convolution.input);
   const int64_t taps = filters[2] * filters[3];
-  const int64_t windows = result.numel() / filters[0];
+  const int64_t windows = graph.type(node.results[0]).numel() / filters[0];
   const int64_t copied = windows * input.sizes[1].constant() * taps * bytes_of(input.dtype);
   const bool pays = is_slow(filters[1], filters[2], taps) && copied <= most_copied_bytes &&
-                    missing_halves(filters[1]) == 0 && missing_halves(filters[0] / groups) == 0;
-  const bool halves = is_half(input.dtype) && weight.dtype == input.dtype && result.dtype == input.dtype;
-  if (!pays || !halves || !same_layout(result, channels_last(result))) return std::nullopt;
-  return GroupedConvolution{convolution->input, convolution->weight, groups, *stride, *padding};
+                    missing_halves(filters[1]) == 0 && missing_halves(filters[0] / found->groups) == 0;
+  return pays ? std::move(found) : std::nullopt;
 }
 
 class GroupedProduct {
  public:
-  GroupedProduct(Rewriter& rewrite, const Node& node, const GroupedConvolution& convolution)
+  GroupedProduct(Rewriter& rewrite, const Node& node, const ImageConvolution& convolution)
       : rewrite_(rewrite), node_(node), convolution_(convolution), result_(rewrite.old().type(node.results[0])) {}
 
   ValueId run() {
@@ -90,16 +72,16 @@ class GroupedProduct {
 
   /// [samples, channels, height, width] -> [groups, windows, taps * channels of a group]
   ValueId windows_in_rows() {
-    ValueId image = rewrite_.get(convolution_.input);
+    ValueId image = rewrite_.get(convolution_.convolution.input);
     for (const uint32_t axis : {0U, 1U}) {
       const int64_t more = convolution_.padding[axis];
       if (more > 0) image = among_zeros(rewrite_, image, 2 + axis, more, more, node_.scope);
     }
     const Type from = type(image);
-    const auto& filters = rewrite_.old().type(convolution_.weight).sizes;
+    const std::vector<int64_t>& filters = convolution_.filters;
     Type seen = from;
     seen.sizes = {groups(), from.sizes[0], result_.sizes[2], result_.sizes[3], filters[2], filters[3], filters[1]};
-    seen.strides = {from.strides[1] * filters[1].constant(),
+    seen.strides = {from.strides[1] * filters[1],
                     from.strides[0],
                     from.strides[2] * convolution_.stride[0],
                     from.strides[3] * convolution_.stride[1],
@@ -107,14 +89,14 @@ class GroupedProduct {
                     from.strides[3],
                     from.strides[1]};
     const Type rows = contiguous(from.dtype, seen.sizes, from.device);
-    const int64_t row = (filters[1] * filters[2].constant() * filters[3].constant()).constant();
+    const int64_t row = filters[1] * filters[2] * filters[3];
     const ValueId copied = copy(view(image, seen), rows);
     return view(copied, contiguous(from.dtype, {groups(), rows.numel() / row / groups(), row}, from.device));
   }
 
   /// [filters, channels of a group, height, width] -> [groups, taps * channels of a group, filters of a group]
   ValueId filters_in_columns() {
-    ValueId weight = rewrite_.get(convolution_.weight);
+    ValueId weight = rewrite_.get(convolution_.convolution.weight);
     const Type wanted = channels_last(type(weight));
     if (!same_layout(type(weight), wanted)) weight = copy(weight, wanted);
     const int64_t filters = wanted.sizes[0].constant() / groups();
@@ -138,16 +120,14 @@ class GroupedProduct {
 
   Rewriter& rewrite_;
   const Node& node_;
-  const GroupedConvolution& convolution_;
+  const ImageConvolution& convolution_;
   Type result_;
 };
 
 }  // namespace
 
 PassResult grouped_products(Graph& graph, const PassContext& context) {
-  const bool applies =
-      context.device.backend == Backend::cuda && context.numerics == Numerics::fast && !context.generic_sizes;
-  if (!applies) return {};
+  if (!context.fast_on_cuda() || context.generic_sizes) return {};
   return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto convolution = grouped_convolution(graph, node);
     return convolution ? std::optional(GroupedProduct(rewrite, node, *convolution).run()) : std::nullopt;

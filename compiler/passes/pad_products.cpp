@@ -254,7 +254,7 @@ class Padder {
 }  // namespace
 
 PassResult pad_products(Graph& graph, const PassContext& context) {
-  if (context.device.backend != Backend::cuda || context.numerics != Numerics::fast) return {};
+  if (!context.fast_on_cuda()) return {};
   Padder padder(graph);
   Graph next = padder.run();
   if (padder.changes() > 0) graph = std::move(next);

@@ -7,7 +7,6 @@
 #include "compiler/passes/aligned_halves.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/convolution.h"
-#include "compiler/passes/layout_rules.h"
 #include "compiler/passes/rewriter.h"
 #include "compiler/passes/zero_padding.h"
 
@@ -24,22 +23,13 @@ struct Patches {
 };
 
 std::optional<Patches> patches_of(const Graph& graph, const Node& node) {
-  const auto convolution = convolution_of(graph, node);
-  if (!convolution || !is_undilated_image_call(node)) return std::nullopt;
-  if (std::get<int64_t>(node.args[convolution_groups].data) != 1) return std::nullopt;
-  const Type& input = graph.type(convolution->input);
-  const Type& weight = graph.type(convolution->weight);
-  const Type& result = graph.type(node.results[0]);
-  const auto stride = integers_per_axis(node.args[convolution_stride], 2);
-  const auto padding = integers_per_axis(node.args[convolution_padding], 2);
-  const bool known = input.is_static() && weight.is_static() && result.is_static() && result.numel() > 0;
-  if (!known || weight.rank() != 4 || input.rank() != 4 || !stride || !padding) return std::nullopt;
-  const std::vector<int64_t> taps = weight.static_sizes();
-  const bool tiles = (*stride)[0] == taps[2] && (*stride)[1] == taps[3] && (*padding)[0] == 0 && (*padding)[1] == 0;
+  const auto found = image_convolution(graph, node);
+  if (!found || found->groups != 1) return std::nullopt;
+  const std::vector<int64_t>& taps = found->filters;
+  const bool tiles =
+      found->stride[0] == taps[2] && found->stride[1] == taps[3] && found->padding[0] == 0 && found->padding[1] == 0;
   const bool pays = tiles && taps[1] < aligned_halves && taps[2] * taps[3] > 1 && missing_halves(taps[0]) == 0;
-  const bool halves = is_half(input.dtype) && weight.dtype == input.dtype && result.dtype == input.dtype;
-  const bool in_rows = same_layout(result, channels_last(result));
-  return pays && halves && in_rows ? std::optional(Patches{*convolution, taps[2], taps[3]}) : std::nullopt;
+  return pays ? std::optional(Patches{found->convolution, taps[2], taps[3]}) : std::nullopt;
 }
 
 /// The value, or the one that it is a copy of in another layout.
@@ -124,9 +114,7 @@ class PatchProduct {
 }  // namespace
 
 PassResult patch_products(Graph& graph, const PassContext& context) {
-  const bool applies =
-      context.device.backend == Backend::cuda && context.numerics == Numerics::fast && !context.generic_sizes;
-  if (!applies) return {};
+  if (!context.fast_on_cuda() || context.generic_sizes) return {};
   return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto patches = patches_of(graph, node);
     return patches ? std::optional(PatchProduct(rewrite, node, *patches).run()) : std::nullopt;

@@ -61,7 +61,7 @@ ValueId as_product(Rewriter& rewrite, const Node& node, const Convolution& convo
 }  // namespace
 
 PassResult pixel_products(Graph& graph, const PassContext& context) {
-  if (context.device.backend != Backend::cuda || context.numerics != Numerics::fast) return {};
+  if (!context.fast_on_cuda()) return {};
   return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto convolution = pixel_convolution(graph, node);
     return convolution ? std::optional(as_product(rewrite, node, *convolution)) : std::nullopt;

@@ -64,7 +64,7 @@ ValueId as_sum(Rewriter& rewrite, const Node& node, const VectorProduct& product
 }  // namespace
 
 PassResult vector_products(Graph& graph, const PassContext& context) {
-  if (context.device.backend != Backend::cuda || context.numerics != Numerics::fast) return {};
+  if (!context.fast_on_cuda()) return {};
   return rewrite_first_results(graph, [](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto product = vector_product(rewrite.old(), node);
     return product ? std::optional(as_sum(rewrite, node, *product)) : std::nullopt;

@@ -28,12 +28,6 @@ int64_t clock_nanoseconds() {
       .count();
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
 /// While it lives, LibTorch says nothing below an error: its allocator of the CPU warns of blocks that were there
 /// before it was listened to.
 class NoWarnings {
@@ -60,7 +54,7 @@ class ProfileRun {
     profile_.steps = options_.steps;
     warm_up();
     profile_.device = device_.str();
-    profile_.step_ms = median(timed_steps([](int64_t) {}));
+    profile_.step_ms = runtime::median(timed_steps([](int64_t) {}));
     trace();
     if (direct != nullptr && profile_.on_device()) frontend::attribute_graphs(*direct, modules_, profile_);
     profile_.modules = frontend::module_times(modules_, profile_);
@@ -143,7 +137,7 @@ class ProfileRun {
     step_();  // what a step leaves to the next one is known from here on
     synchronize();
     origin_ = clock_nanoseconds();
-    profile_.traced_step_ms = median(timed_steps([&](int64_t i) {
+    profile_.traced_step_ms = runtime::median(timed_steps([&](int64_t i) {
       log.begin_step(i, options_.steps - i);
       (void)memory_log->take();
       modules_.refresh_gradients();

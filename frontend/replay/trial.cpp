@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/stopwatch.h"
+
 namespace sinter::frontend {
 namespace {
 
@@ -13,12 +15,6 @@ constexpr int64_t kMostTurns = 96;     ///< where hardly a call counts
 constexpr double kMuchFaster = 0.6;    ///< of the other's time
 constexpr double kNoFaster = 1.02;     ///< of eager's time
 constexpr int64_t kMostCalls = 65536;  ///< between two comparisons
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -47,7 +43,7 @@ void Trial::note(Way way, double seconds) {
 void Trial::compare() {
   const size_t calls = std::min(seconds_[0].size(), seconds_[1].size());
   if (calls < kFewCalls) return;
-  const double compiled = median(seconds_[0]), eager = median(seconds_[1]);
+  const double compiled = runtime::median(seconds_[0]), eager = runtime::median(seconds_[1]);
   const bool clear = compiled < kMuchFaster * eager || eager < kMuchFaster * compiled;
   if (!clear && calls < kCalls) return;
   const bool pays = compiled < kNoFaster * eager;

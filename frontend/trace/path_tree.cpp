@@ -139,6 +139,7 @@ void PathTree::note_throw(const PathNode& at, const c10::OperatorHandle& op, boo
   {
     const std::lock_guard lock(mutex_);
     std::erase(threw_.all, std::pair(&at, op));
+    threw_.any.store(!threw_.all.empty(), std::memory_order_relaxed);
   }
   if (threw) note(threw_, at, op);
 }
