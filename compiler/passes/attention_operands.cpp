@@ -146,11 +146,12 @@ std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId va
     return found && is_aligned(graph, *found) ? found : std::nullopt;
   }
   if (copied) {
-    const AttentionOperand found = as_kernels_do({*copied, graph.type(*copied)});
-    if (is_aligned(graph, found)) return found;
+    std::optional<AttentionOperand> found = as_kernels_do({*copied, graph.type(*copied)});
+    if (is_aligned(graph, *found)) return found;
   }
-  const AttentionOperand found = as_kernels_do(split(graph, value, own));
-  return is_aligned(graph, found) ? std::optional(found) : std::nullopt;
+  std::optional<AttentionOperand> found = as_kernels_do(split(graph, value, own));
+  if (is_aligned(graph, *found)) return found;
+  return std::nullopt;
 }
 
 std::optional<AttentionOperand> attention_mask(const Graph& graph, ValueId value, const Type& scores) {
