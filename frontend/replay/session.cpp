@@ -144,8 +144,8 @@ bool Session::answer(const c10::OperatorHandle& op, CallArguments arguments, Ans
 /// (way_of) follows from what is compared, and from the steps before.
 bool Session::match(const c10::OperatorHandle& op, CallArguments arguments, Answer& answer) {
   if (at_ == nullptr || recording_) return false;
-  const Step* candidate = PathTree::first_call_of(*at_, op);
-  return candidate != nullptr && may_match(*candidate) && answer_known(op, Part::kernels, arguments, answer);
+  const PathNode* candidate = PathTree::first_call_of(*at_, op);
+  return candidate != nullptr && may_match(candidate->step) && answer_known(op, Part::kernels, arguments, answer);
 }
 
 /// Answers a call that is one of the steps behind this place; false where it is none of them.
@@ -204,12 +204,14 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     words.clear();
     (void)append_all(arguments, traits.facts, key, words);
   }
-  if (at_->depth > 0 && tree_->finds_other_places(*at_, op, key, table_.added().values)) {
+  if (at_->depth > 0 && tree_->finds_other_places(*at_, op, key, table_.added().values, takes_placed_view(arguments))) {
     table_.forget_added();
     synchronize(traits.facts.name);
     return step(op, traits, below, stack);
   }
-  if (views && tree_->finds_other_integers(*at_, op, key, table_.added().values)) {
+  const auto* then = views ? tree_->find_other_integers(*at_, op, key, table_.added().values, beside_) : nullptr;
+  if (then != nullptr) {
+    beside_ = then;
     table_.forget_added();
     return make_view(op, traits, below, stack);
   }
@@ -334,6 +336,7 @@ void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, Call
   ++account_.recorded;
   const auto [node, is_new] = tree_->add(*at_, std::move(*step));
   at_ = &node;
+  if (beside_ != nullptr) beside_ = PathTree::first_call_of(*beside_, op);
   if (is_new) note_divergence(node);
   library_->note_recording(all.seconds() - eager_seconds);
 }
@@ -367,6 +370,8 @@ void Session::end_segment() {
   table_.clear();
   numbers_.clear();
   draws_.clear();
+  placed_.clear();
+  beside_ = nullptr;
   settings_matter_ = false;
   early_.reset();
   early_due_ = nothing_early;

@@ -152,6 +152,7 @@ class Session : public c10::DebugInfoBase {
   [[nodiscard]] bool can_be_a_step_of_the_next_segment(const OpTraits& traits, c10::ArrayRef<c10::IValue> arguments);
   void make_view(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                  torch::jit::Stack* stack);
+  [[nodiscard]] bool takes_placed_view(c10::ArrayRef<c10::IValue> arguments) const;
   void note_lent(c10::ArrayRef<c10::IValue> arguments);
   void run_what_threw(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                       torch::jit::Stack* stack);
@@ -229,7 +230,10 @@ class Session : public c10::DebugInfoBase {
   std::unique_ptr<EarlyRun> early_;     ///< of the segment that is expected; null where none is
   uint32_t early_due_ = nothing_early;  ///< it is behind so many steps
   bool recording_ = false;              ///< its steps have run; else they are matched and have not
-  bool settings_matter_ = false;        ///< to one of them
+  const PathNode* beside_ = nullptr;    ///< where an older recording stands that differs in whole numbers; or null
+  /// Storages and offsets of views at places that differ from call to call.
+  std::vector<std::pair<const c10::StorageImpl*, int64_t>> placed_;
+  bool settings_matter_ = false;  ///< to one of them
   std::optional<KernelSurroundings> surroundings_;
   LentInCall lent_;
   TensorTable table_;

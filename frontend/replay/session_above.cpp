@@ -56,10 +56,10 @@ bool Session::match_above_autograd(const c10::OperatorHandle& op, c10::DispatchK
        shortcut = shortcut->next) {
     if (shortcut->op == op && answer_by(*shortcut, arguments, answer)) return true;
   }
-  const Step* candidate = PathTree::first_call_of(*at_, op);
-  if (candidate == nullptr || (tracked && !can_do_autograds_part(candidate->above, arguments))) return false;
+  const PathNode* candidate = PathTree::first_call_of(*at_, op);
+  if (candidate == nullptr || (tracked && !can_do_autograds_part(candidate->step.above, arguments))) return false;
   const Part part = tracked ? Part::kernels_and_autograds : Part::kernels;
-  return may_match(*candidate) && answer_known(op, part, arguments, answer);
+  return may_match(candidate->step) && answer_known(op, part, arguments, answer);
 }
 
 /// Gives the results of all of a shortcut's steps at once.

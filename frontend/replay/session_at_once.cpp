@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "frontend/replay/session.h"
 #include "frontend/replay/way.h"
 
@@ -58,6 +60,24 @@ void Session::make_view(const c10::OperatorHandle& op, const OpTraits& traits, c
                         torch::jit::Stack* stack) {
   refuse_in_log(traits.facts.name + " takes numbers of the host");
   run_below(op, below, stack);
+  for (const c10::IValue& result : torch::jit::last(*stack, op.schema().returns().size())) {
+    for_each_tensor(result, [&](const at::Tensor& view) {
+      placed_.emplace_back(view.storage().unsafeGetStorageImpl(), view.storage_offset());
+    });
+  }
+}
+
+bool Session::takes_placed_view(c10::ArrayRef<c10::IValue> arguments) const {
+  if (placed_.empty()) return false;
+  bool found = false;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor(argument, [&](const at::Tensor& tensor) {
+      if (!tensor.defined() || !tensor.has_storage()) return;
+      const std::pair place{tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset()};
+      found = found || std::ranges::find(placed_, decltype(placed_)::value_type(place)) != placed_.end();
+    });
+  }
+  return found;
 }
 
 }  // namespace sinter::frontend

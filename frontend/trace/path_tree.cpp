@@ -68,9 +68,9 @@ PathTree::PathTree() : families_(std::make_unique<PathFamilies>()) { nodes_.empl
 
 PathTree::~PathTree() = default;
 
-const Step* PathTree::first_call_of(const PathNode& at, const c10::OperatorHandle& op) {
+const PathNode* PathTree::first_call_of(const PathNode& at, const c10::OperatorHandle& op) {
   for (const PathNode* node = at.first.load(std::memory_order_acquire); node != nullptr; node = node->sibling) {
-    if (node->step.op == op) return &node->step;
+    if (node->step.op == op) return node;
   }
   return nullptr;
 }
@@ -154,21 +154,30 @@ bool PathTree::has_other_places(const PathNode& at, const c10::OperatorHandle& o
   return holds(other_places_, at, op);
 }
 
-bool PathTree::finds_other_integers(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
-                                    std::span<const TraceValue* const> taken) {
+const PathNode* PathTree::find_other_integers(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
+                                              std::span<const TraceValue* const> taken, const PathNode* beside) {
   const auto lies_alike = [](const TraceValue* now, const TraceValue& then) { return now->elements == then.elements; };
   const PathNode* node = at.first.load(std::memory_order_acquire);
   while (node != nullptr && !(node->step.op == op && std::ranges::equal(taken, node->step.taken, lies_alike) &&
                               differ_in_integers_only(key, node->step.key))) {
     node = node->sibling;
   }
+  if (node == nullptr && beside != nullptr) {
+    node = first_call_of(*beside, op);
+    if (node != nullptr && !differ_in_integers(key, node->step.key)) node = nullptr;
+  }
   if (node != nullptr) note(other_integers_, at, op);
-  return node != nullptr;
+  return node;
 }
 
 bool PathTree::finds_other_places(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
-                                  std::span<const TraceValue* const> taken) {
+                                  std::span<const TraceValue* const> taken, bool placed) {
   constexpr int few = 2;  // are branches
+  const auto was_met = [&](const TraceValue* now) { return now->memory.index < at.memories; };
+  if (placed && std::ranges::any_of(taken, was_met)) {
+    note(other_places_, at, op);
+    return true;
+  }
   const auto looks_alike = [&](const TraceValue* now, const TraceValue& then) {
     Elements moved = now->elements;
     if (now->memory.index < at.memories) moved.offset = then.elements.offset;

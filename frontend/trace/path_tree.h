@@ -73,20 +73,22 @@ class PathTree {
   void note_throw(const PathNode& at, const c10::OperatorHandle& op, bool threw);
   /// True where it did the last time.
   [[nodiscard]] bool throws(const PathNode& at, const c10::OperatorHandle& op);
-  /// True for a call behind `at` that differs from a step there in whole numbers alone: `key` are its arguments, of
-  /// which it has met `taken` first.
-  [[nodiscard]] bool finds_other_integers(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
-                                          std::span<const TraceValue* const> taken);
+  /// The step from which a call behind `at` differs in whole numbers alone: one there, or the one behind `beside`, in
+  /// an older recording that the program has followed so far but for such numbers. Null where there is none. `key` are
+  /// the call's arguments, of which it has met `taken` first.
+  [[nodiscard]] const PathNode* find_other_integers(const PathNode& at, const c10::OperatorHandle& op,
+                                                    const CallKey& key, std::span<const TraceValue* const> taken,
+                                                    const PathNode* beside);
   /// True where such a call was found.
   [[nodiscard]] bool has_other_integers(const PathNode& at, const c10::OperatorHandle& op);
   /// True for a call behind `at` that differs from several steps there only in where what it meets lies in memory that
-  /// was met before.
+  /// was met before. `placed`: it takes a view whose place is known to differ, so that no step has to tell.
   [[nodiscard]] bool finds_other_places(const PathNode& at, const c10::OperatorHandle& op, const CallKey& key,
-                                        std::span<const TraceValue* const> taken);
+                                        std::span<const TraceValue* const> taken, bool placed);
   /// True where such a call was found.
   [[nodiscard]] bool has_other_places(const PathNode& at, const c10::OperatorHandle& op);
-  /// The first step behind `at` that calls this operator; null where there is none.
-  [[nodiscard]] static const Step* first_call_of(const PathNode& at, const c10::OperatorHandle& op);
+  /// The first node behind `at` whose step calls this operator; null where there is none.
+  [[nodiscard]] static const PathNode* first_call_of(const PathNode& at, const c10::OperatorHandle& op);
   /// What its paths have in common but for sizes.
   [[nodiscard]] PathFamilies& families() { return *families_; }
   [[nodiscard]] size_t size() const { return size_.load(std::memory_order_relaxed); }

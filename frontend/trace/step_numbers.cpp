@@ -137,6 +137,16 @@ bool differ_in_integers_only(const CallKey& a, const CallKey& b) {
   return first == second;
 }
 
+bool differ_in_integers(const CallKey& a, const CallKey& b) {
+  const auto integers_of = [](CallKey key) {
+    CallKey integers;
+    visit_integers(key, [&](size_t word) { integers.push_back(key[word]); });
+    return integers;
+  };
+  const CallKey first = integers_of(a), second = integers_of(b);
+  return first.size() == second.size() && first != second;
+}
+
 bool differ_in_numbers_only(const Step& a, const Step& b, uint64_t& live) {
   if (a.op != b.op || a.module != b.module || !a.opaques.empty() || !b.opaques.empty()) return false;
   if (a.results != b.results || a.written != b.written || a.mutates != b.mutates) return false;

@@ -33,6 +33,9 @@ using StepNumbers = std::vector<int64_t>;
 /// True where two calls differ in whole numbers among their arguments, and in nothing else.
 [[nodiscard]] bool differ_in_integers_only(const CallKey& a, const CallKey& b);
 
+/// True where they differ in whole numbers, whatever tensors they take.
+[[nodiscard]] bool differ_in_integers(const CallKey& a, const CallKey& b);
+
 /// True where two steps are one but for whole numbers and for numbers that a kernel can take on every call. Those that
 /// differ are set in `live`.
 [[nodiscard]] bool differ_in_numbers_only(const Step& a, const Step& b, uint64_t& live);

@@ -27,8 +27,9 @@ std::vector<Reason> replayed_late() {
         "packed_sequences_of_other_lengths", "a_split_at_indices_of_a_tensor", "attention_over_sixty_lengths"}},
       {"its first calls look at places that lie at another distance from the argument each time",
        {"an_absolute_view_of_inputs_at_other_offsets"}},
-      {"its first calls look at several parts of what it keeps, each at a place of its own in each call",
-       {"a_buffer_that_goes_round", "contrasts_with_a_queue", "a_series_smoothed_in_three_ways"}},
+      {"its first calls look at parts of what it keeps that are written before they are looked at, each at a place of "
+       "its own in each call",
+       {"a_series_smoothed_in_three_ways"}},
       {"its first three calls throw before they call an operator", {"an_exception_of_the_callable"}},
       {"all that its first calls do draws random numbers of the CPU, as many as there are negative elements: at once",
        {"slopes_drawn_in_training"}},
