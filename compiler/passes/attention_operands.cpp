@@ -37,12 +37,68 @@ std::optional<ValueId> source_of(const Graph& graph, ValueId value, std::string_
   return source != nullptr ? std::optional(*source) : std::nullopt;
 }
 
-/// What was copied row-major to make batch and heads one dim.
-std::optional<ValueId> in_front_of_copy(const Graph& graph, ValueId value, const std::vector<Dim>& sizes) {
+/// Dims [begin, end) of a type as one; nothing where elements one apart in it are not all as far from each other.
+struct Joined {
+  int64_t size = 1, stride = 0;
+};
+std::optional<Joined> joined(const Type& type, size_t begin, size_t end) {
+  if (end - begin == 1) return Joined{type.sizes[begin].constant(), type.strides[begin].constant()};
+  Joined all;
+  for (size_t dim = end; dim-- > begin;) {
+    const int64_t size = type.sizes[dim].constant(), stride = type.strides[dim].constant();
+    if (size == 1) continue;
+    if (all.size > 1 && stride != all.stride * all.size) return std::nullopt;
+    if (all.size == 1) all.stride = stride;
+    all.size *= size;
+  }
+  return all;
+}
+
+/// How many of the dims in front of the last two are the batch's.
+size_t batch_dims(const Type& type, int64_t batch) {
+  size_t dims = 0;
+  for (int64_t before = 1; before < batch && dims + 2 < type.rank(); ++dims) before *= type.sizes[dims].constant();
+  return dims;
+}
+
+/// A type of two dims or more seen in four, the first `outer_dims` of them as one, and the others in front of the last
+/// two. Nothing where they do not lie so in memory.
+std::optional<Type> in_four_dims(const Type& type, size_t outer_dims) {
+  const size_t end = type.rank() - 2;
+  const auto outer = joined(type, 0, outer_dims), inner = joined(type, outer_dims, end);
+  if (!outer || !inner) return std::nullopt;
+  Type seen = type;
+  seen.sizes = {outer->size, inner->size, type.sizes[end], type.sizes[end + 1]};
+  seen.strides = {outer->stride, inner->stride, type.strides[end], type.strides[end + 1]};
+  return seen;
+}
+
+/// A value seen in these four sizes; nothing where it does not lie so.
+std::optional<AttentionOperand> in_sizes(const Graph& graph, ValueId value, const std::vector<Dim>& sizes) {
+  const Type& type = graph.type(value);
+  if (!type.is_static() || type.rank() < 2) return std::nullopt;
+  auto seen = in_four_dims(type, batch_dims(type, sizes[0].constant()));
+  if (!seen || seen->sizes != sizes) return std::nullopt;
+  return AttentionOperand{value, std::move(*seen)};
+}
+
+/// What was copied row-major to make batch and heads one dim, seen in four dims.
+std::optional<AttentionOperand> in_front_of_copy(const Graph& graph, ValueId value, const std::vector<Dim>& sizes) {
   while (is_reshape(graph, value)) value = *graph.producer(value).args[0].value();
   const auto source = source_of(graph, value, "aten::clone");
-  const bool fits = source && graph.type(value).is_contiguous() && graph.type(*source).sizes == sizes;
-  return fits ? source : std::nullopt;
+  if (!source || !graph.type(value).is_contiguous()) return std::nullopt;
+  return in_sizes(graph, *source, sizes);
+}
+
+/// The same in front of numbers that it was multiplied by; itself where nothing of its sizes was.
+AttentionOperand in_front_of_factors(const Graph& graph, const AttentionOperand& operand) {
+  const Node& node = graph.producer(operand.value);
+  const auto factor = factor_of(graph, node);
+  if (!factor) return operand;
+  auto seen = in_sizes(graph, *node.args[0].value(), operand.type.sizes);
+  if (!seen) return operand;
+  seen->scale = operand.scale * *factor;
+  return *seen;
 }
 
 Type ordered(const Type& type, const Order& order) {
@@ -113,6 +169,14 @@ AttentionOperand turned(AttentionOperand operand) {
   return operand;
 }
 
+/// True where each dim is that of the whole, or 1: of several that became one, all or none repeat.
+bool repeats(const Type& part, const Type& whole) {
+  for (size_t dim = 0; dim < part.rank(); ++dim) {
+    if (!(part.sizes[dim] == Dim(1)) && !(part.sizes[dim] == whole.sizes[dim])) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<double> factor_of(const Graph& graph, const Node& node) {
@@ -141,20 +205,22 @@ std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId va
   const auto as_kernels_do = [&](AttentionOperand seen) { return sizes.turned ? turned(std::move(seen)) : seen; };
   const auto copied = in_front_of_copy(graph, value, own);
   if (!is_half(graph.type(value).dtype)) {
-    const auto wide = copied ? behind_widening(graph, *copied) : std::nullopt;
+    const auto wide = copied ? behind_widening(graph, copied->value) : std::nullopt;
     const auto found = wide ? std::optional(as_kernels_do(*wide)) : std::nullopt;
     return found && is_aligned(graph, *found) ? found : std::nullopt;
   }
   if (copied) {
-    std::optional<AttentionOperand> found = as_kernels_do({*copied, graph.type(*copied)});
-    if (is_aligned(graph, *found)) return found;
+    for (const AttentionOperand& seen : {in_front_of_factors(graph, *copied), *copied}) {
+      std::optional<AttentionOperand> found = as_kernels_do(seen);
+      if (is_aligned(graph, *found)) return found;
+    }
   }
   std::optional<AttentionOperand> found = as_kernels_do(split(graph, value, own));
   if (is_aligned(graph, *found)) return found;
   return std::nullopt;
 }
 
-std::optional<AttentionOperand> attention_mask(const Graph& graph, ValueId value, const Type& scores) {
+std::optional<AttentionOperand> attention_mask(const Graph& graph, ValueId value, const Type& scores, int64_t batch) {
   if (const auto narrow = source_of(graph, value, "aten::_to_copy"); narrow && !is_half(graph.type(value).dtype)) {
     value = *narrow;
   }
@@ -162,13 +228,18 @@ std::optional<AttentionOperand> attention_mask(const Graph& graph, ValueId value
   const bool fits = is_half(mask.type.dtype) && mask.type.is_static() && mask.type.rank() >= 2 &&
                     mask.type.rank() <= scores.rank() && mask.type.sizes.back() == scores.sizes.back();
   if (!fits) return std::nullopt;
-  while (mask.type.rank() < 4) {
+  while (mask.type.rank() < scores.rank()) {
     mask.type.sizes.insert(mask.type.sizes.begin(), 1);
     mask.type.strides.insert(mask.type.strides.begin(), 0);
   }
-  for (size_t dim = 0; dim < 3; ++dim) {
+  for (size_t dim = 0; dim + 1 < mask.type.rank(); ++dim) {
     if (mask.type.strides[dim] == Dim(0)) mask.type.sizes[dim] = 1;  // the kernels repeat it
   }
+  const size_t outer_dims = batch_dims(scores, batch);
+  const auto seen = in_four_dims(mask.type, outer_dims);
+  const auto whole = in_four_dims(contiguous(scores.dtype, scores.sizes, scores.device), outer_dims);
+  if (!seen || !repeats(*seen, *whole)) return std::nullopt;
+  mask.type = *seen;
   return mask;
 }
 

@@ -28,14 +28,15 @@ struct OperandSizes {
 };
 
 /// An operand of a batched product, [batch x heads, tokens, vector] or turned, as aligned halves in
-/// [batch, heads, tokens, vector]. Copies that line it up for the product are looked through. In f32, so are numbers it
-/// was multiplied by, and the cast from halves; nothing where there is none.
+/// [batch, heads, tokens, vector]. Copies that line it up for the product are looked through, and numbers it was
+/// multiplied by before. In f32, so is the cast from halves; nothing where there is none.
 [[nodiscard]] std::optional<AttentionOperand> attention_operand(const ir::Graph& graph, ir::ValueId value,
                                                                 const OperandSizes& sizes);
 
-/// What is added to scores of these sizes, at least two dims, seen in four, each dim that repeats being 1; nothing
-/// where it does not have a column for every key, or is no half. In f32, a cast from halves is looked through.
+/// What is added to scores of these sizes, at least two dims, of which the first make up the batch, seen in four, each
+/// dim that repeats being 1; nothing where it does not have a column for every key, or is no half. In f32, a cast from
+/// halves is looked through.
 [[nodiscard]] std::optional<AttentionOperand> attention_mask(const ir::Graph& graph, ir::ValueId value,
-                                                             const ir::Type& scores);
+                                                             const ir::Type& scores, int64_t batch);
 
 }  // namespace sinter::passes

@@ -1,5 +1,6 @@
 #include "compiler/passes/find_attention.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -93,11 +94,11 @@ class Matcher {
     const DType dtype = graph_.type(*softmax.args[0].value()).dtype;
     if (!is_half(dtype) && (dtype != DType::f32 || graph_.type(weights).dtype != DType::f32)) return std::nullopt;
     const auto& sizes = graph_.type(*value).sizes;
-    if (sizes.size() == 4) scores.batch = sizes[0].constant();
-    if ((sizes.size() != 4 && sizes.size() != 3) || graph_.type(*value).numel() == 0) return std::nullopt;
+    if (sizes.size() < 3 || graph_.type(*value).numel() == 0) return std::nullopt;
+    if (sizes.size() > 3) scores.batch = batch_of(sizes);
     value = unshaped(*softmax.args[0].value());
     if (value && is_sum(graph_.producer(*value))) {
-      scores.mask = mask_of(graph_.producer(*value));
+      scores.mask = mask_of(graph_.producer(*value), scores.batch);
       const bool rows = scores.zeros || sizes.back().constant() % aligned_halves == 0;
       if (!scores.mask || !rows) return std::nullopt;
       value = unshaped(*graph_.producer(*value).args[0].value());
@@ -117,6 +118,14 @@ class Matcher {
     return same ? std::optional(scores) : std::nullopt;
   }
 
+  /// Of the dims in front of the last two, the first that is not 1, where others follow that are the heads'.
+  [[nodiscard]] static int64_t batch_of(const std::vector<Dim>& sizes) {
+    if (sizes.size() == 4) return sizes[0].constant();
+    const auto heads = sizes.end() - 3;
+    const auto batch = std::find_if(sizes.begin(), heads, [](const Dim& size) { return !(size == Dim(1)); });
+    return batch == heads ? 1 : batch->constant();
+  }
+
   [[nodiscard]] static bool is_sum(const Node& node) {
     if (call_named(node, "aten::add.Tensor", 3) == nullptr) return false;
     const auto* factor = std::get_if<int64_t>(&node.args[2].data);
@@ -124,11 +133,11 @@ class Matcher {
   }
 
   /// The right operand of a sum whose left one has the sum's sizes and is the product, numbers apart.
-  [[nodiscard]] std::optional<AttentionOperand> mask_of(const Node& sum) const {
+  [[nodiscard]] std::optional<AttentionOperand> mask_of(const Node& sum, int64_t batch) const {
     const Type& left = graph_.type(*sum.args[0].value());
     const Type& result = graph_.type(sum.results[0]);
     if (left.sizes != result.sizes || left.dtype != result.dtype) return std::nullopt;
-    return attention_mask(graph_, *sum.args[1].value(), result);
+    return attention_mask(graph_, *sum.args[1].value(), result, batch);
   }
 
   /// A softmax of halves may be asked for in f32, and rounded then.
