@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t most_columns = 4;  ///< of functions
 constexpr size_t most_passes = 4;   ///< lines
-constexpr const char* phase_order[] = {"capture", "graph",  "passes",  "codegen", "kernels",
-                                       "load",    "record", "prepare", "other"};
+constexpr const char* phase_order[] = {"capture", "graph",   "passes", "codegen", "kernels",
+                                       "load",    "prepare", "record", "other"};
 
 /// Seconds by function.
 using PhaseLine = std::map<std::string, double>;

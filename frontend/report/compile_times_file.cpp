@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
 #include "frontend/report/compile_log.h"
 
@@ -24,7 +25,10 @@ std::string folder_for_compile_times() {
 void write_whole(const fs::path& file, const std::string& text) {
   fs::path unfinished = file;
   unfinished += ".unfinished";
-  std::ofstream(unfinished, std::ios::binary) << text;
+  std::ofstream out(unfinished, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) throw std::runtime_error(unfinished.string() + " cannot be written");
   fs::rename(unfinished, file);
 }
 
