@@ -15,12 +15,14 @@
 namespace sinter {
 namespace {
 
-/// Runs `work`, adds its time to the report as one phase, gives what it gave.
+using Clock = std::chrono::steady_clock;
+
+/// Runs `work` as one phase, gives what it gave.
 template <class Work>
-auto timed(EntryReport& report, const std::string& phase, Work&& work) {
-  const auto start = std::chrono::steady_clock::now();
+auto timed(EntryReport& report, CompileObserver* observer, std::string_view phase, Work&& work) {
+  const auto begin = Clock::now();
   auto result = work();
-  report.add_phase(phase, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  end_phase(report, observer, phase, begin);
   return result;
 }
 
@@ -50,12 +52,15 @@ Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report
   if (dump.wants("after:capture")) dump.write("after:capture", graph.name, ir::print(graph));
 
   passes::run_pipeline(graph, context, [&](const passes::PipelineRow& row, const ir::Graph& after, double seconds) {
-    report.add_phase("pass " + std::string(row.name), seconds);
+    const auto taken = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    end_phase(report, options.observer, "pass " + std::string(row.name), Clock::now() - taken);
     const std::string item = "after:" + std::string(row.name);
     if (dump.wants(item)) dump.write(item, after.name, ir::print(after));
   });
-  auto planned = timed(report, "pass plan_memory", [&] { return passes::plan_memory(graph, context); });
-  Plan plan = timed(report, "codegen", [&] { return generate_kernels(graph, std::move(planned), options); });
+  auto planned =
+      timed(report, options.observer, "pass plan_memory", [&] { return passes::plan_memory(graph, context); });
+  Plan plan =
+      timed(report, options.observer, "codegen", [&] { return generate_kernels(graph, std::move(planned), options); });
 
   if (dump.wants("plan")) dump.write("plan", plan.name, print(plan));
   record_externs(plan, report);

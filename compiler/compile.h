@@ -6,6 +6,7 @@
 
 #include "compiler/ir/graph.h"
 #include "compiler/plan.h"
+#include "compiler/support/compile_observer.h"
 #include "compiler/support/device_info.h"
 #include "compiler/support/options.h"
 #include "compiler/support/report.h"
@@ -20,6 +21,7 @@ struct CompileOptions {
   /// Known alignment, in bytes, of each input's and state's address, by index; as captured where absent.
   std::vector<int64_t> input_alignment;
   std::vector<int64_t> state_alignment;
+  CompileObserver* observer = nullptr;  ///< told of every phase; null: nobody
 };
 
 /// Captured graph to plan: runs the pipeline, lowers fused regions, generates their text. Adds a phase per pass. Throws

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <span>
 
@@ -9,7 +10,6 @@
 #include "runtime/kernel_cache.h"
 #include "runtime/llvm_jit.h"
 #include "runtime/plan_executable.h"
-#include "runtime/stopwatch.h"
 
 namespace sinter::runtime {
 namespace {
@@ -96,20 +96,23 @@ class CpuExecutable final : public PlanExecutable {
 std::unique_ptr<Executable> build_cpu_executable(std::shared_ptr<const Plan> plan, Host& host,
                                                  const ExecutableOptions& options, EntryReport& report) {
   const std::vector<uint32_t> launched = launched_kernels(*plan);
-  const Stopwatch stopwatch;
+  const auto begin = std::chrono::steady_clock::now();
   CpuKernels kernels(plan->kernels.size());
   std::vector<KernelRecord> records(launched.size());
   const auto source = [&](size_t i) -> const KernelSource& { return plan->kernels[launched[i]]; };
   std::vector<Cached<const CompiledCpuKernel>> built(launched.size());
   find_or_build_all(
       built, [&](size_t i) { return built_kernels().find(source(i).text); },
-      [&](size_t i) { return build_cpu_kernel(source(i)); });
+      [&](size_t i) { return build_cpu_kernel(source(i)); },
+      [&](size_t i, CompileObserver::Time from) {
+        tell_of_kernel(options.observer, source(i).name, built[i].built->provenance(), built[i].shared, from);
+      });
   for (size_t i = 0; i < launched.size(); ++i) {
     kernels[launched[i]] = built[i].built;
     records[i] = record_of(*plan, launched[i]);
     record_provenance(records[i], built[i].built->provenance(), built[i].shared, built[i].seconds);
   }
-  report.add_phase("kernels", stopwatch.seconds());
+  end_phase(report, options.observer, "kernels", begin);
   report.add_phase("load", 0);
   for (const uint32_t kernel : launched) note_problem(report, kernels[kernel]->provenance());
   report.kernels.insert(report.kernels.end(), records.begin(), records.end());

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "compiler/plan.h"
+#include "compiler/support/compile_observer.h"
 #include "compiler/support/report.h"
 #include "runtime/graph_parts.h"
 #include "runtime/host.h"
@@ -24,6 +25,8 @@ struct ExecutableOptions {
   /// Where inputs come one after the other, recorded runs may be started before all are there.
   Arrivals arrivals = {};
   Ranges* ranges = nullptr;  ///< told of calls and, in direct launches, of steps; null: nobody. Outlives the executable
+  /// Told of kernels and phases, of "record" when a run records a graph; null: nobody. Outlives the executable.
+  CompileObserver* observer = nullptr;
 };
 
 /// A plan with its kernels built. Thread-safe: calls of several threads take turns where they share a recorded graph.

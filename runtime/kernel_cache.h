@@ -121,18 +121,27 @@ class BuildCache {
 /// Rethrows the exception of the lowest index that threw.
 void run_in_parallel(size_t count, const std::function<void(size_t)>& work);
 
-/// Fills `results[i]` with `find(i)`, and where that has nothing with `build(i)`: all builds in parallel.
-template <class Built, class Find, class Build>
-void find_or_build_all(std::vector<Cached<Built>>& results, const Find& find, const Build& build) {
+/// Fills `results[i]` with `find(i)`, and where that has nothing with `build(i)`: all builds in parallel. Whichever
+/// thread did it then calls `told(i, begin)` with the time at which it began.
+template <class Built, class Find, class Build, class Told>
+void find_or_build_all(std::vector<Cached<Built>>& results, const Find& find, const Build& build, const Told& told) {
+  using Clock = std::chrono::steady_clock;
   std::vector<size_t> absent;
   for (size_t i = 0; i < results.size(); ++i) {
+    const auto begin = Clock::now();
     if (auto known = find(i)) {
       results[i] = std::move(*known);
+      told(i, begin);
     } else {
       absent.push_back(i);
     }
   }
-  run_in_parallel(absent.size(), [&](size_t i) { results[absent[i]] = build(absent[i]); });
+  run_in_parallel(absent.size(), [&](size_t position) {
+    const size_t i = absent[position];
+    const auto begin = Clock::now();
+    results[i] = build(i);
+    told(i, begin);
+  });
 }
 
 }  // namespace sinter::runtime

@@ -18,10 +18,21 @@ MachineCode find_or_build(DiskCache& cache, const CacheKey& key, const std::func
   return code;
 }
 
+const char* origin_of(const Provenance& provenance, bool shared) {
+  if (shared) return "shared";
+  return provenance.from_disk ? "disk" : "built";
+}
+
 void record_provenance(KernelRecord& record, const Provenance& provenance, bool shared, double seconds) {
   record.build_seconds = seconds;
-  record.origin = shared ? "shared" : provenance.from_disk ? "disk" : "built";
+  record.origin = origin_of(provenance, shared);
   record.cache = shared ? "hit: this process" : provenance.cache;
+}
+
+void tell_of_kernel(CompileObserver* observer, std::string_view name, const Provenance& provenance, bool shared,
+                    CompileObserver::Time begin) {
+  if (observer == nullptr) return;
+  observer->kernel(name, origin_of(provenance, shared), begin, std::chrono::steady_clock::now());
 }
 
 void note_problem(EntryReport& report, const Provenance& provenance) {

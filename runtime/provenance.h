@@ -2,8 +2,10 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "compiler/support/compile_observer.h"
 #include "compiler/support/report.h"
 #include "runtime/disk_cache.h"
 
@@ -27,8 +29,15 @@ struct MachineCode {
 [[nodiscard]] MachineCode find_or_build(DiskCache& cache, const CacheKey& key,
                                         const std::function<std::vector<char>()>& build);
 
-/// Says in a kernel's record how it was come by. `shared`: an equal kernel of this process had it already.
+/// "built", "disk" or "shared". `shared`: an equal kernel of this process had it already.
+[[nodiscard]] const char* origin_of(const Provenance& provenance, bool shared);
+
+/// Says in a kernel's record how it was come by. `shared` as above.
 void record_provenance(KernelRecord& record, const Provenance& provenance, bool shared, double seconds);
+
+/// Tells an observer, where there is one, of a kernel that this thread began to come by then and has now.
+void tell_of_kernel(CompileObserver* observer, std::string_view name, const Provenance& provenance, bool shared,
+                    CompileObserver::Time begin);
 
 /// Says in a report, once, that a kernel could not be stored.
 void note_problem(EntryReport& report, const Provenance& provenance);

@@ -15,9 +15,10 @@ namespace sinter::bench {
 /// A table in a region that scrolls on narrow windows.
 [[nodiscard]] std::string scrolling(const std::string& label, const std::string& table);
 
-/// page.html, profile_page.html and page.css of this folder, as built in.
+/// page.html, profile_page.html, compile_page.html and page.css of this folder, as built in.
 [[nodiscard]] std::string_view page_template();
 [[nodiscard]] std::string_view profile_page_template();
+[[nodiscard]] std::string_view compile_page_template();
 [[nodiscard]] std::string_view page_style();
 
 }  // namespace sinter::bench

@@ -10,6 +10,7 @@
 #include "bench/models/model.h"
 #include "compiler/support/errors.h"
 #include "frontend/command/bench_kernels.h"
+#include "frontend/command/bench_process.h"
 #include "frontend/command/bench_row.h"
 #include "frontend/command/commands.h"
 #include "frontend/command/process.h"
@@ -40,43 +41,6 @@ std::vector<TargetOptions> standard_set(const TargetOptions& base) {
           with(base, "resnet50", "f32[1,3,224,224]", ""),
           with(base, "resnet50", "f16[128,3,224,224]", "f16"),
           with(base, "resnet50", "f32[128,3,224,224]", "")};
-}
-
-std::vector<std::string> child_arguments(const TargetOptions& target, const std::string& mode, const std::string& kind,
-                                         double budget, const std::string& file) {
-  std::vector<std::string> arguments{"bench-child", target.model,
-                                     "--mode",      mode,
-                                     "--kind",      kind,
-                                     "--budget",    fmt::format("{}", budget),
-                                     "--out",       file,
-                                     "--seed",      fmt::format("{}", target.seed),
-                                     "--numerics",  target.numerics,
-                                     "--replay",    target.replay};
-  for (const std::string& input : target.inputs) arguments.insert(arguments.end(), {"--input", input});
-  for (const std::string& setting : target.settings) arguments.insert(arguments.end(), {"--set", setting});
-  if (!target.inputs_file.empty()) arguments.insert(arguments.end(), {"--inputs", target.inputs_file});
-  if (!target.weights.empty()) arguments.insert(arguments.end(), {"--weights", target.weights});
-  if (!target.device.empty()) arguments.insert(arguments.end(), {"--device", target.device});
-  if (!target.dtype.empty()) arguments.insert(arguments.end(), {"--dtype", target.dtype});
-  if (target.batch > 0) arguments.insert(arguments.end(), {"--batch", fmt::format("{}", target.batch)});
-  if (target.train) arguments.emplace_back("--train");
-  if (!target.amp.empty()) arguments.insert(arguments.end(), {"--amp", target.amp});
-  if (!target.optimizer.empty()) arguments.insert(arguments.end(), {"--optimizer", target.optimizer});
-  if (target.freeze) arguments.emplace_back("--freeze");
-  if (target.strict) arguments.emplace_back("--strict");
-  if (target.fullgraph) arguments.emplace_back("--fullgraph");
-  return arguments;
-}
-
-/// Runs one measurement in a fresh process that keeps its kernels in `cache` (a folder, or "off"); nothing when it
-/// failed. Throws AlreadySaid when it was asked for something that cannot be, which the child has explained.
-std::optional<Json> measure(const TargetOptions& target, const std::string& mode, const std::string& kind,
-                            double budget, const std::string& cache) {
-  const TemporaryFile file;
-  const int code = run_self(child_arguments(target, mode, kind, budget, file.path()), {"SINTER_CACHE=" + cache});
-  if (code == 2) throw AlreadySaid();
-  if (code != 0) return std::nullopt;
-  return Json::parse(file.read());
 }
 
 /// What one model's processes measured: of eager, and of each mode.

@@ -86,6 +86,18 @@ Json phases_of(const Report& report) {
   return phases;
 }
 
+/// What compiling took in this process, and what its calls gain.
+Json compile_alone(const TargetOptions& options, const Target& target, double budget) {
+  auto fast = sinter::compile(target.forward, compile_options(options, target));
+  (void)seconds_of_first_calls(target.device, [&] { (void)fast(target.first); });
+  const auto eager = bench::steady(target.device, [&](int64_t) { (void)target.forward(target.first); }, budget);
+  const auto compiled = bench::steady(target.device, [&](int64_t) { (void)fast(target.first); }, budget);
+  Json times = Json::parse(compile_times().json());
+  times["measured"] = {
+      {"name", target.name + " " + options.mode}, {"eager_ms", eager.median}, {"compiled_ms", compiled.median}};
+  return {{"compile_times", std::move(times)}};
+}
+
 int64_t launches_of(const EntryReport& entry) {
   int64_t launches = 0;
   for (const KernelRecord& kernel : entry.kernels) launches += kernel.launches;
@@ -143,6 +155,7 @@ Json measured(const TargetOptions& options, const Target& target, bench::MemoryM
               double budget) {
   if (kind == "eager") return eager_alone(options, target, memory);
   if (kind == "start") return start(options, target);
+  if (kind == "compile") return compile_alone(options, target, budget);
   if (kind == "kernels") return {{"traced", kernels_of_one_call(options, target)}};
   return compiled_row(options, target, memory, budget);
 }

@@ -30,8 +30,6 @@ constexpr std::array<std::pair<Outcome, const char*>, 7> kNames{{{Outcome::agree
                                                                  {Outcome::differs, "differs"},
                                                                  {Outcome::ended, "ended"}}};
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 /// A tensor of the same sizes and strides over memory of its own; with `other` numbers where asked for: halved, or for
 /// integers and bools those of the same memory in reverse.
 at::Tensor twin_of(const at::Tensor& tensor, bool other) {

@@ -89,6 +89,21 @@ struct ProfileCommand {
 /// Where a model's steps spend time and memory, by phase, module, operator and line.
 int profile(const ProfileCommand& options);
 
+struct CompileTimesOptions {
+  TargetOptions target;
+  std::vector<std::string> modes{"default", "reduce-overhead"};
+  std::vector<std::string> from;  ///< files of sinter::CompileTimes::json(), or folders of them: nothing is measured
+  double budget = 1.0;            ///< seconds of timing per measure
+  std::string json;               ///< file; empty: none
+  std::string trace;              ///< file for Perfetto; empty: none
+  std::string html;               ///< file; empty: none
+};
+/// Where compile time goes in several processes: those that files tell of, or a fresh one for each mode of a model.
+int show_compile_times(const CompileTimesOptions& options);
+
+/// A line that says after how many calls compiling has paid.
+[[nodiscard]] std::string pays_line(double compile_seconds, double eager_ms, double compiled_ms);
+
 struct CheckFilesOptions {
   TargetOptions target;  ///< device, mode and numerics
   std::string folder;    ///< of .pt2 files, with the index.json of tests/conformance/export_samples.py or without

@@ -59,6 +59,7 @@ class Program {
     auto* bench_app = app_.add_subcommand("bench", "measure models and modes, each in a fresh process");
     add_bench(*bench_app);
     add_profile(*app_.add_subcommand("profile", "where steps spend time and memory: module, line, phase"));
+    add_compile_times(*app_.add_subcommand("compile-times", "where compile time goes: phase, function, kernel"));
     auto* demo_app = app_.add_subcommand("demo", "GELU MLP and ResNet-50 in both modes");
     demo_app->add_option("--device", bench_.target.device, "cpu, cuda or cuda:1 (a GPU if there is one)");
     demo_app->add_option("--json", bench_.json, "write rows as JSON to this file");
@@ -99,6 +100,7 @@ class Program {
     if (app_.got_subcommand("explain")) return explain(run_);
     if (app_.got_subcommand("bench")) return bench(bench_);
     if (app_.got_subcommand("profile")) return profile(profile_);
+    if (app_.got_subcommand("compile-times")) return show_compile_times(compile_times_);
     if (app_.got_subcommand("demo")) return demo(bench_);
     if (app_.got_subcommand("dump")) return dump(dump_);
     if (app_.got_subcommand("opt")) return opt(opt_);
@@ -151,6 +153,22 @@ class Program {
     app.add_option("--html", profile_.html, "write a page with plots to this file");
   }
 
+  void add_compile_times(CLI::App& app) {
+    add_target(app, compile_times_.target, false);
+    app.add_option("--mode", compile_times_.modes, "default and reduce-overhead unless named; once for each")
+        ->allow_extra_args(false);
+    app.add_option("--budget", compile_times_.budget, "seconds of timing per measure")->check(CLI::PositiveNumber);
+    auto* from = app.add_option("--from", compile_times_.from,
+                                "join what processes wrote, a file or a folder of files; once for each");
+    from->allow_extra_args(false);
+    for (CLI::Option* measuring : app.get_options()) {
+      if (measuring != from && measuring->get_single_name() != "help") from->excludes(measuring);
+    }
+    app.add_option("--json", compile_times_.json, "write what is joined as JSON to this file");
+    app.add_option("--trace", compile_times_.trace, "write a trace for ui.perfetto.dev to this file");
+    app.add_option("--html", compile_times_.html, "write a page with plots to this file");
+  }
+
   void add_check_files(CLI::App& app) {
     app.add_option("folder", check_files_.folder, "folder of .pt2 files")->required();
     app.add_option("--only", check_files_.only, "files whose name holds this text");
@@ -177,6 +195,7 @@ class Program {
   BenchOptions bench_;
   DumpOptions dump_;
   ProfileCommand profile_;
+  CompileTimesOptions compile_times_;
   OptOptions opt_;
   OpsOptions ops_;
   CheckFilesOptions check_files_;
@@ -185,8 +204,6 @@ class Program {
   std::string kind_;
   std::string child_file_;
 };
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
 }  // namespace sinter::command

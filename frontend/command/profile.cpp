@@ -37,8 +37,11 @@ int profile(const ProfileCommand& options) {
   const Target target = make_target(options.target);
   const Profile profile = profile_of(options, target);
   std::cout << profile;
-  if (options.mode != "eager")
-    std::cout << "\ncompile time of this process, summed over functions and phases\n" << compile_times();
+  if (options.mode != "eager") {
+    const CompileTimes times = compile_times();
+    std::cout << "\ncompile time of this process, from the kernel cache as it was\n"
+              << times << pays_line(times.total(), profile.modes.front().step_ms, profile.modes.back().step_ms);
+  }
   if (!options.json.empty()) write_file(options.json, profile.json());
   if (!options.trace.empty()) write_file(options.trace, profile.chrome_trace());
   if (!options.html.empty()) write_file(options.html, bench::profile_page(nlohmann::json::parse(profile.json())));

@@ -194,6 +194,8 @@ void check_writable(const std::string& path) {
   if (!was_there) std::filesystem::remove(path);
 }
 
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 void write_file(const std::string& path, const std::string& text) {
   if (path == "-") {
     std::cout << text << "\n";

@@ -5,12 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <exception>
 
 #include "compiler/ir/print.h"
 #include "frontend/execute/host_torch.h"
 #include "frontend/replay/stand_in.h"
+#include "frontend/report/compile_log.h"
 #include "frontend/torch/convert.h"
 #include "runtime/known_functions.h"
 #include "runtime/nvrtc.h"
@@ -86,6 +88,7 @@ bool Function::call(const Flat& arguments, const Program& program, Replay& repla
 
 void Function::run(const Flat& arguments, const Program& program, News& news) {
   if (!started_.exchange(true, std::memory_order_relaxed)) start_cuda_compiler(arguments);
+  const auto begin = std::chrono::steady_clock::now();
   const runtime::Stopwatch stopwatch;
   const Trial::Way way = way_of_next_call();
   bool comparable = way == Trial::Way::eager;
@@ -97,6 +100,9 @@ void Function::run(const Flat& arguments, const Program& program, News& news) {
   const double seconds = stopwatch.seconds();
   if (comparable) trial_.note(way, seconds);
   budget_.note_call(seconds);
+  if (const double recorded = paths_->take_recorded(); recorded > 0) {
+    frontend::CompileLog::of_process().add_call(name_, begin, recorded);
+  }
   if (compiler_needed_.load(std::memory_order_relaxed)) note_kernels();
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "compiler/compile.h"
 #include "compiler/ir/print.h"
@@ -53,8 +54,9 @@ InputMemory memory_of(const PathInput& input, const TensorTable& table) {
 }
 
 CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, const TensorTable& table)
-    : escaped_(end.ending.escaped) {
+    : escaped_(end.ending.escaped), observer_(settings.observer) {
   const Options& options = settings.options;
+  const auto begin = std::chrono::steady_clock::now();
   const auto steps = steps_to(end);
   PathGraph path = graph_of(steps, escaped_, settings.states);
   path.graph.name = identifier(settings.function);
@@ -75,12 +77,14 @@ CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, co
     for (const int64_t stride : type.static_strides()) elements.strides.push_back(stride);
     elements_.push_back(std::move(elements));
   }
+  end_phase(record_, observer_.get(), "graph", begin);
   const CompileOptions compile_options{.numerics = options.numerics,
                                        .freeze = options.freeze,
                                        .generic_sizes = settings.generic_sizes,
                                        .device = device_info(path.graph.device),
                                        .input_alignment = std::move(path.alignments),
-                                       .state_alignment = std::move(path.state_alignments)};
+                                       .state_alignment = std::move(path.state_alignments),
+                                       .observer = observer_.get()};
   plan_ = std::make_shared<const Plan>(sinter::compile(std::move(path.graph), compile_options, record_));
   copied_ = without_own_memory(*plan_);
   host_ = std::make_unique<TorchHost>(plan_, opaques_);
@@ -91,14 +95,17 @@ CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, co
                                                    .steady_inputs = true,
                                                    .report_mutex = &mutex_,
                                                    .arrivals = arrivals,
-                                                   .ranges = runtime::nvtx_ranges()};
+                                                   .ranges = runtime::nvtx_ranges(),
+                                                   .observer = observer_.get()};
   executable_ = runtime::Executable::build(plan_, *host_, runtime_options, record_);
+  const auto preparing = std::chrono::steady_clock::now();
   const c10::OptionalDeviceGuard device(device_to_set(*plan_));
   const auto frame = host_->make_torch_frame();
   const at::Tensor none(at::detail::empty_cpu({0}, at::kFloat));  // what is computed once takes no inputs
   const std::vector<InputMemory> nothing(inputs_.size(), {&none.storage(), at::kFloat, 0});
   frame->bind_arguments(nothing, states_);
   executable_->prepare(*frame);
+  end_phase(record_, observer_.get(), "prepare", preparing);
   record_.compiled = true;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/plan.h"
+#include "compiler/support/compile_observer.h"
 #include "compiler/support/report.h"
 #include "frontend/execute/frame_pool.h"
 #include "frontend/replay/early_run.h"
@@ -28,7 +29,8 @@ struct LiveNumber {
 /// How a segment is compiled.
 struct PathSettings {
   const Options& options;
-  const std::string& function;  ///< its name
+  const std::string& function;                ///< its name
+  std::shared_ptr<CompileObserver> observer;  ///< told of phases and kernels
   /// Kernels take sizes as parameters, so that the same steps for other sizes mostly have them already.
   bool generic_sizes = false;
   /// Inputs whose contents stay as they are (Options::freeze): what depends on them alone is computed now, and kept.
@@ -94,6 +96,7 @@ class CompiledPath {
   std::shared_ptr<const Plan> plan_;
   std::vector<bool> copied_;  ///< by output: it does not have memory of its own
   std::vector<Elements> elements_;
+  const std::shared_ptr<CompileObserver> observer_;
   std::unique_ptr<TorchHost> host_;
   std::unique_ptr<runtime::Executable> executable_;
   FramePool frames_;

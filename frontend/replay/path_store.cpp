@@ -6,7 +6,7 @@
 
 #include "compiler/support/errors.h"
 #include "frontend/replay/compiled_path.h"
-#include "frontend/report/compile_times.h"
+#include "frontend/report/entry_times.h"
 #include "frontend/report/events.h"
 #include "frontend/trace/path_families.h"
 #include "runtime/stopwatch.h"
@@ -71,7 +71,7 @@ void PathStore::note_end(PathTree& tree, PathNode& end, std::span<const TraceMem
   if (!first || end.depth == 0 || !options_.dynamic.value_or(true)) return;
   const runtime::Stopwatch stopwatch;
   tree.families().add(end);
-  budget_.note_recording(stopwatch.seconds());
+  note_recording(stopwatch.seconds());
 }
 
 bool PathStore::grow(PathTree& tree, PathNode& at, const c10::OperatorHandle& op,
@@ -79,8 +79,17 @@ bool PathStore::grow(PathTree& tree, PathNode& at, const c10::OperatorHandle& op
   if (!options_.dynamic.value_or(true) || !budget_.allows_recording()) return false;
   const runtime::Stopwatch stopwatch;
   const bool grown = tree.families().grow(tree, at, op, taken, vouched);
-  budget_.note_recording(stopwatch.seconds());
+  note_recording(stopwatch.seconds());
   return grown;
+}
+
+void PathStore::note_recording(double seconds) {
+  budget_.note_recording(seconds);
+  recorded_.fetch_add(seconds, std::memory_order_relaxed);
+}
+
+double PathStore::take_recorded() {
+  return recorded_.load(std::memory_order_relaxed) > 0 ? recorded_.exchange(0, std::memory_order_relaxed) : 0;
 }
 
 void PathStore::exclude(const c10::OperatorHandle& op) {
@@ -123,13 +132,14 @@ std::shared_ptr<CompiledPath> PathStore::compile(const Matched& segment, News& n
 /// Null where that fails, which is not tried again.
 std::shared_ptr<CompiledPath> PathStore::build(const Matched& segment, News& news) {
   const CompileTimer timer(counters_);
+  const auto times = std::make_shared<EntryTimes>(CompileLog::of_process(), function_);
   PathNode& end = segment.end;
   try {
     const PathHash hash = PathHash::of(steps_to(end));
     const bool generic_sizes = options_.dynamic.value_or(came_for_other_sizes(hash));
-    const PathSettings settings{options_, function_, generic_sizes, states_of(segment)};
+    const PathSettings settings{options_, function_, times, generic_sizes, states_of(segment)};
     auto path = std::make_shared<CompiledPath>(end, settings, segment.table);
-    add_compile_times(function_, path->report().phases);
+    times->finish(path->report().signature);
     path->note_use(clock_.fetch_add(1, std::memory_order_relaxed));
     end.ending.compiled.store(path);
     if (path->on_gpu()) uses_gpu_.store(true, std::memory_order_relaxed);
@@ -137,6 +147,7 @@ std::shared_ptr<CompiledPath> PathStore::build(const Matched& segment, News& new
     Counters::add(end.ending.instance ? counters_.shapes : counters_.entries);
     return path;
   } catch (const InternalError& error) {
+    times->finish("not compiled");
     if (options_.strict) throw;
     end.ending.refusal = error.what();
     findings_.note({.code = BreakCode::compile_failed,

@@ -30,7 +30,7 @@ class PathStore final : public PathLibrary {
   void keep_room(TensorTable::Room room) override;
   std::shared_ptr<CompiledPath> compiled(const Matched& segment, News& news) override;
   [[nodiscard]] bool may_record() const override { return budget_.allows_recording(); }
-  void note_recording(double seconds) override { budget_.note_recording(seconds); }
+  void note_recording(double seconds) override;
   void note_end(PathTree& tree, PathNode& end, std::span<const TraceMemoryId> escaped,
                 std::string_view reason) override;
   [[nodiscard]] bool grow(PathTree& tree, PathNode& at, const c10::OperatorHandle& op,
@@ -42,6 +42,8 @@ class PathStore final : public PathLibrary {
 
   /// True where all work is done when a call ends.
   [[nodiscard]] bool on_the_cpu() const { return !uses_gpu_.load(std::memory_order_relaxed); }
+  /// Seconds that recording took since this was last asked.
+  [[nodiscard]] double take_recorded();
   [[nodiscard]] std::vector<EntryReport> reports() const;
   /// Sentences for the report.
   [[nodiscard]] std::vector<std::string> notes() const;
@@ -73,7 +75,8 @@ class PathStore final : public PathLibrary {
   Budget& budget_;
   Findings& findings_;
   std::atomic<bool> uses_gpu_{false};
-  std::atomic<int64_t> clock_{0};  ///< compiled segments that ran
+  std::atomic<double> recorded_{0};  ///< seconds
+  std::atomic<int64_t> clock_{0};    ///< compiled segments that ran
   std::unordered_map<const c10::TensorImpl*, std::string> modules_;
   LentMemory lent_;
   std::mutex rooms_mutex_;

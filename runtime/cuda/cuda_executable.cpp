@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 #include "runtime/cuda/cuda_graph.h"
@@ -9,7 +10,6 @@
 #include "runtime/cuda/stream_uses.h"
 #include "runtime/plan_executable.h"
 #include "runtime/steady_inputs.h"
-#include "runtime/stopwatch.h"
 
 namespace sinter::runtime {
 namespace {
@@ -27,6 +27,7 @@ class CudaExecutable final : public PlanExecutable {
         steady_(alignment_of(layout_.copied_inputs), options.steady_inputs && may_be_recorded()),
         report_(report),
         report_mutex_(options.report_mutex),
+        observer_(options.observer),
         arrivals_(options.arrivals),
         graphs_(options.graphs),
         kept_uses_(parts_.driver) {}
@@ -178,7 +179,7 @@ class CudaExecutable final : public PlanExecutable {
   }
 
   bool record(Frame& frame, CUstream current) {
-    const Stopwatch stopwatch;
+    const auto begin = std::chrono::steady_clock::now();
     graph_.reset();  // before its layout goes; the next one may have its memory
     try {
       layout_ = lay_out_graph(plan(), steady_.steady());
@@ -193,7 +194,7 @@ class CudaExecutable final : public PlanExecutable {
     }
     steady_.recorded();
     report([&] {
-      report_.add_phase("record", stopwatch.seconds());
+      end_phase(report_, observer_, "record", begin);
       report_.graphs = 1;
       if (steady_.gave_up()) report_.notes.emplace_back("inputs moved time and again: every replay copies them");
     });
@@ -215,6 +216,7 @@ class CudaExecutable final : public PlanExecutable {
   SteadyInputs steady_;
   EntryReport& report_;
   std::mutex* report_mutex_;
+  CompileObserver* observer_;
   const Arrivals arrivals_;
   std::atomic<bool> graphs_;  ///< false once a recording failed
   std::mutex mutex_;          ///< one thread at a time records or replays; guards what follows, layout_ and steady_
@@ -238,13 +240,17 @@ std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> pl
   const int sm = driver.sm_of(device);
   const std::vector<uint32_t> launched = launched_kernels(*plan);
   std::vector<Cached<Cubin>> cubins(launched.size());
-  const Stopwatch building;
+  const auto building = std::chrono::steady_clock::now();
   find_or_build_all(
       cubins, [&](size_t i) { return find_cubin(plan->kernels[launched[i]], sm); },
-      [&](size_t i) { return build_cubin(plan->kernels[launched[i]], sm); });
-  report.add_phase("kernels", building.seconds());
+      [&](size_t i) { return build_cubin(plan->kernels[launched[i]], sm); },
+      [&](size_t i, CompileObserver::Time from) {
+        const std::string& name = plan->kernels[launched[i]].name;
+        tell_of_kernel(options.observer, name, cubins[i].built->provenance, cubins[i].shared, from);
+      });
+  end_phase(report, options.observer, "kernels", building);
 
-  const Stopwatch loading;
+  const auto loading = std::chrono::steady_clock::now();
   std::vector<CudaKernel> kernels(plan->kernels.size());
   for (size_t i = 0; i < launched.size(); ++i) {
     const CudaKernel kernel = load_cubin(cubins[i].built, plan->kernels[launched[i]].name, device);
@@ -257,7 +263,7 @@ std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> pl
     note_problem(report, cubins[i].built->provenance);
     report.kernels.push_back(std::move(record));
   }
-  report.add_phase("load", loading.seconds());
+  end_phase(report, options.observer, "load", loading);
   return make_cuda_executable(std::move(plan), host, driver, std::move(kernels), options, report);
 }
 

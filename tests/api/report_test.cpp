@@ -1,3 +1,4 @@
+#include <map>
 #include <sstream>
 
 #include "api_test.h"
@@ -41,6 +42,38 @@ TEST_F(Reports, compile_times_add_up_by_phase_and_function) {
   }
   EXPECT_EQ(built, 2);
   EXPECT_NE(compile_times().text().find("timed gelu"), std::string::npos) << compile_times();
+}
+
+TEST_F(Reports, compile_times_tell_of_calls_entries_phases_and_kernels_of_a_function) {
+  auto fast = compile(erf_gelu, unlimited({.name = "told gelu"}));
+  for (const int64_t size : {80, 80, 80}) fast(at::ones({size}));
+  ASSERT_EQ(fast.stats().entries, 1);
+  std::map<CompileEvent::Kind, int> kinds;
+  double phases = 0;
+  double entry = 0;
+  for (const CompileEvent& event : compile_times().events) {
+    if (event.function != "told gelu") continue;
+    ++kinds[event.kind];
+    if (event.kind == CompileEvent::Kind::phase) phases += event.duration;
+    if (event.kind == CompileEvent::Kind::entry) entry = event.duration;
+    if (event.kind == CompileEvent::Kind::entry) {
+      EXPECT_EQ(event.name, fast.report().entries.at(0).signature);
+    }
+  }
+  EXPECT_GE(kinds[CompileEvent::Kind::call], 1);
+  EXPECT_EQ(kinds[CompileEvent::Kind::entry], 1);
+  EXPECT_EQ(kinds[CompileEvent::Kind::kernel], 1);
+  EXPECT_GT(phases, 0);
+  EXPECT_LE(phases, entry);
+}
+
+TEST_F(Reports, compile_times_do_not_grow_while_calls_are_replayed) {
+  auto fast = compile(erf_gelu, unlimited({.name = "steady gelu"}));
+  for (int call = 0; call < 4; ++call) fast(at::ones({8}));
+  const auto before = compile_times();
+  for (int call = 0; call < 10; ++call) fast(at::ones({8}));
+  EXPECT_EQ(compile_times().total(), before.total());
+  EXPECT_EQ(compile_times().events.size(), before.events.size());
 }
 
 }  // namespace

@@ -9,9 +9,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "bench/compare/compile_page.h"
 #include "bench/compare/page.h"
 #include "bench/compare/profile_page.h"
 #include "bench/compare/svg.h"
+#include "tests/compare/compile_rows.h"
 #include "tests/compare/profile_rows.h"
 #include "tests/compare/rows.h"
 
@@ -172,6 +174,12 @@ TEST(Browser, the_page_of_a_profile_is_drawn_without_faults_in_every_view) {
   if (browser().empty()) GTEST_SKIP() << "no chromium here (./dev setup installs it where it may)";
   const std::string name = "a_module_with_a_rather_long_name_indeed_that_goes_on_and_on_beyond_what_fits.cpp:";
   expect_no_faults(bench::profile_page(small_profile(name, 40)), 6, "profile-");  // three plots of two modes
+}
+
+TEST(Browser, the_page_of_compile_times_is_drawn_without_faults_in_every_view) {
+  if (browser().empty()) GTEST_SKIP() << "no chromium here (./dev setup installs it where it may)";
+  const std::string name = "a_function_with_a_rather_long_name_indeed_that_goes_on_and_on_beyond_what_fits";
+  expect_no_faults(bench::compile_page(two_processes(name, 30)), 4, "compile-");  // two plots of two processes
 }
 
 TEST(Browser, the_checks_notice_a_page_that_is_at_fault) {

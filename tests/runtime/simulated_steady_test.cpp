@@ -207,6 +207,26 @@ TEST_F(SimulatedSteady, what_is_recorded_for_one_call_alone_is_recorded_at_the_s
   EXPECT_EQ(report.phases.back().name, "record");
 }
 
+/// The names of phases, as they were told.
+struct ToldPhases final : CompileObserver {
+  void phase(std::string_view name, Time begin, Time end) override {
+    EXPECT_LE(begin, end);
+    names.emplace_back(name);
+  }
+  void kernel(std::string_view /*name*/, std::string_view /*origin*/, Time /*begin*/, Time /*end*/) override {}
+
+  std::vector<std::string> names;
+};
+
+TEST_F(SimulatedSteady, an_observer_is_told_of_every_recording_and_of_no_replay) {
+  ToldPhases told;
+  plan(2);
+  const std::vector<fake::Tensor> state{tensor(2), tensor(10)};
+  const auto executable = build({.graphs = true, .steady_inputs = true, .observer = &told});
+  for (int call = 0; call < 5; ++call) ASSERT_EQ(result(*executable, steady_x, state), filled(12));
+  EXPECT_EQ(told.names, (std::vector<std::string>{"record"}));
+}
+
 TEST_F(SimulatedSteady, a_plan_that_is_never_recorded_says_so_at_the_first_call) {
   plan(1);
   b.plan.calls[0].impure = true;

@@ -38,6 +38,7 @@ int main() {
   const sinter::Report report = fast.report();
   std::ostringstream text;
   text << report << sinter::compile_times() << report.json() << sinter::compile_times().total()
+       << sinter::compile_times().text() << sinter::compile_times().json()
        << sinter::name(sinter::BreakCode::unsupported_op) << report.entries.at(0).kernel_origins().built;
   if (text.str().empty() || calls != 4) return 1;
   const sinter::Profile profile = sinter::profile([](const at::Tensor& t) { return t * 2; }, {.steps = 1})(x);
