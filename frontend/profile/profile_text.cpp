@@ -15,6 +15,7 @@ using frontend::OperatorSum;
 
 constexpr size_t most_operators = 12;  ///< in the text; JSON has all
 constexpr size_t most_owners = 10;
+constexpr size_t most_gains = 8;
 constexpr double least_share = 0.001;  ///< of a step that a module's line takes
 
 /// Three digits, never an exponent for what people wait for.
@@ -48,10 +49,18 @@ std::string phases_text(const ModeProfile& profile) {
     if (time > 0) text += fmt::format("{}{} {} ms", text.empty() ? "" : ", ", name(phase), short_number(time));
   }
   const char* whose = profile.on_device() ? "device" : "host";
-  const std::string busy =
-      profile.on_device() ? fmt::format("; it is busy {:.0f} % of a step", 100 * profile.busy()) : "";
-  return fmt::format("  {} time of operators: {}; {} ms in all{}\n", whose, text,
-                     short_number(time_of_operators(profile)), busy);
+  return fmt::format("  {} time of operators: {}; {} ms in all\n", whose, text,
+                     short_number(time_of_operators(profile)));
+}
+
+std::string shares_text(const ModeProfile& profile) {
+  if (!profile.shares) return "";
+  const StepShares& shares = *profile.shares;
+  return fmt::format(
+      "  the device is busy {:.1f} % of a step; bound by launches {:.1f} %, by the host {:.1f} %; the host waits "
+      "{:.1f} "
+      "%; between kernels {:.1f} %\n",
+      100 * shares.busy, 100 * shares.launch, 100 * shares.host, 100 * shares.wait, 100 * shares.between);
 }
 
 /// Kernels that no operator launched, milliseconds a step; nothing where there are none.
@@ -143,6 +152,66 @@ std::string operators_text(const ModeProfile& profile) {
   return text;
 }
 
+/// Operations a second, with a unit.
+std::string flop_rate(double flops) { return fmt::format("{} TFLOP/s", short_number(flops / 1e12)); }
+
+std::string limits_heading(const ModeProfile& profile) {
+  const DeviceLimits& limits = profile.limits;
+  if (limits.bandwidth <= 0) return fmt::format("  limits of {} not known: {}\n", profile.device, limits.problem);
+  std::string text =
+      fmt::format("  limits  measured on {}: {} GB/s", profile.device, short_number(limits.bandwidth / 1e9));
+  for (const ArithmeticPeak& peak : limits.peaks) {
+    text += fmt::format(", products of {} {}", peak.dtype, flop_rate(peak.flops));
+  }
+  return text + "\n";
+}
+
+/// A rate and its share of the limit.
+std::string rate_text(double amount, double milliseconds, double limit, double unit) {
+  if (milliseconds <= 0 || amount <= 0 || limit <= 0) return "-";
+  const double rate = amount / (milliseconds / 1e3);
+  return fmt::format("{} ({:.0f} %)", short_number(rate / unit), percent(rate, limit));
+}
+
+std::string gain_line(const ModeProfile& profile, const OperatorSum& sum) {
+  const auto peak = std::ranges::find(profile.limits.peaks, sum.dtype, &ArithmeticPeak::dtype);
+  const double most = peak == profile.limits.peaks.end() ? 0 : peak->flops;
+  return fmt::format("  {:>8} {:>8} {:>12} {:>15} {:>15}  {:<9}  {}{}  {}\n", short_number(sum.gain()),
+                     short_number(sum.milliseconds), show_bytes(static_cast<int64_t>(sum.bytes)),
+                     rate_text(sum.bytes, sum.milliseconds, profile.limits.bandwidth, 1e9),
+                     rate_text(sum.flops, sum.milliseconds, most, 1e12), name(sum.phase), sum.op,
+                     sum.autograd.empty() ? "" : " of " + sum.autograd, sum.line);
+}
+
+/// Operators whose work no rule knows, the longest first.
+std::string unknown_work_text(const std::vector<OperatorSum>& sums, double all) {
+  constexpr size_t most_names = 5;
+  double time = 0;
+  std::vector<std::string> names;
+  for (const OperatorSum& sum : sums) {
+    if (sum.work_known) continue;
+    time += sum.milliseconds;
+    if (names.size() < most_names && std::ranges::find(names, sum.op) == names.end()) names.push_back(sum.op);
+  }
+  if (names.empty()) return "";
+  std::string text = fmt::format("  bytes and operations are not known for {:.1f} % of the time:", percent(time, all));
+  for (const std::string& name : names) text += " " + name;
+  return text + "\n";
+}
+
+/// Operators and kernels against the limits of the device.
+std::string limits_text(const ModeProfile& profile) {
+  const auto sums = frontend::operator_sums(profile);
+  std::string text = limits_heading(profile);
+  const auto gains = frontend::sums_by_gain(sums);
+  if (!gains.empty()) {
+    text += fmt::format("  {:>8} {:>8} {:>12} {:>15} {:>15}  {:<9}  {}\n", "ms gain", "ms", "bytes", "GB/s", "TFLOP/s",
+                        "phase", "operator  line");
+  }
+  for (size_t i = 0; i < std::min(gains.size(), most_gains); ++i) text += gain_line(profile, gains[i]);
+  return text + unknown_work_text(sums, time_of_operators(profile));
+}
+
 std::string memory_text(const ModeProfile& profile) {
   const ProfiledMemory& memory = profile.memory;
   if (memory.peak < 0) return "";
@@ -167,10 +236,11 @@ std::string memory_text(const ModeProfile& profile) {
 }
 
 std::string mode_text(const std::string& program, const ModeProfile& profile) {
-  std::string text = heading(program, profile) + waits_text(profile) + phases_text(profile) + strays_text(profile) +
-                     attribution_text(profile);
+  std::string text = heading(program, profile) + waits_text(profile) + phases_text(profile) + shares_text(profile) +
+                     strays_text(profile) + attribution_text(profile);
   for (const std::string& note : profile.notes) text += "  note   " + note + "\n";
-  return text + "\n" + modules_text(profile, program) + "\n" + operators_text(profile) + "\n" + memory_text(profile);
+  return text + "\n" + modules_text(profile, program) + "\n" + operators_text(profile) + "\n" + limits_text(profile) +
+         "\n" + memory_text(profile);
 }
 
 }  // namespace

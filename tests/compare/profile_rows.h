@@ -31,7 +31,12 @@ inline nlohmann::json small_profile(const std::string& text, int modules = 2) {
                     {"line", name},
                     {"modules", {1, 0}},
                     {"ms", 1000.0 / (1 + i)},
-                    {"calls", 2.0}});
+                    {"calls", 2.0},
+                    {"bytes", 3e9},
+                    {"flops", i % 2 == 0 ? 4e12 : 0.0},
+                    {"dtype", i % 2 == 0 ? "f16" : ""},
+                    {"least_ms", 1.0},
+                    {"gain_ms", 1000.0 / (1 + i) - 1}});
   }
   json mode = {
       {"mode", "eager"},
@@ -40,6 +45,8 @@ inline nlohmann::json small_profile(const std::string& text, int modules = 2) {
       {"step_ms", 1500.0},
       {"traced_step_ms", 1600.0},
       {"attributed", 0.99},
+      {"shares", {{"busy", 0.5}, {"between", 0.0}, {"launch", 0.125}, {"wait", 0.125}, {"host", 0.25}}},
+      {"limits", {{"bytes_per_s", 3e12}, {"peaks", {{{"dtype", "f16"}, {"flops_per_s", 7e14}}}}, {"problem", ""}}},
       {"phases_ms", {{"forward", 600.0}, {"backward", 1234.0}, {"loss", 0.0}}},
       {"tree", tree},
       {"sums", sums},
