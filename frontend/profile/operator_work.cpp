@@ -202,6 +202,12 @@ class Traffic {
   bool known_ = true;
 };
 
+/// A call that is recorded computes nothing yet: its results have no memory.
+bool is_computed_later(const at::Tensor& result) {
+  if (!result.has_storage() || result.storage().nbytes() == 0) return false;
+  return result.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get() == nullptr;
+}
+
 bool holds_position(const std::vector<uint32_t>& positions, size_t position) {
   return std::ranges::find(positions, position) != positions.end();
 }
@@ -338,8 +344,10 @@ OperatorWork end_work(const WorkTraits& traits, const BegunWork& begun, std::spa
   OperatorWork work = begun.work;
   Traffic traffic(begun.device);
   bool first = true;
+  bool recorded = false;
   for (size_t i = 0; i < results.size(); ++i) {
     for_each_tensor(results[i], [&](const at::Tensor& tensor) {
+      recorded |= is_computed_later(tensor);
       if (std::exchange(first, false)) work.flops += begun.flops_per_result * count_of(tensor);
       if (i >= traits.gives_new.size() || !traits.gives_new[i]) return;
       traffic.add(tensor);
@@ -347,7 +355,7 @@ OperatorWork end_work(const WorkTraits& traits, const BegunWork& begun, std::spa
     });
   }
   traffic.put_into(work);
-  return work;
+  return recorded ? OperatorWork() : work;
 }
 
 }  // namespace sinter::frontend

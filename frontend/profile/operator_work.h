@@ -70,7 +70,7 @@ class WorkRules {
 /// Before the call, for rules from WorkRule::traffic on.
 [[nodiscard]] BegunWork begin_work(const WorkTraits& traits, std::span<const c10::IValue> arguments);
 
-/// After it.
+/// After it. Nothing for a call that is recorded, to be computed later.
 [[nodiscard]] OperatorWork end_work(const WorkTraits& traits, const BegunWork& begun,
                                     std::span<const c10::IValue> results);
 

@@ -137,6 +137,15 @@ TEST(OperatorWork, is_not_known_where_no_rule_knows_it) {
   EXPECT_EQ(only_operator([&] { (void)one.item<float>(); }).bytes, -1) << "composed of one that is not known";
 }
 
+TEST(OperatorWork, of_a_call_that_is_recorded_is_nothing) {
+  const at::Tensor x = at::ones({64, 64});
+  const auto product = [&] { return std::vector<c10::IValue>{at::mm(x, x)}; };
+  const Profile profile = sinter::profile(product, {.steps = 1, .warmup = 0, .compile = Options{}, .limits = false})();
+  double flops = 0;
+  for (const ProfiledOperator& op : profile.modes.back().operators) flops += op.flops;
+  EXPECT_EQ(flops, 2.0 * 64 * 64 * 64);
+}
+
 TEST(OperatorWork, of_backward_and_compiled_steps_is_known) {
   const SmallProgram program = training_step();
   const Profile profile =
@@ -150,6 +159,7 @@ TEST(OperatorWork, of_backward_and_compiled_steps_is_known) {
   const double forward = 2.0 * 64 * (3 * 2 * 32 * 128 + 32 * 32);
   const double first = 2.0 * 64 * 32 * 128;
   EXPECT_EQ(flops_of(profile.modes.front()), 3 * forward - first);
+  EXPECT_EQ(flops_of(profile.modes.back()), 3 * forward - first) << "library calls of compiled segments";
   for (const ProfiledOperator& op : profile.modes.back().operators) {
     EXPECT_TRUE(!op.op.starts_with("fused_") || op.bytes > 0) << op.op;
   }
