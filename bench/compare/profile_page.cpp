@@ -163,6 +163,27 @@ std::string group_row(const Json& mode, size_t columns) {
                      escape(text_of(mode, "mode")));
 }
 
+/// "–" for what is not known.
+std::string bytes_cell(const Json& bytes) {
+  const auto known = bytes.get<double>();
+  return "<td>" + (known < 0 ? "–" : show_bytes(known)) + "</td>";
+}
+
+/// Peak and what the allocator keeps, one row for each mode.
+std::string memory_table(const Json& profile) {
+  std::string body;
+  for (const Json& mode : profile.at("modes")) {
+    const Json& memory = mode.at("memory");
+    body += "<tr><th scope=\"row\">" + escape(text_of(mode, "mode")) + "</th>";
+    for (const char* key : {"before", "held", "peak", "reserved"}) body += bytes_cell(memory.at(key));
+    body += "</tr>\n";
+  }
+  return scrolling("memory of each mode", "<table>" +
+                                              head_of({"mode", "parameters and gradients before a step",
+                                                       "else held before it", "peak", "kept by the allocator"}) +
+                                              "<tbody>" + body + "</tbody></table>");
+}
+
 std::string module_row(const Json& line, const std::string& program, double all) {
   double total = 0;
   std::string cells;
@@ -301,6 +322,7 @@ std::string profile_page(const Json& profile) {
                                         {"phases", panels(profile, "Milliseconds a step by phase", phase_bars)},
                                         {"lines", panels(profile, "Milliseconds a step by line", line_bars)},
                                         {"memory", panels(profile, "Bytes at the peak", memory_bars)},
+                                        {"memory-modes", memory_table(profile)},
                                         {"modules", modules(profile)},
                                         {"operators", operators(profile)},
                                         {"limits", limits_section(profile)},

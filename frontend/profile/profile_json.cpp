@@ -75,7 +75,11 @@ static void to_json(json& out, const MemoryOwner& owner) {
 }
 
 static void to_json(json& out, const ProfiledMemory& memory) {
-  out = {{"before", memory.before}, {"peak", memory.peak}, {"owners", memory.owners}};
+  out = {{"before", memory.before},
+         {"held", memory.held},
+         {"peak", memory.peak},
+         {"reserved", memory.reserved},
+         {"owners", memory.owners}};
 }
 
 /// Tables that people read, ready made; the times are milliseconds a step.

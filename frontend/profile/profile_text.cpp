@@ -212,11 +212,8 @@ std::string limits_text(const ModeProfile& profile) {
   return text + unknown_work_text(sums, time_of_operators(profile));
 }
 
-std::string memory_text(const ModeProfile& profile) {
-  const ProfiledMemory& memory = profile.memory;
-  if (memory.peak < 0) return "";
-  std::string text = fmt::format("  memory  peak of a step {}, of which {} were there before it\n",
-                                 show_bytes(memory.peak), show_bytes(memory.before));
+/// Bytes by kind, the largest first.
+std::vector<std::pair<std::string, int64_t>> kinds_of(const ProfiledMemory& memory) {
   std::vector<std::pair<std::string, int64_t>> kinds;
   for (const MemoryOwner& owner : memory.owners) {
     const auto known = std::ranges::find(kinds, owner.kind, &std::pair<std::string, int64_t>::first);
@@ -226,11 +223,60 @@ std::string memory_text(const ModeProfile& profile) {
       kinds.emplace_back(owner.kind, owner.bytes);
     }
   }
-  for (const auto& [kind, bytes] : kinds) text += fmt::format("  {:>12}  {}\n", show_bytes(bytes), kind);
+  std::ranges::stable_sort(kinds, std::greater(), &std::pair<std::string, int64_t>::second);
+  return kinds;
+}
+
+std::string memory_text(const ModeProfile& profile) {
+  const ProfiledMemory& memory = profile.memory;
+  if (memory.peak < 0) return "";
+  std::string text = fmt::format("  memory  peak of a step {}, of which {} were there before it\n",
+                                 show_bytes(memory.peak), show_bytes(memory.before + memory.held));
+  if (memory.reserved >= 0) {
+    text += fmt::format("          the allocator keeps {} of the device\n", show_bytes(memory.reserved));
+  }
+  for (const auto& [kind, bytes] : kinds_of(memory)) text += fmt::format("  {:>12}  {}\n", show_bytes(bytes), kind);
   text += "  the largest owners:\n";
   for (size_t i = 0; i < std::min(memory.owners.size(), most_owners); ++i) {
     const MemoryOwner& owner = memory.owners[i];
     text += fmt::format("  {:>12}  {}  {}\n", show_bytes(owner.bytes), owner.kind, module_name(profile, owner.module));
+  }
+  return text;
+}
+
+std::string shown_or_dash(int64_t bytes) { return bytes < 0 ? "-" : show_bytes(bytes); }
+
+/// One row of the table of modes, what it shows first.
+template <class BytesOf>
+std::string memory_row(const std::vector<ModeProfile>& modes, const std::string& what, BytesOf bytes_of) {
+  std::string row = fmt::format("  {:<32}", what);
+  for (const ModeProfile& mode : modes) row += fmt::format("{:>17}", shown_or_dash(bytes_of(mode.memory)));
+  return row + "\n";
+}
+
+/// 0 for what a mode does not have.
+int64_t bytes_of_kind(const ProfiledMemory& memory, const std::string& kind) {
+  int64_t sum = 0;
+  for (const MemoryOwner& owner : memory.owners) sum += owner.kind == kind ? owner.bytes : 0;
+  return sum;
+}
+
+/// Modes side by side; nothing for one alone.
+std::string memory_of_modes(const std::vector<ModeProfile>& modes) {
+  const auto is_known = [](const ModeProfile& mode) { return mode.memory.peak >= 0; };
+  if (modes.size() < 2 || std::ranges::none_of(modes, is_known)) return "";
+  std::string text = fmt::format("\n  {:<32}", "memory of a step");
+  for (const ModeProfile& mode : modes) text += fmt::format("{:>17}", mode.mode);
+  text += "\n" + memory_row(modes, "peak", [](const ProfiledMemory& memory) { return memory.peak; });
+  text += memory_row(modes, "kept by the allocator", [](const ProfiledMemory& memory) { return memory.reserved; });
+  std::vector<std::string> kinds;
+  for (const ModeProfile& mode : modes) {
+    for (const auto& [kind, bytes] : kinds_of(mode.memory)) {
+      if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+    }
+  }
+  for (const std::string& kind : kinds) {
+    text += memory_row(modes, "  " + kind, [&](const ProfiledMemory& memory) { return bytes_of_kind(memory, kind); });
   }
   return text;
 }
@@ -248,7 +294,7 @@ std::string mode_text(const std::string& program, const ModeProfile& profile) {
 std::string Profile::text() const {
   std::string text;
   for (const ModeProfile& mode : modes) text += (text.empty() ? "" : "\n") + mode_text(name, mode);
-  return text;
+  return text + memory_of_modes(modes);
 }
 
 std::ostream& operator<<(std::ostream& out, const Profile& profile) { return out << profile.text(); }

@@ -97,14 +97,18 @@ struct ProfiledModule {
 
 /// Bytes that live at the moment of a step at which most were, by what they are for.
 struct MemoryOwner {
-  std::string kind;  ///< "parameters", "gradients", "optimizer state", "saved activations", "other"
+  /// "parameters", "gradients", "optimizer state", "saved activations", "passing gradients", "arenas and results of
+  /// segments", "held between steps", "other"
+  std::string kind;
   int64_t module = -1;
   int64_t bytes = 0;
 };
 
 struct ProfiledMemory {
-  int64_t before = -1;  ///< parameters, buffers and gradients that were there when the step began; -1: not known
-  int64_t peak = -1;    ///< most bytes at one time, `before` included; -1: not known
+  int64_t before = -1;    ///< parameters, buffers and gradients that were there when the step began; -1: not known
+  int64_t held = 0;       ///< what else LibTorch's allocator had given out then: inputs, graphs, workspaces; 0 on a CPU
+  int64_t peak = -1;      ///< most bytes at one time, `before` and `held` included; -1: not known
+  int64_t reserved = -1;  ///< most bytes that the allocator kept of the device, given out or not; -1: not known
   std::vector<MemoryOwner> owners = {};  ///< of the peak, the largest first
 };
 
