@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 
 constexpr size_t most_lines = 10;      ///< in the plot
 constexpr size_t most_operators = 60;  ///< in the table
+constexpr size_t most_gains = 30;      ///< in the table of limits
 constexpr double least_share = 0.001;  ///< of a step that a module's row takes
 constexpr const char* time_columns[] = {"forward_ms", "backward_ms", "optimizer_ms", "compiled_ms"};
 
@@ -120,6 +121,37 @@ std::vector<Bar> memory_bars(const Json& mode) {
   return bars_of(sums, sums.size(), show_bytes);
 }
 
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+/// In the order in which people ask; nothing where no device was traced.
+std::vector<Bar> share_bars(const Json& mode) {
+  const Json& shares = mode.at("shares");
+  if (shares.is_null()) return {};
+  std::vector<Bar> bars;
+  for (const auto& [key, name] : {std::pair{"busy", "device busy"}, std::pair{"launch", "bound by launches"},
+                                  std::pair{"host", "bound by the host"}, std::pair{"wait", "host waits, device idle"},
+                                  std::pair{"between", "between kernels"}}) {
+    const double share = number_of(shares, key);
+    bars.push_back({name, key == std::string("busy") ? "hue2 shade0" : "hue1 shade0", share, percent(share)});
+  }
+  return bars;
+}
+
+/// A section that is there only where there is something to show.
+std::string section(const std::string& id, const std::string& title, const std::string& text,
+                    const std::string& content) {
+  if (content.empty()) return "";
+  return "<section id=\"" + id + "\">\n<h2>" + title + "</h2>\n<p>" + text + "</p>\n" + content + "\n</section>";
+}
+
+std::string device_section(const Json& profile) {
+  const std::string figures = panels(profile, "Shares of a step", share_bars);
+  return section("device", "What the time of a step goes to",
+                 "Shares of the traced steps. While the device is idle, what comes next says why: its launch call was "
+                 "not over, the host had not come to it, or it was launched and the device had not begun.",
+                 figures.empty() ? "" : "<div class=\"panels\">" + figures + "</div>");
+}
+
 std::string head_of(const std::vector<std::string>& columns) {
   std::string head;
   for (const std::string& column : columns) head += "<th scope=\"col\">" + column + "</th>";
@@ -129,6 +161,27 @@ std::string head_of(const std::vector<std::string>& columns) {
 std::string group_row(const Json& mode, size_t columns) {
   return fmt::format("<tbody><tr><th scope=\"rowgroup\" colspan=\"{}\"><span>{}</span></th></tr>\n", columns,
                      escape(text_of(mode, "mode")));
+}
+
+/// "–" for what is not known.
+std::string bytes_cell(const Json& bytes) {
+  const auto known = bytes.get<double>();
+  return "<td>" + (known < 0 ? "–" : show_bytes(known)) + "</td>";
+}
+
+/// Peak and what the allocator keeps, one row for each mode.
+std::string memory_table(const Json& profile) {
+  std::string body;
+  for (const Json& mode : profile.at("modes")) {
+    const Json& memory = mode.at("memory");
+    body += "<tr><th scope=\"row\">" + escape(text_of(mode, "mode")) + "</th>";
+    for (const char* key : {"before", "held", "peak", "reserved"}) body += bytes_cell(memory.at(key));
+    body += "</tr>\n";
+  }
+  return scrolling("memory of each mode", "<table>" +
+                                              head_of({"mode", "parameters and gradients before a step",
+                                                       "else held before it", "peak", "kept by the allocator"}) +
+                                              "<tbody>" + body + "</tbody></table>");
 }
 
 std::string module_row(const Json& line, const std::string& program, double all) {
@@ -174,6 +227,68 @@ std::string operator_row(const Json& mode, const Json& sum) {
                      escape(text_of(sum, "line")), escape(module));
 }
 
+/// Sums whose limit is known, those that could win most first.
+std::vector<const Json*> gains_of(const Json& mode) {
+  std::vector<const Json*> gains;
+  for (const Json& sum : mode.at("sums")) {
+    if (!sum.at("gain_ms").is_null()) gains.push_back(&sum);
+  }
+  std::ranges::stable_sort(gains, std::greater(), [](const Json* sum) { return number_of(*sum, "gain_ms"); });
+  if (gains.size() > most_gains) gains.resize(most_gains);
+  return gains;
+}
+
+double peak_of(const Json& mode, const std::string& dtype) {
+  for (const Json& peak : mode.at("limits").at("peaks")) {
+    if (text_of(peak, "dtype") == dtype) return number_of(peak, "flops_per_s");
+  }
+  return 0;
+}
+
+/// A rate a second in that unit, and its share of the limit.
+std::string rate_cells(double amount, double ms, double limit, double unit) {
+  if (amount <= 0 || ms <= 0 || limit <= 0) return "<td>–</td><td>–</td>";
+  const double rate = amount / (ms / 1e3);
+  return "<td>" + short_number(rate / unit) + "</td><td>" + fmt::format("{:.0f} %", 100 * rate / limit) + "</td>";
+}
+
+std::string gain_row(const Json& mode, const Json& sum) {
+  const double ms = number_of(sum, "ms");
+  const std::string autograd = text_of(sum, "autograd");
+  return "<tr><th scope=\"row\">" + escape(text_of(sum, "op") + (autograd.empty() ? "" : " of " + autograd)) +
+         "</th><td>" + short_number(number_of(sum, "gain_ms")) + "</td><td>" + short_number(ms) + "</td><td>" +
+         show_bytes(number_of(sum, "bytes")) + "</td>" +
+         rate_cells(number_of(sum, "bytes"), ms, number_of(mode.at("limits"), "bytes_per_s"), 1e9) +
+         rate_cells(number_of(sum, "flops"), ms, peak_of(mode, text_of(sum, "dtype")), 1e12) + "<td>" +
+         escape(text_of(sum, "phase")) + "</td><td>" + escape(text_of(sum, "line")) + "</td></tr>\n";
+}
+
+std::string limits_table(const Json& profile) {
+  constexpr size_t columns = 10;
+  std::string body;
+  for (const Json& mode : profile.at("modes")) {
+    const auto gains = gains_of(mode);
+    if (gains.empty()) continue;
+    body += group_row(mode, columns);
+    for (const Json* sum : gains) body += gain_row(mode, *sum);
+    body += "</tbody>\n";
+  }
+  if (body.empty()) return "";
+  return scrolling("limits", "<table>" +
+                                 head_of({"operator", "could be won, ms", "ms a step", "bytes", "GB/s", "of bandwidth",
+                                          "TFLOP/s", "of peak", "phase", "line"}) +
+                                 body + "</table>");
+}
+
+std::string limits_section(const Json& profile) {
+  return section(
+      "limits", "Kernels against the limits of the device",
+      "Those that could win most first: time beyond what the device needs to move the bytes that they must "
+      "read and write, and for the operations of matrix products, convolutions and attention. What the "
+      "device can do was measured with a copy and with products of large matrices; data in caches is faster.",
+      limits_table(profile));
+}
+
 std::string operators(const Json& profile) {
   std::string body;
   for (const Json& mode : profile.at("modes")) {
@@ -203,11 +318,14 @@ std::string profile_page(const Json& profile) {
                                         {"name", escape(text_of(profile, "name"))},
                                         {"lead", lead(profile)},
                                         {"waits", waits(profile)},
+                                        {"device", device_section(profile)},
                                         {"phases", panels(profile, "Milliseconds a step by phase", phase_bars)},
                                         {"lines", panels(profile, "Milliseconds a step by line", line_bars)},
                                         {"memory", panels(profile, "Bytes at the peak", memory_bars)},
+                                        {"memory-modes", memory_table(profile)},
                                         {"modules", modules(profile)},
                                         {"operators", operators(profile)},
+                                        {"limits", limits_section(profile)},
                                         {"notes", notes(profile)}});
 }
 

@@ -27,7 +27,7 @@ int64_t kernel_count(const Json& trace, const Json& launches) {
 
 /// What belongs to a row only where it says something.
 void add_options(const TargetOptions& target, Json& row) {
-  if (target.freeze || is_file(target.model)) row["freeze"] = true;
+  if (target.freeze || (is_file(target.model) && !target.train)) row["freeze"] = true;
   if (target.train) row["train"] = target.optimizer.empty() ? "sgd" : target.optimizer;
   if (!target.amp.empty()) row["amp"] = target.amp;
   if (target.numerics != "fast") row["numerics"] = target.numerics;

@@ -80,9 +80,9 @@ struct Target {
 [[nodiscard]] Target make_built_in_target(const TargetOptions& options);
 [[nodiscard]] Target make_file_target(const TargetOptions& options);
 
-/// make_target for whole training steps of a built-in model: forward (under autocast), cross entropy, backward and the
-/// optimizer's step on parameters in f32; `forward` gives the loss, and labels are its last input. Calls need grad
-/// mode.
+/// make_target for whole training steps: forward (under autocast), cross entropy, backward and the optimizer's step on
+/// parameters in f32; `forward` gives the loss, and labels are its last input. A file is run once, to see how many
+/// classes its first result has; the train or eval mode that it was saved in stays. Calls need grad mode.
 [[nodiscard]] Target make_training_target(const TargetOptions& options);
 
 /// What --dtype names; nothing where it is empty. Throws UserError for what is no float.

@@ -1,4 +1,5 @@
 #include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
@@ -56,30 +57,71 @@ std::shared_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
   throw UserError(fmt::format("optimizer '{}' is unknown. Known: sgd, adamw", name));
 }
 
-/// Labels for inputs whose first one is `input`.
-at::Tensor draw_labels(const at::Tensor& input, bench::Labels labels) {
-  bench::InputSpec spec{.dtype = ir::DType::i64, .sizes = input.sizes().slice(0, labels.dims).vec()};
-  spec.below = labels.classes;
-  return bench::draw(spec, input.device());
+/// A model whose results are scores of classes in their last dim, and the places that have one class each.
+struct Learner {
+  Target target;
+  std::vector<int64_t> places;
+  int64_t classes = 0;
+};
+
+at::Tensor draw_labels(const Learner& learner) {
+  bench::InputSpec spec{.dtype = ir::DType::i64, .sizes = learner.places};
+  spec.below = learner.classes;
+  return bench::draw(spec, learner.target.device);
+}
+
+Learner built_in_learner(const TargetOptions& options) {
+  const bench::Labels labels = bench::labels_of(options.model);
+  if (labels.classes == 0) throw UserError(fmt::format("model '{}' has no parameters to train", options.model));
+  Learner learner{.target = make_built_in_target(options), .places = {}, .classes = labels.classes};
+  learner.target.module->train();
+  learner.places = learner.target.first.front().sizes().slice(0, labels.dims).vec();
+  return learner;
+}
+
+/// The first tensor of a result, whose last dim is one of classes. Throws UserError where there is none.
+at::Tensor scores_of(const c10::IValue& result, const std::string& model) {
+  const Tensors tensors = tensors_in(result);
+  const bool fits = !tensors.empty() && tensors.front().is_floating_point() && tensors.front().dim() >= 2 &&
+                    tensors.front().size(-1) > 1;
+  if (fits) return tensors.front();
+  throw UserError(model +
+                  ": --train needs scores of classes, a first result of floats in [..., classes]; profile a step of "
+                  "your own with sinter::profile");
+}
+
+/// Files say nothing of labels: their result does. It is in the train or eval mode that it was saved in.
+Learner file_learner(const TargetOptions& options) {
+  Learner learner{.target = make_file_target(options), .places = {}, .classes = 0};
+  Target& target = learner.target;
+  const std::vector<at::Tensor> parameters = target.module->parameters();
+  if (parameters.empty()) throw UserError(options.model + ": it has no parameters to train");
+  for (const at::Tensor& parameter : parameters) parameter.requires_grad_(true);
+  target.owns_tensors = false;  // each step writes them
+  const at::NoGradGuard no_grad;
+  const at::Tensor scores = scores_of(target.forward(target.first), options.model);
+  learner.places = scores.sizes().slice(0, static_cast<size_t>(scores.dim() - 1)).vec();
+  learner.classes = scores.size(-1);
+  target.forward = [model = options.model, forward = std::move(target.forward)](const Tensors& inputs) {
+    return c10::IValue(scores_of(forward(inputs), model));
+  };
+  return learner;
 }
 
 }  // namespace
 
 Target make_training_target(const TargetOptions& options) {
-  if (is_file(options.model)) throw UserError("--train is for built-in models (sinter models)");
-  const bench::Labels labels = bench::labels_of(options.model);
-  if (labels.classes == 0) throw UserError(fmt::format("model '{}' has no parameters to train", options.model));
   if (options.freeze) throw UserError("--train writes to what --freeze computes once; leave one out");
   const auto amp = autocast_dtype(options.amp);
-  Target target = make_built_in_target(options);
-  target.module->train();
+  const Learner learner = is_file(options.model) ? file_learner(options) : built_in_learner(options);
+  Target target = learner.target;
   target.twins.clear();
-  target.draw = [labels, draw = std::move(target.draw)] {
-    Tensors inputs = draw();
-    inputs.push_back(draw_labels(inputs.front(), labels));
+  target.draw = [learner] {
+    Tensors inputs = learner.target.draw();
+    inputs.push_back(draw_labels(learner));
     return inputs;
   };
-  target.first.push_back(draw_labels(target.first.front(), labels));
+  target.first.push_back(draw_labels(learner));
   target.forward = [amp, forward = std::move(target.forward),
                     optimizer = make_optimizer(options.optimizer, *target.module),
                     device = target.device.type()](const Tensors& inputs) {

@@ -6,6 +6,7 @@
 
 #include "frontend/profile/module_search.h"
 #include "frontend/profile/step_places.h"
+#include "frontend/torch/convert.h"
 
 namespace sinter::frontend {
 namespace {
@@ -65,6 +66,7 @@ class Attributor {
     out.thread = op.thread;
     out.start = static_cast<double>(op.start - origin_) / 1e3;
     out.host = static_cast<double>(op.end - op.start - op.nested) / 1e3;
+    copy_work(op.work, out);
     if (op.compiled) return copy_compiled(op, out);
     if (op.node) {
       out.phase = Phase::backward;
@@ -73,6 +75,13 @@ class Attributor {
       out.phase = Phase::optimizer;
       set_module(out, {op.owner.module, Attribution::parameter});
     }
+  }
+
+  static void copy_work(const OperatorWork& work, ProfiledOperator& out) {
+    if (!work.known) return;
+    out.bytes = work.bytes;
+    out.flops = work.flops;
+    if (work.dtype) out.dtype = std::string(ir::name(dtype_of(*work.dtype)));
   }
 
   /// A step of a compiled segment knows the modules of all that went in. The path of a model itself is empty.

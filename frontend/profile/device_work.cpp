@@ -102,16 +102,28 @@ bool is_inside(const Activity& call, const Activity* outer) {
   return outer != nullptr && call.start >= outer->start && call.end <= outer->end;
 }
 
+/// API calls that copies from or to memory that is not pinned belong to.
+std::set<uint32_t> pageable_copies(const runtime::ActivityTrace& trace) {
+  std::set<uint32_t> pageable;
+  for (const Activity& activity : trace.activities) {
+    if (activity.kind == Activity::Kind::copy && activity.pageable) pageable.insert(activity.launch);
+  }
+  return pageable;
+}
+
+bool is_launch(const Activity& call, const std::unordered_map<uint32_t, std::optional<size_t>>& launches) {
+  return launches.contains(call.launch) || call.name.find("Launch") != std::string::npos;
+}
+
 }  // namespace
 
 void add_device_work(const runtime::ActivityTrace& trace, uint64_t origin, ModeProfile& profile) {
   std::vector<const Activity*> work;
   std::vector<const Activity*> calls;
-  std::set<uint32_t> pageable;
+  const std::set<uint32_t> pageable = pageable_copies(trace);
   for (const Activity& activity : trace.activities) {
     if (activity.start < origin || activity.caller == profiles_own_caller) continue;
     (activity.kind == Activity::Kind::api_call ? calls : work).push_back(&activity);
-    if (activity.kind == Activity::Kind::copy && activity.pageable) pageable.insert(activity.launch);
   }
   add_kernels(work, origin, profile);
   std::ranges::stable_sort(calls, {}, [](const Activity* call) { return std::tuple(call->start, ~call->end); });
@@ -124,6 +136,28 @@ void add_device_work(const runtime::ActivityTrace& trace, uint64_t origin, ModeP
     waits.add(*call, from_pageable);
   }
   profile.waits = waits.take();
+}
+
+StepTimeline timeline_of(const runtime::ActivityTrace& trace, std::vector<Span> steps) {
+  const std::set<uint32_t> pageable = pageable_copies(trace);
+  std::unordered_map<uint32_t, std::optional<size_t>> launches;  // position of the call, by its number
+  for (const Activity& activity : trace.activities) {
+    if (activity.kind != Activity::Kind::api_call) launches.try_emplace(activity.launch);
+  }
+  StepTimeline timeline;
+  timeline.steps = std::move(steps);
+  for (const Activity& call : trace.activities) {
+    if (call.kind != Activity::Kind::api_call) continue;
+    if (is_wait(call, pageable.contains(call.launch))) timeline.waits.push_back({call.start, call.end});
+    if (!is_launch(call, launches)) continue;
+    launches[call.launch] = timeline.launches.size();
+    timeline.launches.push_back({call.start, call.end});
+  }
+  for (const Activity& work : trace.activities) {
+    if (work.kind == Activity::Kind::api_call) continue;
+    timeline.work.push_back({{work.start, work.end}, launches[work.launch]});
+  }
+  return timeline;
 }
 
 }  // namespace sinter::frontend

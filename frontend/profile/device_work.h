@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/profile/step_shares.h"
 #include "runtime/activity.h"
 #include "sinter/profile.h"
 
@@ -15,6 +16,10 @@ inline constexpr uint64_t profiles_own_caller = ~uint64_t{0};
 /// Puts what a GPU did into a profile: kernels, copies and fills, each operator's launches and time of the device, and
 /// waits of the host. Callers of activities are positions of `profile.operators`. `steps` are those that were traced.
 void add_device_work(const runtime::ActivityTrace& trace, uint64_t origin, ModeProfile& profile);
+
+/// The timeline of traced steps, for step_shares. `steps` are of the trace's clock. The end of a step, where the
+/// profile itself waits for the device, is a wait.
+[[nodiscard]] StepTimeline timeline_of(const runtime::ActivityTrace& trace, std::vector<Span> steps);
 
 /// What to do instead of a wait of this operator; empty where nothing is known. The table is docs/profiling.md's.
 [[nodiscard]] std::string hint_for(const std::string& op, const std::string& autograd, bool pageable);

@@ -59,9 +59,14 @@ class BlockKinds {
       block.kind = kept->second->kind;
       block.module = kept->second->module;
     } else {
-      block.kind = op.phase == Phase::backward ? "passing gradients" : "other";
+      block.kind = passing_kind(op);
     }
     return block;
+  }
+
+  static const char* passing_kind(const ProfiledOperator& op) {
+    if (op.op.starts_with(segment_prefix)) return "arenas and results of segments";
+    return op.phase == Phase::backward ? "passing gradients" : "other";
   }
 
  private:
@@ -70,23 +75,36 @@ class BlockKinds {
   bool trains_ = false;
 };
 
+/// What the allocator had given out before the step besides these bytes; 0 where it does not say. Its blocks may be
+/// larger than what was asked for.
+int64_t held_besides(std::span<const MemoryEvent> events, int64_t known) {
+  if (events.empty() || events.front().reserved == 0) return 0;
+  return std::max<int64_t>(0, events.front().allocated - events.front().bytes - known);
+}
+
+int64_t most_reserved(std::span<const MemoryEvent> events) {
+  int64_t most = -1;
+  for (const MemoryEvent& event : events) {
+    if (event.reserved > 0) most = std::max(most, event.reserved);
+  }
+  return most;
+}
+
 std::vector<MemoryOwner> owners_of(const Living& living) {
   std::map<std::pair<std::string, ModuleIndex>, int64_t> sums;
   for (const auto& [address, block] : living.blocks()) sums[{block.kind, block.module}] += block.bytes;
   std::vector<MemoryOwner> owners;
   for (const auto& [key, bytes] : sums) owners.push_back({key.first, key.second, bytes});
-  std::ranges::stable_sort(owners, std::greater(), &MemoryOwner::bytes);
   return owners;
 }
 
 }  // namespace
 
-void MemoryLog::reportMemoryUsage(void* address, int64_t bytes, size_t /*allocated*/, size_t /*reserved*/,
-                                  c10::Device device) {
+void MemoryLog::reportMemoryUsage(void* address, int64_t bytes, size_t allocated, size_t reserved, c10::Device device) {
   if (device.type() != device_) return;
   const int64_t position = OperatorLog::running();
   const std::lock_guard lock(mutex_);
-  events_.push_back({address, bytes, position});
+  events_.push_back({address, bytes, position, static_cast<int64_t>(allocated), static_cast<int64_t>(reserved)});
 }
 
 std::vector<MemoryEvent> MemoryLog::take() {
@@ -129,6 +147,11 @@ ProfiledMemory memory_of_step(std::span<const MemoryEvent> events, std::span<con
   Living peak(before);
   for (size_t i = 0; i < at_peak; ++i) peak.apply(events[i], kinds.block_of(events[i]));
   memory.owners = owners_of(peak);
+  memory.held = held_besides(events, memory.before);
+  memory.peak += memory.held;
+  if (memory.held > 0) memory.owners.push_back({"held between steps", no_module, memory.held});
+  std::ranges::stable_sort(memory.owners, std::greater(), &MemoryOwner::bytes);
+  memory.reserved = most_reserved(events);
   return memory;
 }
 

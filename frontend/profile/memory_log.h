@@ -16,6 +16,8 @@ struct MemoryEvent {
   const void* address = nullptr;
   int64_t bytes = 0;      ///< below zero: taken back
   int64_t position = -1;  ///< of the operator in the log that asked; -1: none
+  int64_t allocated = 0;  ///< that the allocator has given out afterwards, whoever asked; of the CPU not known
+  int64_t reserved = 0;   ///< that it keeps of the device's memory, given out or not; 0: not known
 };
 
 /// A block that is there: what it is for, and whose.
@@ -48,8 +50,9 @@ class MemoryLog final : public c10::MemoryReportingInfoBase {
 /// Parameters, buffers, gradients and states of optimizers on devices of a type, as they are now.
 [[nodiscard]] std::vector<KnownBlock> known_blocks(const ModuleTable& modules, at::DeviceType device);
 
-/// The peak of a step and its owners. `before` was there when the step began, `after` when it ended; `operators` are
-/// those that positions of the events name.
+/// The peak of a step and its owners. What the allocator had given out besides `before` is theirs that nobody knows:
+/// inputs, graphs, workspaces of libraries. `before` was there when the step began, `after` when it ended; `operators`
+/// are those that positions of the events name.
 [[nodiscard]] ProfiledMemory memory_of_step(std::span<const MemoryEvent> events, std::span<const KnownBlock> before,
                                             std::span<const KnownBlock> after,
                                             std::span<const ProfiledOperator> operators);

@@ -46,8 +46,8 @@ std::vector<OpenCall>& open_calls_here() {
   return open.calls;
 }
 
-void begin_now(OpenCall::Kind kind, int64_t position) {
-  open_calls_here().push_back({kind, position, nanoseconds_now()});
+OpenCall& begin_now(OpenCall::Kind kind, int64_t position) {
+  return open_calls_here().emplace_back(OpenCall{.kind = kind, .position = position, .start = nanoseconds_now()});
 }
 
 /// Ends the innermost call of the thread, whose time is then part of the one around it.
@@ -80,22 +80,80 @@ std::optional<RunningNode> running_node(const ModuleTable& modules) {
 
 }  // namespace
 
-struct LogCallbacks {
-  /// Says that an operator was begun, so that it is ended.
-  struct Entered : at::ObserverContext {
-    Entered(OperatorLog* to, const LoggedOperator& op, const StatedPlace* place)
-        : log(to), updates(op.updates), module(op.owner.module) {
-      if (place != nullptr) placed.emplace(*place);
-    }
-    OperatorLog* log;
-    bool updates;
-    ModuleIndex module;
-    std::optional<PlaceGuard> placed;
-  };
+/// An operator that was begun, so that it is ended.
+struct Entered : at::ObserverContext {
+  virtual void leave(const at::RecordFunction& function, int64_t now) = 0;
+};
 
+/// A call whose operands tell its work.
+struct MeasuredCall {
+  MeasuredCall(const WorkTraits& of, const at::RecordFunction& function)
+      : traits(&of), begun(begin_work(of, std::span(function.inputs().data(), function.inputs().size()))) {}
+
+  [[nodiscard]] OperatorWork end(const at::RecordFunction& function) const {
+    return end_work(*traits, begun, std::span(function.outputs().data(), function.outputs().size()));
+  }
+
+  const WorkTraits* traits;
+  BegunWork begun;
+};
+
+bool is_measured(const WorkTraits& traits) {
+  return traits.rule != WorkRule::unknown && traits.rule != WorkRule::nothing && traits.rule != WorkRule::inner;
+}
+
+/// One that the log keeps.
+struct EnteredOperator : Entered {
+  EnteredOperator(OperatorLog* to, const LoggedOperator& op, const StatedPlace* place)
+      : log(to), updates(op.updates), module(op.owner.module) {
+    if (place != nullptr) placed.emplace(*place);
+  }
+
+  void begin(const c10::OperatorName& name, const at::RecordFunction& function, int64_t position) {
+    if (position < 0) return void(begin_now(OpenCall::Kind::operation, position));
+    const WorkTraits& traits = log->work_traits(name);
+    if (is_measured(traits)) measured.emplace(traits, function);
+    OpenCall& call = begin_now(OpenCall::Kind::operation, position);
+    call.work.known = traits.rule != WorkRule::unknown;
+    call.composed = traits.rule == WorkRule::inner;
+  }
+
+  void leave(const at::RecordFunction& function, int64_t now) override {
+    if (log != active_log.load(std::memory_order_acquire) || open_calls_here().empty()) return;
+    OpenCall call = end_now(now);
+    if (measured) call.work = measured->end(function);
+    log->close(call, now);
+    if (updates) log->note_results(function.outputs(), module);
+  }
+
+  OperatorLog* log;
+  bool updates;
+  ModuleIndex module;
+  std::optional<PlaceGuard> placed;
+  std::optional<MeasuredCall> measured;
+};
+
+/// One that is called by an operator, or a step, whose work it does.
+struct EnteredInner : Entered {
+  EnteredInner(int64_t of, const WorkTraits& traits, const at::RecordFunction& function)
+      : position(of), measured(traits, function) {}
+
+  void leave(const at::RecordFunction& function, int64_t /*now*/) override {
+    std::vector<OpenCall>& open = open_calls_here();
+    if (open.empty() || open.back().position != position) return;
+    open.back().work.add(measured.end(function));
+    open.back().composed = true;
+  }
+
+  int64_t position;  ///< in the log: of the operator around it
+  MeasuredCall measured;
+};
+
+struct LogCallbacks {
   static std::unique_ptr<at::ObserverContext> entered(const at::RecordFunction& function) {
     OperatorLog* log = active_log.load(std::memory_order_acquire);
-    if (log == nullptr || inside_an_operator_or_step()) return nullptr;
+    if (log == nullptr) return nullptr;
+    if (inside_an_operator_or_step()) return entered_inner(*log, function);
     const auto name = function.operator_name();
     if (!name) return nullptr;
     LoggedOperator op;
@@ -105,18 +163,27 @@ struct LogCallbacks {
       op.stated = stated_place();
       if (!op.stated) op.stack = stack_here();
     }
-    auto begun = std::make_unique<Entered>(log, op, log->next_place(op));
-    begin_now(OpenCall::Kind::operation, log->open(std::move(op)));
+    auto begun = std::make_unique<EnteredOperator>(log, op, log->next_place(op));
+    begun->begin(*name, function, log->open(std::move(op)));
     return begun;
+  }
+
+  /// What an inner operator calls itself is part of it.
+  static std::unique_ptr<at::ObserverContext> entered_inner(OperatorLog& log, const at::RecordFunction& function) {
+    OpenCall& outer = open_calls_here().back();
+    if (outer.position < 0 || !outer.composed) return nullptr;
+    const auto name = function.operator_name();
+    if (!name) return nullptr;
+    const WorkTraits& traits = log.work_traits(*name);
+    if (traits.rule == WorkRule::unknown) outer.work.known = false;
+    if (!is_measured(traits)) return nullptr;
+    outer.composed = false;
+    return std::make_unique<EnteredInner>(outer.position, traits, function);
   }
 
   static void left(const at::RecordFunction& function, at::ObserverContext* context) {
     const int64_t now = nanoseconds_now();
-    if (context == nullptr) return;
-    const auto& begun = static_cast<const Entered&>(*context);
-    if (begun.log != active_log.load(std::memory_order_acquire) || open_calls_here().empty()) return;
-    begun.log->close(end_now(now), now);
-    if (begun.updates) begun.log->note_results(function.outputs(), begun.module);
+    if (context != nullptr) static_cast<Entered&>(*context).leave(function, now);
   }
 };
 
@@ -196,6 +263,12 @@ void OperatorLog::close(const OpenCall& call, int64_t end) {
   op.end = end;
   op.nested = call.nested;
   op.end_node = at::sequence_number::peek();
+  op.work = call.work;
+}
+
+const WorkTraits& OperatorLog::work_traits(const c10::OperatorName& name) {
+  const std::lock_guard lock(mutex_);
+  return work_rules_.of(name);
 }
 
 /// Null for an operator of a model file, which states its place itself.
@@ -242,7 +315,7 @@ void OperatorLog::push(const std::string& text) {
   LoggedOperator op;
   op.name = std::string(segment_prefix) + text;
   op.compiled = true;
-  begin_now(OpenCall::Kind::segment, open(std::move(op)));
+  begin_now(OpenCall::Kind::segment, open(std::move(op))).work.known = false;
 }
 
 void OperatorLog::push(const KernelSource& kernel) {
@@ -251,7 +324,9 @@ void OperatorLog::push(const KernelSource& kernel) {
   op.compiled = true;
   op.modules = kernel.modules;
   op.sources = kernel.sources;
-  begin_now(OpenCall::Kind::step, open(std::move(op)));
+  OpenCall& call = begin_now(OpenCall::Kind::step, open(std::move(op)));
+  call.work.bytes = kernel.bytes;
+  call.work.known = kernel.bytes > 0;
 }
 
 void OperatorLog::push(const ExternCall& call) {
@@ -260,7 +335,7 @@ void OperatorLog::push(const ExternCall& call) {
   op.compiled = true;
   if (!call.module.empty()) op.modules.push_back(call.module);
   if (!call.source.empty()) op.sources.push_back(call.source);
-  begin_now(OpenCall::Kind::step, open(std::move(op)));
+  begin_now(OpenCall::Kind::step, open(std::move(op))).composed = true;
 }
 
 void OperatorLog::pop() noexcept {

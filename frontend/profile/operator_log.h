@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "frontend/profile/module_table.h"
+#include "frontend/profile/operator_work.h"
 #include "frontend/profile/step_places.h"
 #include "frontend/torch/program_place.h"
 #include "frontend/torch/stated_place.h"
@@ -50,6 +51,7 @@ struct LoggedOperator {
   std::vector<std::string> modules;  ///< of such a step: of all that went in
   std::vector<std::string> sources;
   std::optional<StatedPlace> stated;
+  OperatorWork work;
   Stack stack;  ///< of operators outside of backward passes and optimizers
 };
 
@@ -63,6 +65,8 @@ struct OpenCall {
   int64_t position;  ///< in the log; -1: not kept
   int64_t start;     ///< nanoseconds
   int64_t nested = 0;
+  OperatorWork work = {};
+  bool composed = false;  ///< the work of operators that it calls is its own
 };
 
 /// Who else is told. Called in the operator's thread, must not throw, nor call operators.
@@ -102,7 +106,9 @@ class OperatorLog final : public runtime::Ranges {
 
  private:
   friend struct LogCallbacks;
+  friend struct EnteredOperator;
 
+  const WorkTraits& work_traits(const c10::OperatorName& name);
   int64_t open(LoggedOperator op);
   void close(const OpenCall& call, int64_t end);
   void note_arguments(std::span<const c10::IValue> arguments, LoggedOperator& op);
@@ -113,6 +119,7 @@ class OperatorLog final : public runtime::Ranges {
   ModuleTable& modules_;
   LogListener listener_;
   StepPlaces* places_;
+  WorkRules work_rules_;
   std::vector<LoggedOperator> operators_;
   std::optional<int64_t> step_;
   int64_t seen_ = 0;  ///< operators since the last step began

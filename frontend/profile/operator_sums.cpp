@@ -34,14 +34,29 @@ double ModeProfile::attributed() const {
   return all > 0 ? known / all : 0;
 }
 
-double ModeProfile::busy() const {
-  double sum = 0;
-  for (const ProfiledKernel& kernel : kernels) sum += kernel.time;
-  const double traced = 1e3 * traced_step_ms * static_cast<double>(steps);
-  return traced > 0 ? std::min(1.0, sum / traced) : 0;
+std::optional<double> DeviceLimits::least_time(const ProfiledOperator& op) const {
+  if (op.bytes < 0 || bandwidth <= 0) return std::nullopt;
+  const double moving = static_cast<double>(op.bytes) / bandwidth;
+  if (op.flops <= 0) return 1e6 * moving;
+  const auto peak = std::ranges::find(peaks, op.dtype, &ArithmeticPeak::dtype);
+  if (peak == peaks.end() || peak->flops <= 0) return std::nullopt;
+  return 1e6 * std::max(moving, op.flops / peak->flops);
 }
 
 namespace frontend {
+
+namespace {
+
+void add_work(const ModeProfile& profile, const ProfiledOperator& op, double steps, OperatorSum& sum) {
+  const auto least = profile.limits.least_time(op);
+  sum.work_known &= op.bytes >= 0;
+  sum.least = sum.least && least ? std::optional(*sum.least + *least / 1e3 / steps) : std::nullopt;
+  sum.bytes += op.bytes < 0 ? 0 : static_cast<double>(op.bytes) / steps;
+  sum.flops += op.flops / steps;
+  if (!op.dtype.empty()) sum.dtype = op.dtype;
+}
+
+}  // namespace
 
 const char* name(Attribution how) {
   switch (how) {
@@ -75,7 +90,8 @@ std::vector<OperatorSum> operator_sums(const ModeProfile& profile) {
   for (const ProfiledOperator& op : profile.operators) {
     OperatorSum& sum = sums[{op.phase, op.op, op.autograd, op.line}];
     sum.milliseconds += profile.time_of(op) / 1e3 / steps;
-    ++sum.calls;
+    if (sum.calls++ == 0) sum.least = 0;
+    add_work(profile, op, steps, sum);
     if (op.module >= 0 && std::ranges::find(sum.modules, op.module) == sum.modules.end()) {
       sum.modules.push_back(op.module);
     }
@@ -87,6 +103,12 @@ std::vector<OperatorSum> operator_sums(const ModeProfile& profile) {
   }
   std::ranges::stable_sort(sorted, std::greater(), &OperatorSum::milliseconds);
   return sorted;
+}
+
+std::vector<OperatorSum> sums_by_gain(std::vector<OperatorSum> sums) {
+  std::erase_if(sums, [](const OperatorSum& sum) { return !sum.least; });
+  std::ranges::stable_sort(sums, std::greater(), &OperatorSum::gain);
+  return sums;
 }
 
 }  // namespace frontend

@@ -10,11 +10,13 @@
 #include <exception>
 
 #include "frontend/profile/attribution.h"
+#include "frontend/profile/device_limits.h"
 #include "frontend/profile/device_work.h"
 #include "frontend/profile/graph_kernels.h"
 #include "frontend/profile/memory_log.h"
 #include "frontend/profile/module_times.h"
 #include "frontend/profile/operator_log.h"
+#include "frontend/profile/step_shares.h"
 #include "runtime/stopwatch.h"
 
 namespace sinter {
@@ -54,7 +56,7 @@ class ProfileRun {
     profile_.steps = options_.steps;
     warm_up();
     profile_.device = device_.str();
-    profile_.step_ms = runtime::median(timed_steps([](int64_t) {}));
+    profile_.step_ms = runtime::median(timed_steps([](int64_t) {}, [](int64_t, int64_t) {}));
     trace();
     if (direct != nullptr && profile_.on_device()) frontend::attribute_graphs(*direct, modules_, profile_);
     profile_.modules = frontend::module_times(modules_, profile_);
@@ -81,14 +83,17 @@ class ProfileRun {
   }
 
   /// Milliseconds of each step, waited for.
-  std::vector<double> timed_steps(const std::function<void(int64_t)>& before) {
+  template <class Before, class Ended>
+  std::vector<double> timed_steps(Before before, Ended ended) {
     std::vector<double> times;
     for (int64_t i = 0; i < options_.steps; ++i) {
       before(i);
-      const runtime::Stopwatch stopwatch;
+      const int64_t begin = clock_nanoseconds();
       step_();
       synchronize();
-      times.push_back(stopwatch.seconds() * 1e3);
+      const int64_t end = clock_nanoseconds();
+      times.push_back(static_cast<double>(end - begin) / 1e6);
+      ended(begin, end);
     }
     return times;
   }
@@ -104,11 +109,21 @@ class ProfileRun {
     profile_.operators = frontend::attribute(modules_, log_, origin_);
     if (recorded.trace) {
       // Both clocks run alike; they were read one after the other when recording began.
-      const auto begun = static_cast<int64_t>(recorded.trace->begun);
-      frontend::add_device_work(*recorded.trace, static_cast<uint64_t>(begun + (origin_ - traced_from_)), profile_);
+      const int64_t ahead = static_cast<int64_t>(recorded.trace->begun) - traced_from_;
+      frontend::add_device_work(*recorded.trace, static_cast<uint64_t>(origin_ + ahead), profile_);
+      profile_.shares = frontend::step_shares(frontend::timeline_of(*recorded.trace, traced_spans(ahead)));
     }
     profile_.memory = memory();
     note_limits();
+  }
+
+  /// The traced steps in a clock that is that much ahead of this process's.
+  [[nodiscard]] std::vector<frontend::Span> traced_spans(int64_t ahead) const {
+    std::vector<frontend::Span> spans;
+    for (const auto& [begin, end] : traced_) {
+      spans.push_back({static_cast<uint64_t>(begin + ahead), static_cast<uint64_t>(end + ahead)});
+    }
+    return spans;
   }
 
   void note_limits() {
@@ -137,12 +152,14 @@ class ProfileRun {
     step_();  // what a step leaves to the next one is known from here on
     synchronize();
     origin_ = clock_nanoseconds();
-    profile_.traced_step_ms = runtime::median(timed_steps([&](int64_t i) {
-      log.begin_step(i, options_.steps - i);
+    const auto before = [&](int64_t step) {
+      log.begin_step(step, options_.steps - step);
       (void)memory_log->take();
       modules_.refresh_gradients();
       before_ = frontend::known_blocks(modules_, device_.type());
-    }));
+    };
+    const auto ended = [this](int64_t begin, int64_t end) { traced_.emplace_back(begin, end); };
+    profile_.traced_step_ms = runtime::median(timed_steps(before, ended));
     log.end_step();
     events_ = memory_log->take();
     modules_.refresh_gradients();
@@ -173,7 +190,19 @@ class ProfileRun {
   std::vector<frontend::KnownBlock> after_;
   int64_t traced_from_ = 0;  ///< nanoseconds of this process's clock, as origin_
   int64_t origin_ = 0;
+  std::vector<std::pair<int64_t, int64_t>> traced_;  ///< when traced steps began and ended
 };
+
+/// Every mode ran on the same device.
+Profile with_limits(Profile profile, const ProfileOptions& options) {
+  DeviceLimits limits{.problem = "not asked for"};
+  if (options.limits) {
+    const at::Device device(profile.modes.front().device);
+    limits = frontend::measure_limits(device, frontend::product_dtypes(profile.modes));
+  }
+  for (ModeProfile& mode : profile.modes) mode.limits = limits;
+  return profile;
+}
 
 }  // namespace
 
@@ -197,7 +226,7 @@ Profile run_profile(const ProfiledProgram& program, const ProfileOptions& option
                       profile.modes.empty() ? StepPlaces() : StepPlaces(profile.modes.front()));
   };
   profile.modes.push_back(run(program.step, options.warmup).run("eager"));
-  if (!program.compiled_step || !options.compile) return profile;
+  if (!program.compiled_step || !options.compile) return with_limits(std::move(profile), options);
   constexpr int64_t unsteady = 6;  // calls that are recorded or compiled, also where the first one makes state
   const int64_t warmup = std::max(options.warmup, unsteady);
   std::optional<ModeProfile> direct;
@@ -206,7 +235,7 @@ Profile run_profile(const ProfiledProgram& program, const ProfileOptions& option
   }
   profile.modes.push_back(
       run(program.compiled_step, warmup).run(name(options.compile->mode), direct ? &*direct : nullptr));
-  return profile;
+  return with_limits(std::move(profile), options);
 }
 
 }  // namespace detail

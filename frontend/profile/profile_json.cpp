@@ -23,7 +23,10 @@ static void to_json(json& out, const ProfiledOperator& op) {
          {"host_us", op.host},
          {"device_us", op.device},
          {"launches", op.launches},
-         {"allocated", op.allocated}};
+         {"allocated", op.allocated},
+         {"bytes", op.bytes},
+         {"flops", op.flops},
+         {"dtype", op.dtype}};
 }
 
 static void to_json(json& out, const ProfiledKernel& kernel) {
@@ -49,12 +52,34 @@ static void to_json(json& out, const ProfiledWait& wait) {
          {"count", wait.count},   {"ms", wait.milliseconds}, {"idle_ms", wait.idle}};
 }
 
+static void to_json(json& out, const StepShares& shares) {
+  out = {{"busy", shares.busy},
+         {"between", shares.between},
+         {"launch", shares.launch},
+         {"wait", shares.wait},
+         {"host", shares.host}};
+}
+
+static void to_json(json& out, const ArithmeticPeak& peak) {
+  out = {{"dtype", peak.dtype}, {"flops_per_s", peak.flops}};
+}
+
+static void to_json(json& out, const DeviceLimits& limits) {
+  out = {{"bytes_per_s", limits.bandwidth > 0 ? json(limits.bandwidth) : json()},
+         {"peaks", limits.peaks},
+         {"problem", limits.problem}};
+}
+
 static void to_json(json& out, const MemoryOwner& owner) {
   out = {{"kind", owner.kind}, {"module", owner.module}, {"bytes", owner.bytes}};
 }
 
 static void to_json(json& out, const ProfiledMemory& memory) {
-  out = {{"before", memory.before}, {"peak", memory.peak}, {"owners", memory.owners}};
+  out = {{"before", memory.before},
+         {"held", memory.held},
+         {"peak", memory.peak},
+         {"reserved", memory.reserved},
+         {"owners", memory.owners}};
 }
 
 /// Tables that people read, ready made; the times are milliseconds a step.
@@ -85,7 +110,12 @@ static json sums_of(const ModeProfile& profile) {
                     {"line", sum.line},
                     {"modules", sum.modules},
                     {"ms", sum.milliseconds},
-                    {"calls", static_cast<double>(sum.calls) / static_cast<double>(profile.steps)}});
+                    {"calls", static_cast<double>(sum.calls) / static_cast<double>(profile.steps)},
+                    {"bytes", sum.work_known ? json(sum.bytes) : json()},
+                    {"flops", sum.work_known ? json(sum.flops) : json()},
+                    {"dtype", sum.dtype},
+                    {"least_ms", sum.least ? json(*sum.least) : json()},
+                    {"gain_ms", sum.least ? json(sum.gain()) : json()}});
   }
   return sums;
 }
@@ -100,7 +130,8 @@ static void to_json(json& out, const ModeProfile& profile) {
          {"traced_step_ms", profile.traced_step_ms},
          {"times_of", profile.on_device() ? "device" : "host"},
          {"attributed", profile.attributed()},
-         {"device_busy", profile.busy()},
+         {"shares", profile.shares ? json(*profile.shares) : json()},
+         {"limits", profile.limits},
          {"phases_ms", std::move(phases)},
          {"tree", tree_of(profile)},
          {"sums", sums_of(profile)},

@@ -15,6 +15,7 @@ using frontend::OperatorSum;
 
 constexpr size_t most_operators = 12;  ///< in the text; JSON has all
 constexpr size_t most_owners = 10;
+constexpr size_t most_gains = 8;
 constexpr double least_share = 0.001;  ///< of a step that a module's line takes
 
 /// Three digits, never an exponent for what people wait for.
@@ -48,10 +49,18 @@ std::string phases_text(const ModeProfile& profile) {
     if (time > 0) text += fmt::format("{}{} {} ms", text.empty() ? "" : ", ", name(phase), short_number(time));
   }
   const char* whose = profile.on_device() ? "device" : "host";
-  const std::string busy =
-      profile.on_device() ? fmt::format("; it is busy {:.0f} % of a step", 100 * profile.busy()) : "";
-  return fmt::format("  {} time of operators: {}; {} ms in all{}\n", whose, text,
-                     short_number(time_of_operators(profile)), busy);
+  return fmt::format("  {} time of operators: {}; {} ms in all\n", whose, text,
+                     short_number(time_of_operators(profile)));
+}
+
+std::string shares_text(const ModeProfile& profile) {
+  if (!profile.shares) return "";
+  const StepShares& shares = *profile.shares;
+  return fmt::format(
+      "  the device is busy {:.1f} % of a step; bound by launches {:.1f} %, by the host {:.1f} %; the host waits "
+      "{:.1f} "
+      "%; between kernels {:.1f} %\n",
+      100 * shares.busy, 100 * shares.launch, 100 * shares.host, 100 * shares.wait, 100 * shares.between);
 }
 
 /// Kernels that no operator launched, milliseconds a step; nothing where there are none.
@@ -143,11 +152,68 @@ std::string operators_text(const ModeProfile& profile) {
   return text;
 }
 
-std::string memory_text(const ModeProfile& profile) {
-  const ProfiledMemory& memory = profile.memory;
-  if (memory.peak < 0) return "";
-  std::string text = fmt::format("  memory  peak of a step {}, of which {} were there before it\n",
-                                 show_bytes(memory.peak), show_bytes(memory.before));
+/// Operations a second, with a unit.
+std::string flop_rate(double flops) { return fmt::format("{} TFLOP/s", short_number(flops / 1e12)); }
+
+std::string limits_heading(const ModeProfile& profile) {
+  const DeviceLimits& limits = profile.limits;
+  if (limits.bandwidth <= 0) return fmt::format("  limits of {} not known: {}\n", profile.device, limits.problem);
+  std::string text =
+      fmt::format("  limits  measured on {}: {} GB/s", profile.device, short_number(limits.bandwidth / 1e9));
+  for (const ArithmeticPeak& peak : limits.peaks) {
+    text += fmt::format(", products of {} {}", peak.dtype, flop_rate(peak.flops));
+  }
+  return text + "\n";
+}
+
+/// A rate and its share of the limit.
+std::string rate_text(double amount, double milliseconds, double limit, double unit) {
+  if (milliseconds <= 0 || amount <= 0 || limit <= 0) return "-";
+  const double rate = amount / (milliseconds / 1e3);
+  return fmt::format("{} ({:.0f} %)", short_number(rate / unit), percent(rate, limit));
+}
+
+std::string gain_line(const ModeProfile& profile, const OperatorSum& sum) {
+  const auto peak = std::ranges::find(profile.limits.peaks, sum.dtype, &ArithmeticPeak::dtype);
+  const double most = peak == profile.limits.peaks.end() ? 0 : peak->flops;
+  return fmt::format("  {:>8} {:>8} {:>12} {:>15} {:>15}  {:<9}  {}{}  {}\n", short_number(sum.gain()),
+                     short_number(sum.milliseconds), show_bytes(static_cast<int64_t>(sum.bytes)),
+                     rate_text(sum.bytes, sum.milliseconds, profile.limits.bandwidth, 1e9),
+                     rate_text(sum.flops, sum.milliseconds, most, 1e12), name(sum.phase), sum.op,
+                     sum.autograd.empty() ? "" : " of " + sum.autograd, sum.line);
+}
+
+/// Operators whose work no rule knows, the longest first.
+std::string unknown_work_text(const std::vector<OperatorSum>& sums, double all) {
+  constexpr size_t most_names = 5;
+  double time = 0;
+  std::vector<std::string> names;
+  for (const OperatorSum& sum : sums) {
+    if (sum.work_known) continue;
+    time += sum.milliseconds;
+    if (names.size() < most_names && std::ranges::find(names, sum.op) == names.end()) names.push_back(sum.op);
+  }
+  if (names.empty()) return "";
+  std::string text = fmt::format("  bytes and operations are not known for {:.1f} % of the time:", percent(time, all));
+  for (const std::string& name : names) text += " " + name;
+  return text + "\n";
+}
+
+/// Operators and kernels against the limits of the device.
+std::string limits_text(const ModeProfile& profile) {
+  const auto sums = frontend::operator_sums(profile);
+  std::string text = limits_heading(profile);
+  const auto gains = frontend::sums_by_gain(sums);
+  if (!gains.empty()) {
+    text += fmt::format("  {:>8} {:>8} {:>12} {:>15} {:>15}  {:<9}  {}\n", "ms gain", "ms", "bytes", "GB/s", "TFLOP/s",
+                        "phase", "operator  line");
+  }
+  for (size_t i = 0; i < std::min(gains.size(), most_gains); ++i) text += gain_line(profile, gains[i]);
+  return text + unknown_work_text(sums, time_of_operators(profile));
+}
+
+/// Bytes by kind, the largest first.
+std::vector<std::pair<std::string, int64_t>> kinds_of(const ProfiledMemory& memory) {
   std::vector<std::pair<std::string, int64_t>> kinds;
   for (const MemoryOwner& owner : memory.owners) {
     const auto known = std::ranges::find(kinds, owner.kind, &std::pair<std::string, int64_t>::first);
@@ -157,7 +223,19 @@ std::string memory_text(const ModeProfile& profile) {
       kinds.emplace_back(owner.kind, owner.bytes);
     }
   }
-  for (const auto& [kind, bytes] : kinds) text += fmt::format("  {:>12}  {}\n", show_bytes(bytes), kind);
+  std::ranges::stable_sort(kinds, std::greater(), &std::pair<std::string, int64_t>::second);
+  return kinds;
+}
+
+std::string memory_text(const ModeProfile& profile) {
+  const ProfiledMemory& memory = profile.memory;
+  if (memory.peak < 0) return "";
+  std::string text = fmt::format("  memory  peak of a step {}, of which {} were there before it\n",
+                                 show_bytes(memory.peak), show_bytes(memory.before + memory.held));
+  if (memory.reserved >= 0) {
+    text += fmt::format("          the allocator keeps {} of the device\n", show_bytes(memory.reserved));
+  }
+  for (const auto& [kind, bytes] : kinds_of(memory)) text += fmt::format("  {:>12}  {}\n", show_bytes(bytes), kind);
   text += "  the largest owners:\n";
   for (size_t i = 0; i < std::min(memory.owners.size(), most_owners); ++i) {
     const MemoryOwner& owner = memory.owners[i];
@@ -166,11 +244,49 @@ std::string memory_text(const ModeProfile& profile) {
   return text;
 }
 
+std::string shown_or_dash(int64_t bytes) { return bytes < 0 ? "-" : show_bytes(bytes); }
+
+/// One row of the table of modes, what it shows first.
+template <class BytesOf>
+std::string memory_row(const std::vector<ModeProfile>& modes, const std::string& what, BytesOf bytes_of) {
+  std::string row = fmt::format("  {:<32}", what);
+  for (const ModeProfile& mode : modes) row += fmt::format("{:>17}", shown_or_dash(bytes_of(mode.memory)));
+  return row + "\n";
+}
+
+/// 0 for what a mode does not have.
+int64_t bytes_of_kind(const ProfiledMemory& memory, const std::string& kind) {
+  int64_t sum = 0;
+  for (const MemoryOwner& owner : memory.owners) sum += owner.kind == kind ? owner.bytes : 0;
+  return sum;
+}
+
+/// Modes side by side; nothing for one alone.
+std::string memory_of_modes(const std::vector<ModeProfile>& modes) {
+  const auto is_known = [](const ModeProfile& mode) { return mode.memory.peak >= 0; };
+  if (modes.size() < 2 || std::ranges::none_of(modes, is_known)) return "";
+  std::string text = fmt::format("\n  {:<32}", "memory of a step");
+  for (const ModeProfile& mode : modes) text += fmt::format("{:>17}", mode.mode);
+  text += "\n" + memory_row(modes, "peak", [](const ProfiledMemory& memory) { return memory.peak; });
+  text += memory_row(modes, "kept by the allocator", [](const ProfiledMemory& memory) { return memory.reserved; });
+  std::vector<std::string> kinds;
+  for (const ModeProfile& mode : modes) {
+    for (const auto& [kind, bytes] : kinds_of(mode.memory)) {
+      if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+    }
+  }
+  for (const std::string& kind : kinds) {
+    text += memory_row(modes, "  " + kind, [&](const ProfiledMemory& memory) { return bytes_of_kind(memory, kind); });
+  }
+  return text;
+}
+
 std::string mode_text(const std::string& program, const ModeProfile& profile) {
-  std::string text = heading(program, profile) + waits_text(profile) + phases_text(profile) + strays_text(profile) +
-                     attribution_text(profile);
+  std::string text = heading(program, profile) + waits_text(profile) + phases_text(profile) + shares_text(profile) +
+                     strays_text(profile) + attribution_text(profile);
   for (const std::string& note : profile.notes) text += "  note   " + note + "\n";
-  return text + "\n" + modules_text(profile, program) + "\n" + operators_text(profile) + "\n" + memory_text(profile);
+  return text + "\n" + modules_text(profile, program) + "\n" + operators_text(profile) + "\n" + limits_text(profile) +
+         "\n" + memory_text(profile);
 }
 
 }  // namespace
@@ -178,7 +294,7 @@ std::string mode_text(const std::string& program, const ModeProfile& profile) {
 std::string Profile::text() const {
   std::string text;
   for (const ModeProfile& mode : modes) text += (text.empty() ? "" : "\n") + mode_text(name, mode);
-  return text;
+  return text + memory_of_modes(modes);
 }
 
 std::ostream& operator<<(std::ostream& out, const Profile& profile) { return out << profile.text(); }

@@ -65,6 +65,22 @@ TEST(ProfileCommand, of_a_file_names_the_modules_and_lines_that_it_states) {
   for (const json& op : eager.at("operators")) EXPECT_EQ(op.at("how"), "stated") << op;
 }
 
+TEST(ProfileCommand, trains_a_file_on_the_classes_of_its_result) {
+  const Folder folder;
+  const json whole =
+      profiled({std::string(SINTER_MODEL_FILES) + "/convnet.pt2", "--train", "--mode", "default"}, folder);
+  const json& eager = whole.at("modes").at(0);
+  for (const char* phase : {"forward", "loss", "backward", "optimizer"}) {
+    EXPECT_GT(eager.at("phases_ms").at(phase), 0) << phase;
+  }
+  EXPECT_EQ(paths_of(eager, "aten::convolution_backward", "backward"),
+            (std::set<std::string>{"stem", "layers.0.conv", "layers.1.conv"}));
+  EXPECT_GE(eager.at("attributed"), 0.95);
+  const Ran ran = sinter({"profile", std::string(SINTER_MODEL_FILES) + "/branch.pt2", "--train", "--device", "cpu"});
+  EXPECT_NE(ran.code, 0);
+  EXPECT_NE(ran.err.find("parameters to train"), std::string::npos) << ran.err;
+}
+
 TEST(ProfileCommand, writes_a_trace_that_parses_and_a_page) {
   const Folder folder;
   const std::string trace = folder.path("trace.json");

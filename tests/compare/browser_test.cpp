@@ -173,7 +173,7 @@ TEST(Browser, the_page_is_drawn_without_faults_in_every_view) {
 TEST(Browser, the_page_of_a_profile_is_drawn_without_faults_in_every_view) {
   if (browser().empty()) GTEST_SKIP() << "no chromium here (./dev setup installs it where it may)";
   const std::string name = "a_module_with_a_rather_long_name_indeed_that_goes_on_and_on_beyond_what_fits.cpp:";
-  expect_no_faults(bench::profile_page(small_profile(name, 40)), 6, "profile-");  // three plots of two modes
+  expect_no_faults(bench::profile_page(small_profile(name, 40)), 8, "profile-");  // four plots of two modes
 }
 
 TEST(Browser, the_page_of_compile_times_is_drawn_without_faults_in_every_view) {

@@ -42,12 +42,26 @@ TEST(ProfilePage, numbers_people_wait_for_have_no_exponent) {
   EXPECT_EQ(bench::profile_page(small_profile("net")).find("e+0"), std::string::npos);
 }
 
+TEST(ProfilePage, kernels_stand_against_limits_that_are_known) {
+  nlohmann::json profile = small_profile("net");
+  const std::string page = bench::profile_page(profile);
+  // 3 GB and 4 TFLOP in a second, of 3 TB/s and 700 TFLOP/s.
+  EXPECT_NE(page.find("<td>3</td><td>0 %</td><td>4</td><td>1 %</td>"), std::string::npos);
+  EXPECT_NE(page.find("Kernels against the limits"), std::string::npos);
+  for (nlohmann::json& mode : profile["modes"]) {
+    mode["limits"] = {{"bytes_per_s", nullptr}, {"peaks", nlohmann::json::array()}, {"problem", "no memory"}};
+    for (nlohmann::json& sum : mode["sums"]) sum["gain_ms"] = sum["least_ms"] = nullptr;
+  }
+  EXPECT_EQ(bench::profile_page(profile).find("Kernels against the limits"), std::string::npos);
+}
+
 TEST(ProfilePage, of_a_step_without_operators_says_so_with_empty_tables) {
   nlohmann::json empty = small_profile("net", 0);
   for (nlohmann::json& mode : empty["modes"]) {
     mode["phases_ms"] = {{"forward", 0.0}};
     mode["memory"]["owners"] = nlohmann::json::array();
     mode["waits"] = nlohmann::json::array();
+    mode["shares"] = nullptr;
   }
   EXPECT_EQ(count_of(bench::profile_page(empty), "<svg"), 0U);
 }

@@ -26,6 +26,14 @@ class GpuProfile : public ::testing::Test {
     EXPECT_GT(all, 0);
     EXPECT_LE(unknown, 0.01 * all);
     EXPECT_GE(profile.attributed(), 0.95);
+    expect_shares(profile);
+  }
+
+  static void expect_shares(const ModeProfile& profile) {
+    ASSERT_TRUE(profile.shares);
+    const StepShares& shares = *profile.shares;
+    EXPECT_NEAR(shares.busy + shares.between + shares.launch + shares.wait + shares.host, 1, 1e-9);
+    EXPECT_GT(shares.busy, 0);
   }
 };
 
@@ -64,7 +72,20 @@ TEST_F(GpuProfile, a_number_that_the_host_reads_is_a_wait_with_a_hint) {
 
 TEST_F(GpuProfile, memory_of_a_step_is_the_allocators) {
   const Profile profile = profile_of(training_step(at::kCUDA), at::ones({4096, 32}, at::kCUDA));
-  EXPECT_GT(profile.modes.front().memory.peak, profile.modes.front().memory.before);
+  const ProfiledMemory& memory = profile.modes.front().memory;
+  EXPECT_GT(memory.peak, memory.before + memory.held);
+  EXPECT_GE(memory.reserved, memory.peak);
+}
+
+TEST_F(GpuProfile, kernels_stand_against_measured_limits) {
+  const Profile profile = profile_of(training_step(at::kCUDA), at::ones({4096, 32}, at::kCUDA));
+  const DeviceLimits& limits = profile.modes.front().limits;
+  EXPECT_EQ(limits.problem, "");
+  EXPECT_GT(limits.bandwidth, 1e11) << "slower than any GPU";
+  ASSERT_EQ(limits.peaks.size(), 1U);
+  EXPECT_EQ(limits.peaks[0].dtype, "f32");
+  const auto& operators = profile.modes.front().operators;
+  EXPECT_TRUE(std::ranges::any_of(operators, [](const ProfiledOperator& op) { return op.flops > 0 && op.device > 0; }));
 }
 
 }  // namespace

@@ -252,6 +252,33 @@ TEST(WaitHints, know_what_reads_the_host) {
   EXPECT_NE(hint_for("aten::nonzero", "IndexBackward0", false), hint_for("aten::nonzero", "", false));
 }
 
+TEST(MemoryOfStep, holds_what_the_allocator_gave_out_before_and_knows_what_it_keeps) {
+  std::vector<ProfiledOperator> operators(1);
+  operators[0].op = "compiled segment net";
+  operators[0].phase = Phase::compiled;
+  char memory[2];
+  const KnownBlock parameter{&memory[0], 100, "parameters", 1};
+  const MemoryEvent events[] = {{&memory[1], 70, 0, 670, 2048}, {&memory[1], -70, 0, 600, 1024}};
+  const ProfiledMemory found = memory_of_step(events, std::span(&parameter, 1), {}, operators);
+  EXPECT_EQ(found.before, 100);
+  EXPECT_EQ(found.held, 500) << "600 were given out, and 100 of them are known";
+  EXPECT_EQ(found.peak, 670);
+  EXPECT_EQ(found.reserved, 2048);
+  ASSERT_EQ(found.owners.size(), 3U);
+  EXPECT_EQ(found.owners[0].kind, "held between steps");
+  EXPECT_EQ(found.owners[2].kind, "arenas and results of segments");
+}
+
+TEST(MemoryOfStep, of_an_allocator_that_keeps_no_count_holds_nothing_else) {
+  char memory[2];
+  const KnownBlock parameter{&memory[0], 100, "parameters", 1};
+  const MemoryEvent events[] = {{&memory[1], 70, -1, 70, 0}};
+  const ProfiledMemory found = memory_of_step(events, std::span(&parameter, 1), {}, {});
+  EXPECT_EQ(found.held, 0);
+  EXPECT_EQ(found.peak, 170);
+  EXPECT_EQ(found.reserved, -1);
+}
+
 TEST(MemoryOfStep, keeps_what_lives_at_the_peak) {
   std::vector<ProfiledOperator> operators(2);
   operators[0].phase = Phase::forward;

@@ -104,6 +104,23 @@ TEST(Profile, says_what_could_not_be_seen) {
   EXPECT_NE(profile.text().find("note   no GPU"), std::string::npos);
 }
 
+TEST(Profile, memory_of_modes_stands_side_by_side) {
+  Profile profile{.name = "net", .modes = std::vector<ModeProfile>(1)};
+  profile.modes[0].mode = "eager";
+  profile.modes[0].memory = {.before = 0, .peak = 3 << 20, .reserved = 4 << 20, .owners = {{"other", -1, 3 << 20}}};
+  EXPECT_EQ(profile.text().find("memory of a step"), std::string::npos) << "nothing to compare with";
+  profile.modes.emplace_back();
+  profile.modes[1].mode = "reduce-overhead";
+  profile.modes[1].memory = {.before = 0, .peak = 1 << 20, .owners = {{"held between steps", -1, 1 << 20}}};
+  const std::string text = profile.text();
+  for (const char* row : {"memory of a step                            eager  reduce-overhead",
+                          "peak                                      3.0 MiB          1.0 MiB",
+                          "kept by the allocator                     4.0 MiB                -",
+                          "  held between steps                      0.0 KiB          1.0 MiB"}) {
+    EXPECT_NE(text.find(row), std::string::npos) << row << "\n" << text;
+  }
+}
+
 TEST(Profile, memory_of_a_step_names_what_it_is_for) {
   const ProfiledMemory memory = profile_of(training_step(), at::ones({4096, 32}), {.steps = 1}).modes.front().memory;
   std::map<std::string, int64_t> kinds;

@@ -53,6 +53,9 @@ struct ProfiledOperator {
   double device = 0;                 ///< in which its kernels and copies kept the device busy; 0 on the CPU
   int64_t launches = 0;              ///< kernels, copies and fills of the device
   int64_t allocated = 0;             ///< bytes, in the last traced step; 0 in the others
+  int64_t bytes = -1;                ///< that it must read and write at least; -1: not known
+  double flops = 0;                  ///< of matrix products, convolutions and attention; 0 where bytes are not known
+  std::string dtype = {};            ///< of those, "f16"; empty: none, or of several
 };
 
 /// A kernel, copy or fill that ran on a GPU. Times are in microseconds.
@@ -94,15 +97,46 @@ struct ProfiledModule {
 
 /// Bytes that live at the moment of a step at which most were, by what they are for.
 struct MemoryOwner {
-  std::string kind;  ///< "parameters", "gradients", "optimizer state", "saved activations", "other"
+  /// "parameters", "gradients", "optimizer state", "saved activations", "passing gradients", "arenas and results of
+  /// segments", "held between steps", "other"
+  std::string kind;
   int64_t module = -1;
   int64_t bytes = 0;
 };
 
 struct ProfiledMemory {
-  int64_t before = -1;  ///< parameters, buffers and gradients that were there when the step began; -1: not known
-  int64_t peak = -1;    ///< most bytes at one time, `before` included; -1: not known
+  int64_t before = -1;    ///< parameters, buffers and gradients that were there when the step began; -1: not known
+  int64_t held = 0;       ///< what else LibTorch's allocator had given out then: inputs, graphs, workspaces; 0 on a CPU
+  int64_t peak = -1;      ///< most bytes at one time, `before` and `held` included; -1: not known
+  int64_t reserved = -1;  ///< most bytes that the allocator kept of the device, given out or not; -1: not known
   std::vector<MemoryOwner> owners = {};  ///< of the peak, the largest first
+};
+
+/// What the time of the traced steps went to: shares from 0 to 1 that add up to 1. Several streams of the device are
+/// one: it is busy while any of them is.
+struct StepShares {
+  double busy = 0;     ///< the device worked
+  double between = 0;  ///< it was idle though the next work was launched: between kernels, of a CUDA Graph too
+  double launch = 0;   ///< idle while the host was inside of calls that launch: bound by launches
+  double wait = 0;     ///< idle while the host was inside of calls that wait for it
+  double host = 0;     ///< idle while the host did anything else: bound by the host
+};
+
+/// The most that a kind of arithmetic reached on a device.
+struct ArithmeticPeak {
+  std::string dtype;  ///< of the operands of a matrix product, "f16"
+  double flops = 0;   ///< a second
+};
+
+/// How fast a device is, measured with a copy and with products of large matrices after the traced steps. Nothing is
+/// known of what could not be measured.
+struct DeviceLimits {
+  double bandwidth = 0;                    ///< bytes read and written a second; 0: not known
+  std::vector<ArithmeticPeak> peaks = {};  ///< of the dtypes that products of the steps have
+  std::string problem = {};                ///< why nothing is known; else empty
+
+  /// Microseconds that a call of this operator takes at least; nothing where its work or the device is not known.
+  [[nodiscard]] std::optional<double> least_time(const ProfiledOperator& op) const;
 };
 
 /// Steps of one program, as eager runs them or compiled.
@@ -116,15 +150,17 @@ struct ModeProfile {
   std::vector<ProfiledKernel> kernels;
   std::vector<ProfiledModule> modules;  ///< a module stands before its parts
   std::vector<ProfiledWait> waits;      ///< those that wait longest first
+  std::optional<StepShares> shares;     ///< empty where a device's times are not known
   ProfiledMemory memory;
+  DeviceLimits limits;
   std::vector<std::string> notes;  ///< what could not be seen, and why
 
   /// Share of the time of all operators that belongs to a module or to the loss; 0 to 1, 0 without operators.
   [[nodiscard]] double attributed() const;
   /// Microseconds of an operator: of the device where one was traced, else of the host.
   [[nodiscard]] double time_of(const ProfiledOperator& op) const { return on_device() ? op.device : op.host; }
-  /// Share of the traced steps in which the device was busy; 0 to 1, 0 where its times are not known.
-  [[nodiscard]] double busy() const;
+  /// StepShares::busy; 0 where the device's times are not known.
+  [[nodiscard]] double busy() const { return shares ? shares->busy : 0; }
   /// True where the times of a device are known.
   [[nodiscard]] bool on_device() const { return !kernels.empty(); }
 };
@@ -151,6 +187,8 @@ struct ProfileOptions {
   /// For callables that close over modules; as Options::modules.
   std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>> modules = {};
   std::string name = {};  ///< empty: the module's class name, or "lambda"
+  /// Measures how fast the device is, which takes some milliseconds on a GPU, a tenth of a second on a CPU and 256 MiB.
+  bool limits = true;
 };
 
 namespace detail {

@@ -44,7 +44,7 @@ int main() {
   const sinter::Profile profile = sinter::profile([](const at::Tensor& t) { return t * 2; }, {.steps = 1})(x);
   const sinter::ModeProfile& eager = profile.modes.at(0);
   text << profile << profile.json() << profile.chrome_trace() << eager.attributed() << eager.busy()
-       << sinter::name(eager.operators.at(0).phase);
+       << eager.limits.least_time(eager.operators.at(0)).has_value() << sinter::name(eager.operators.at(0).phase);
   const bool told = throws([] { (void)sinter::compile("nowhere.pt2"); }) &&
                     throws([] { (void)sinter::read_saved("nowhere.pt"); }) &&
                     throws([] { sinter::Model("nowhere.pt").to(at::kCPU).to(at::kHalf).name(); });
