@@ -68,7 +68,7 @@ class Emitter {
 }  // namespace
 
 PassResult fuse(Graph& graph, const PassContext& context) {
-  spread_cheap(graph);
+  spread_cheap(graph, context.freeze);
   FuseGroups groups(graph, context.freeze, context.generic_sizes);
   const int64_t merges = groups.merge_all();
   Graph next = Emitter(graph, groups).run();
