@@ -144,6 +144,7 @@ class ShortRowWriter : private CudaText {
 
   /// Writes those that wait, and the reduction that waits for them.
   void write_elements() {
+    if (elements_.empty() && element_stores_.empty() && !sum_) return;
     for (const Slot slot : elements_) {
       if (is_load(slot)) {
         load_elements(slot);

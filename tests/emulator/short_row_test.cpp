@@ -20,8 +20,8 @@ struct Recurrence {
   std::string_view dtype;
 };
 
-/// A state that takes in a row of x at each step, and the sum of each state times a row of c. The sums lie side by
-/// side; the state after the last step is a result too.
+/// A state that takes in a row of x at each step, and the sum of each state times a row of c; of f32, in which the
+/// order of a sum shows, the largest product. These lie side by side; the state after the last step is a result too.
 std::string text_of(const Recurrence& sizes) {
   const auto [rows, length, steps, dtype] = sizes;
   const std::string row = fmt::format("[{},{}]", rows, length);
@@ -37,7 +37,7 @@ std::string text_of(const Recurrence& sizes) {
     text += fmt::format("  %k{0} = mul %h{0}, 0.5 : f32{1}\n  %f{0} = mul %xc{0}, %e{0} : f32{1}\n", t, row);
     text += fmt::format("  %h{0} = add %k{1}, %f{1} : f32{2}\n", t + 1, t, row);
     text += fmt::format("  %p{0} = mul %h{1}, %cc{0} : f32{2}\n", t, t + 1, row);
-    text += fmt::format("  %r{0} = reduce sum %p{0} over 1 : f32[{1},1]\n", t, rows);
+    text += fmt::format("  %r{0} = reduce {2} %p{0} over 1 : f32[{1},1]\n", t, rows, dtype == "f32" ? "max" : "sum");
     text += fmt::format("  %y{0} = cast %r{0} : {1}[{2},1]\n", t, dtype, rows);
     sums += fmt::format("{}%y{}", t == 0 ? "" : ", ", t);
   }
