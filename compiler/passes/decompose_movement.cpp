@@ -5,6 +5,7 @@
 #include "compiler/ir/view_source.h"
 #include "compiler/passes/decompose_rules.h"
 #include "compiler/passes/pointwise.h"
+#include "compiler/passes/region.h"
 
 /// Calls that only move elements. Where tensors are laid side by side they become joins, which kernels for CUDA read
 /// from; what else they need are views.
@@ -13,8 +14,7 @@ namespace {
 
 using namespace ir;
 
-/// Every point asks for every operand in turn, unless the kernel that computes all of them stores each in its place.
-constexpr size_t most_joined = 48;
+/// Of a join that one kernel may compute with all its operands.
 constexpr size_t most_stored = 1024;
 
 /// True for a value of one element for each row that a kernel reduces.
@@ -27,7 +27,7 @@ bool is_of_rows(const Graph& graph, ValueId value) {
 }
 
 bool may_be_joined(const Graph& graph, std::span<const Arg> values) {
-  if (values.empty() || values.size() <= most_joined) return !values.empty();
+  if (values.empty() || values.size() <= most_joined_at_points) return !values.empty();
   return values.size() <= most_stored &&
          std::ranges::all_of(values, [&](const Arg& value) { return is_of_rows(graph, *value.value()); });
 }

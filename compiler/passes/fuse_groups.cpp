@@ -82,9 +82,6 @@ bool holds_groups(const kernel::Kernel& kernel) {
          !kernel::runs_across_rows(kernel);
 }
 
-/// A longer join is a kernel alone, unless one computes all operands and stores each in its place.
-constexpr size_t most_joined_at_points = 48;
-
 /// True where points ask for the operands of a join that is too long for this.
 bool has_long_join(const Graph& graph, const std::vector<NodeId>& members, const kernel::Kernel& kernel) {
   const size_t most = kernel.reduced > 0 ? most_joined_in_rows : most_joined_at_points;

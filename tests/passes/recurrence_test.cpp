@@ -89,5 +89,17 @@ TEST(Recurrences, are_not_one_kernel_where_sizes_are_parameters_or_on_the_cpu) {
   EXPECT_GT(kernels(fused(recurrence(100, Sums::apart, "cpu"))), 1u);
 }
 
+TEST(Recurrences, leave_a_long_join_that_no_kernel_takes_in_to_a_call) {
+  const auto calls = [](const Graph& graph) {
+    return std::ranges::count_if(graph.order(), [&](NodeId id) {
+      const auto* call = graph.node(id).as<Call>();
+      return call != nullptr && call->op == "aten::cat" && graph.node(id).args[0].list()->size() == 100;
+    });
+  };
+  EXPECT_EQ(calls(fused(recurrence(100, Sums::side_by_side, "cpu"))), 1);
+  EXPECT_EQ(calls(fused(recurrence(40, Sums::side_by_side, "cpu"))), 0);
+  EXPECT_EQ(calls(fused(recurrence(100, Sums::side_by_side))), 0);
+}
+
 }  // namespace
 }  // namespace sinter::passes
