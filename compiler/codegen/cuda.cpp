@@ -9,6 +9,7 @@
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/codegen/cuda_row_writer.h"
 #include "compiler/codegen/cuda_schedule.h"
+#include "compiler/codegen/cuda_short_row_writer.h"
 #include "compiler/codegen/cuda_transpose_writer.h"
 #include "compiler/codegen/cuda_window_writer.h"
 #include "compiler/codegen/cuda_writer.h"
@@ -36,6 +37,10 @@ std::string words_of(const RowSchedule& plan) {
                      plan.across ? ", neighbours on other rows" : "", plan.steps, plan.width,
                      plan.keep == Keep::nothing ? ", read again in every pass" : "",
                      plan.group > 1 ? fmt::format(", {} rows joined one after the other", plan.group) : "");
+}
+
+std::string words_of(const ShortRowSchedule& plan) {
+  return fmt::format("{} threads a row, {} elements a thread, in the order of the values", plan.threads, plan.width);
 }
 
 std::string words_of(const ColumnSchedule& plan) {
@@ -89,6 +94,9 @@ KernelSource source_of(const Kernel& kernel, const Plan& plan, CudaFunction (*wr
 KernelSource generate_cuda(const Kernel& kernel, const DeviceInfo& device) {
   if (const auto windows = window_schedule(kernel, device)) return source_of(kernel, *windows, cuda_window_function);
   if (const auto columns = column_schedule(kernel, device)) return source_of(kernel, *columns, cuda_column_function);
+  if (const auto short_rows = short_row_schedule(kernel, device)) {
+    return source_of(kernel, *short_rows, cuda_short_row_function);
+  }
   if (kernel.reduced > 0) return source_of(kernel, row_schedule(kernel, device), cuda_row_function);
   if (const auto transpose = transpose_schedule(kernel, device)) {
     return source_of(kernel, *transpose, cuda_transpose_function);

@@ -24,6 +24,12 @@ void CudaText::choose_addresses_of(const std::vector<bool>& loads) {
   }
 }
 
+void CudaText::take_outputs_as_given() {
+  for (size_t p = 0; p < kernel_.params.size(); ++p) {
+    if (kernel_.params[p].role == Param::Role::output && !kernel_.params[p].in_place) chosen_[p] = true;
+  }
+}
+
 void CudaText::close() {
   indent_ -= 2;
   line("}}");

@@ -76,6 +76,10 @@ class CudaText {
   /// them and passes that through from_here.
   void choose_addresses_of(const std::vector<bool>& loads);
 
+  /// Outputs that share no memory keep their pointers as they were passed, which takes no registers: for texts whose
+  /// stores follow from what they load.
+  void take_outputs_as_given();
+
   const kernel::Kernel& kernel_;
   Sizes sizes_;
   IndexText index_;
@@ -88,7 +92,7 @@ class CudaText {
   /// The lines before all others: from them on, memory may be touched.
   [[nodiscard]] std::string beginning() const;
 
-  std::vector<bool> chosen_;  ///< by param: its pointer is one of several that the text chooses from
+  std::vector<bool> chosen_;  ///< by param: its pointer is not passed through from_here at the beginning
   std::string out_;
   size_t indent_ = 2;
 };

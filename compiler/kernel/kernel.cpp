@@ -158,7 +158,7 @@ int64_t Kernel::numel() const {
 int64_t Kernel::bytes_moved() const {
   if (numel() == 0) return 0;
   std::vector<int64_t> elements(params.size(), 0);
-  std::vector<int64_t> guarded(params.size(), 0);  // parts of one tensor add up
+  std::vector<int64_t> parts(params.size(), 0);  // parts of one tensor add up
   const auto touch = [&](uint32_t param, const ir::Index& index) {
     elements[param] = std::max(elements[param], footprint(index, extents));
   };
@@ -166,15 +166,15 @@ int64_t Kernel::bytes_moved() const {
     const auto* load = std::get_if<Load>(&instruction.operation);
     if (load == nullptr || params[load->param].role == Param::Role::host_scalar) continue;
     if (load->guard) {
-      guarded[load->param] += std::min(load->reach, footprint(load->index, extents));
+      parts[load->param] += std::min(load->reach, footprint(load->index, extents));
     } else {
       touch(load->param, load->index);
     }
   }
-  for (const auto& store : stores) touch(store.param, store.index);
+  for (const auto& store : stores) parts[store.param] += footprint(store.index, extents);
   int64_t bytes = 0;
   for (size_t p = 0; p < params.size(); ++p) {
-    bytes += std::max(elements[p], guarded[p]) * ir::bytes_of(params[p].dtype);
+    bytes += std::max(elements[p], parts[p]) * ir::bytes_of(params[p].dtype);
   }
   return bytes;
 }

@@ -40,13 +40,14 @@ class Lowering {
 
   std::optional<Kernel> run() {
     const bool empty = nest_.numel() == 0;
-    if ((empty && nest_.reduced() > 0) || !have_one_size()) return std::nullopt;
-    for (size_t i = 0; i < outputs_.size() && !empty && !refused_; ++i) request(outputs_[i]);
+    if ((empty && nest_.reduced() > 0) || !have_one_size() || !have_places()) return std::nullopt;
+    for (uint32_t i = 0; i < outputs_.size() && !empty && !refused_; ++i) request(i);
     if (refused_) return std::nullopt;
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      kernel_.params.push_back({.role = Param::Role::output, .dtype = graph_.type(outputs_[i]).dtype});
-      if (!empty) kernel_.stores[i].param = static_cast<uint32_t>(kernel_.params.size() - 1);
+    const auto inputs = static_cast<uint32_t>(kernel_.params.size());
+    for (const ir::ValueId output : outputs_) {
+      kernel_.params.push_back({.role = Param::Role::output, .dtype = graph_.type(output).dtype});
     }
+    for (Store& store : kernel_.stores) store.param += inputs;
     if (empty) {
       kernel_.extents = {0};
     } else {
@@ -70,6 +71,21 @@ class Lowering {
            });
   }
 
+  /// Where rows are reduced, each output has an element for each point, or row, or is joined of such values.
+  [[nodiscard]] bool have_places() const {
+    return nest_.reduced() == 0 || std::ranges::all_of(outputs_, [&](ir::ValueId output) {
+             const ir::Node& producer = graph_.producer(output);
+             const int64_t elements = graph_.type(output).numel();
+             return elements == nest_.numel() || elements == nest_.rows() || joins_groups(producer) ||
+                    joins_values_of_rows(producer);
+           });
+  }
+
+  [[nodiscard]] bool joins_groups(const ir::Node& node) const {
+    const auto* reduce = node.as<ir::Reduce>();
+    return reduce != nullptr && nest_.joins_groups(graph_.type(*node.args[0].value()), reduce->dims);
+  }
+
   /// Leaves no kernel; the slot stands for nothing.
   Slot refuse() {
     refused_ = true;
@@ -86,13 +102,13 @@ class Lowering {
     return known->second;
   }
 
-  void request(ir::ValueId output) {
+  /// Stores of one output name it by its number, until all inputs are known.
+  void request(uint32_t number) {
+    const ir::ValueId output = outputs_[number];
     const ir::Type& type = graph_.type(output);
     const ir::Node& producer = graph_.producer(output);
-    const auto* reduce = producer.as<ir::Reduce>();
-    if (reduce != nullptr && nest_.joins_groups(graph_.type(*producer.args[0].value()), reduce->dims)) {
-      return request_of_groups(producer, *reduce);
-    }
+    if (joins_groups(producer)) return request_of_groups(number, producer, *producer.as<ir::Reduce>());
+    if (joins_values_of_rows(producer)) return request_parts(number, producer);
     const auto points = nest_.points(type);
     const auto place = points ? nest_.substitute(ir::storage_index(type), *points) : std::nullopt;
     if (!place) {
@@ -100,11 +116,41 @@ class Lowering {
       return;
     }
     const Slot slot = read(output, *points);
-    kernel_.stores.push_back({.param = 0, .index = *place, .value = slot});
+    kernel_.stores.push_back({.param = number, .index = *place, .value = slot});
+  }
+
+  /// True for a join, on CUDA, of values that the region computes, each with an element for each row.
+  [[nodiscard]] bool joins_values_of_rows(const ir::Node& node) const {
+    if (node.as<ir::Join>() == nullptr || nest_.reduced() == 0 || graph_.device.kind != ir::Device::Kind::cuda) {
+      return false;
+    }
+    return std::ranges::all_of(node.args, [&](const ir::Arg& arg) {
+      const ir::ValueId base = region_operand(graph_, *arg.value()).base;
+      return members_.contains(graph_.value(base).producer) && graph_.type(*arg.value()).numel() == nest_.rows();
+    });
+  }
+
+  /// Such a join is stored operand by operand, and asks no point where it lies.
+  void request_parts(uint32_t number, const ir::Node& node) {
+    const uint32_t dim = node.as<ir::Join>()->dim;
+    const ir::Index whole = ir::storage_index(graph_.type(node.results[0]));
+    int64_t begin = 0;
+    for (const ir::Arg& arg : node.args) {
+      const ir::Type& type = graph_.type(*arg.value());
+      const auto points = nest_.points(type);
+      if (!points) return void(refuse());
+      Map within = *points;
+      within[dim].affine.offset += begin;
+      const auto place = nest_.substitute(whole, within);
+      const Slot slot = read(*arg.value(), *points);
+      if (refused_ || !place) return void(refuse());
+      kernel_.stores.push_back({.param = number, .index = *place, .value = slot});
+      begin += type.sizes[dim].constant();
+    }
   }
 
   /// A reduction of groups of rows. Code for the CPU has none.
-  void request_of_groups(const ir::Node& node, const ir::Reduce& reduce) {
+  void request_of_groups(uint32_t number, const ir::Node& node, const ir::Reduce& reduce) {
     Map points = nest_.points_of_space();
     const Slot slot = read(*node.args[0].value(), points);
     const ir::Type& result = graph_.type(node.results[0]);
@@ -115,7 +161,7 @@ class Lowering {
       (void)refuse();
       return;
     }
-    kernel_.stores.push_back({.param = 0, .index = *place, .value = slot, .over_group = reduce.op});
+    kernel_.stores.push_back({.param = number, .index = *place, .value = slot, .over_group = reduce.op});
   }
 
   Slot append(Instruction instruction) {
@@ -163,12 +209,13 @@ class Lowering {
       access.guard = guard_;
       if (guard_) access.reach = std::min(type.numel(), points_under_guard());
     }
-    for (Slot s = 0; s < kernel_.body.size(); ++s) {
-      const auto* known = std::get_if<Load>(&kernel_.body[s].operation);
-      const bool same = known != nullptr && known->param == access.param && known->index == access.index;
-      if (same && holds_here(known->guard)) return s;
+    std::vector<Slot>& loads = loads_[access.param];
+    for (const Slot known : loads) {
+      const Load& load = std::get<Load>(kernel_.body[known].operation);
+      if (load.index == access.index && holds_here(load.guard)) return known;
     }
-    return append({.operation = std::move(access), .dtype = type.dtype});
+    loads.push_back(append({.operation = std::move(access), .dtype = type.dtype}));
+    return loads.back();
   }
 
   Slot reduce(const ir::Node& node, const Map& at) {
@@ -363,6 +410,7 @@ class Lowering {
   size_t values_ = 0;
   bool refused_ = false;
   std::unordered_map<ir::ValueId, uint32_t> params_;
+  std::unordered_map<uint32_t, std::vector<Slot>> loads_;  ///< by param
   std::unordered_map<ir::ValueId, std::vector<Known>> slots_;
   std::map<std::pair<Slot, Slot>, Slot> guards_;
   std::optional<Slot> guard_;  ///< where what is lowered now is needed; everywhere without one

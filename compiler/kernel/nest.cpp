@@ -117,11 +117,25 @@ bool joins_rows_of(const Reduction& sums, const Reduction& rows) {
   return last_dims && has_groups && row == longer_sizes(rows.operand, first);
 }
 
+/// One of each kind: the first of those with equal dims of equal operands.
+std::vector<const Reduction*> kinds_of(const std::vector<Reduction>& reductions) {
+  std::vector<const Reduction*> kinds;
+  for (const Reduction& reduction : reductions) {
+    const auto is_alike = [&](const Reduction* kind) {
+      return kind->dims == reduction.dims && kind->operand.sizes == reduction.operand.sizes &&
+             kind->operand.strides == reduction.operand.strides;
+    };
+    if (std::ranges::none_of(kinds, is_alike)) kinds.push_back(&reduction);
+  }
+  return kinds;
+}
+
 /// A reduction of groups of the rows that the region reduces.
 const Reduction* find_groups(const std::vector<Reduction>& reductions) {
-  for (const Reduction& sums : reductions) {
-    for (const Reduction& rows : reductions) {
-      if (joins_rows_of(sums, rows)) return &sums;
+  const std::vector<const Reduction*> kinds = kinds_of(reductions);
+  for (const Reduction* sums : kinds) {
+    for (const Reduction* rows : kinds) {
+      if (joins_rows_of(*sums, *rows)) return sums;
     }
   }
   return nullptr;

@@ -133,7 +133,7 @@ class Verifier {
     for (size_t p = 0; p < kernel_.params.size(); ++p) {
       place_ = fmt::format("p{}", p);
       const bool is_output = kernel_.params[p].role == Param::Role::output;
-      if (is_output && !empty && stores[p] != 1) problem("it is stored {} times", stores[p]);
+      if (is_output && !empty && stores[p] == 0) problem("it is not stored");
     }
   }
 

@@ -2,8 +2,10 @@
 #include <array>
 #include <numeric>
 
+#include "compiler/ir/view_source.h"
 #include "compiler/passes/decompose_rules.h"
 #include "compiler/passes/pointwise.h"
+#include "compiler/passes/region.h"
 
 /// Calls that only move elements. Where tensors are laid side by side they become joins, which kernels for CUDA read
 /// from; what else they need are views.
@@ -12,8 +14,23 @@ namespace {
 
 using namespace ir;
 
-/// Every point asks for every operand in turn.
-constexpr size_t most_joined = 48;
+/// Of a join that one kernel may compute with all its operands.
+constexpr size_t most_stored = 1024;
+
+/// True for a value of one element for each row that a kernel reduces.
+bool is_of_rows(const Graph& graph, ValueId value) {
+  const Node* node = &graph.producer(view_source(graph, value).base);
+  while (node->as<Primitive>() != nullptr && node->args[0].value() != nullptr) {
+    node = &graph.producer(view_source(graph, *node->args[0].value()).base);
+  }
+  return node->as<Reduce>() != nullptr;
+}
+
+bool may_be_joined(const Graph& graph, std::span<const Arg> values) {
+  if (values.empty() || values.size() <= most_joined_at_points) return !values.empty();
+  return values.size() <= most_stored &&
+         std::ranges::all_of(values, [&](const Arg& value) { return is_of_rows(graph, *value.value()); });
+}
 
 /// A dim that may count from the end.
 std::optional<uint32_t> counted_dim(const Arg& arg, size_t rank) {
@@ -40,6 +57,8 @@ class Movement {
   }
 
   [[nodiscard]] const Type& type(const Arg& value) const { return graph_.type(*value.value()); }
+
+  [[nodiscard]] bool may_join(std::span<const Arg> values) const { return may_be_joined(graph_, values); }
 
   /// The value in the result's dtype.
   Arg cast(const Arg& value) {
@@ -126,7 +145,7 @@ class Movement {
 
 /// Lays values of the result's dtype side by side, where that gives its sizes.
 std::optional<Results> joined(Movement& move, const CallSite& site, std::vector<Arg> values, uint32_t dim) {
-  if (values.empty() || values.size() > most_joined) return std::nullopt;
+  if (!move.may_join(values)) return std::nullopt;
   std::vector<Dim> sizes = site.type().sizes;
   Dim sum = 0;
   for (const Arg& value : values) {

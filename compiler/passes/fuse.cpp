@@ -46,6 +46,7 @@ class Emitter {
     const std::vector<NodeId> members = groups_.members(leader);
     const std::vector<ValueId> outputs = groups_.outputs(members);
     if (outputs.empty()) return;
+    if (members.size() == 1 && is_long_join(graph_.node(leader))) return emit_call(graph_.node(leader));
     RegionBody region = make_body(graph_, members, outputs);
     std::vector<Arg> args;
     for (ValueId arg : region.args) {
@@ -60,6 +61,24 @@ class Emitter {
     for (size_t i = 0; i < outputs.size(); ++i) rewrite_.set(outputs[i], next.node(made).results[i]);
   }
 
+  [[nodiscard]] bool is_long_join(const Node& node) const {
+    return node.as<Join>() != nullptr && node.args.size() > most_joined_at_points &&
+           graph_.type(node.results[0]).is_contiguous();
+  }
+
+  /// A join that no region took in.
+  void emit_call(const Node& join) {
+    ArgList parts;
+    for (const Arg& arg : join.args) {
+      materialize(*arg.value());
+      parts.push_back({rewrite_.get(*arg.value())});
+    }
+    Call call;
+    call.op = "aten::cat";
+    const std::vector<Arg> args = {{std::move(parts)}, {int64_t{join.as<Join>()->dim}}};
+    rewrite_.set(join.results[0], rewrite_.add(std::move(call), args, Type(graph_.type(join.results[0])), join.scope));
+  }
+
   const Graph& graph_;
   const FuseGroups& groups_;
   Rewriter rewrite_;
@@ -68,7 +87,7 @@ class Emitter {
 }  // namespace
 
 PassResult fuse(Graph& graph, const PassContext& context) {
-  spread_cheap(graph);
+  spread_cheap(graph, context.freeze);
   FuseGroups groups(graph, context.freeze, context.generic_sizes);
   const int64_t merges = groups.merge_all();
   Graph next = Emitter(graph, groups).run();

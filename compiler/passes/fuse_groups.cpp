@@ -1,7 +1,9 @@
 #include "compiler/passes/fuse_groups.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "compiler/kernel/joined_loads.h"
 #include "compiler/kernel/lower.h"
 #include "compiler/kernel/nest.h"
+#include "compiler/kernel/registers.h"
 #include "compiler/kernel/windows.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/frozen.h"
@@ -79,10 +82,12 @@ bool holds_groups(const kernel::Kernel& kernel) {
          !kernel::runs_across_rows(kernel);
 }
 
-bool has_long_join(const Graph& graph, const std::vector<NodeId>& members) {
-  return std::ranges::any_of(members, [&](NodeId id) {
-    return graph.node(id).as<Join>() != nullptr && graph.node(id).args.size() > most_joined_in_rows;
-  });
+/// True where points ask for the operands of a join that is too long for this.
+bool has_long_join(const Graph& graph, const std::vector<NodeId>& members, const kernel::Kernel& kernel) {
+  const size_t most = kernel.reduced > 0 ? most_joined_in_rows : most_joined_at_points;
+  return has_guards(kernel) && std::ranges::any_of(members, [&](NodeId id) {
+           return graph.node(id).as<Join>() != nullptr && graph.node(id).args.size() > most;
+         });
 }
 
 /// True where neighbours in memory belong to different sums of what is joined: CUDA code goes through columns in
@@ -119,6 +124,28 @@ bool streams(const kernel::Kernel& kernel) {
            const kernel::Load* load = kernel::memory_load(kernel, instruction);
            return load == nullptr || step(load->index) == 0 || step(load->index) == 1;
          });
+}
+
+/// Instructions of a kernel that is built in about a second.
+constexpr size_t most_instructions = 4096;
+/// Registers of a thread with which a multiprocessor holds four warps for each of its schedulers.
+constexpr int64_t most_registers = 128;
+/// Bytes of a kernel's parameters, of which the driver takes 4096, and a pointer each.
+constexpr size_t most_pointers = 384;
+
+/// Elements that a thread computes side by side: 16 bytes of the widest that it reads or writes.
+int64_t elements_at_once(const kernel::Kernel& kernel) {
+  int64_t widest = 1;
+  for (const kernel::Param& param : kernel.params) widest = std::max(widest, bytes_of(param.dtype));
+  return 16 / widest;
+}
+
+/// True for a kernel that keeps what it computes in registers, however many steps it takes: it goes through its body
+/// once, in order, and is built soon.
+bool runs_in_order(const kernel::Kernel& kernel) {
+  const bool in_order = kernel.reduced == 0 ? !has_guards(kernel) : kernel::has_short_rows(kernel);
+  return in_order && kernel.body.size() <= most_instructions && kernel.params.size() <= most_pointers &&
+         kernel::registers_in_order(kernel, elements_at_once(kernel)) <= most_registers;
 }
 
 int64_t bytes(const Type& type) { return type.numel() * bytes_of(type.dtype); }
@@ -244,7 +271,52 @@ int64_t FuseGroups::merge_all() {
   merges += std::ranges::count_if(siblings_, [&](const Edge& edge) { return try_merge_siblings(edge); });
   const auto second_parts = reductions_of_one_region();
   merges += std::ranges::count_if(second_parts, [&](const Edge& edge) { return try_merge_siblings(edge); });
+  merges += merge_full_regions();
   return merges + merge_small_regions();
+}
+
+/// Regions that have become as large as may be step by step, where one kernel goes on with what another one computed:
+/// the steps of a recurrence that is written out. In each round a region is joined once at most, and small ones first,
+/// so that the work is linear but for the number of rounds, about a logarithm.
+int64_t FuseGroups::merge_full_regions() {
+  if (graph_.device.kind != Device::Kind::cuda || generic_sizes_) return 0;
+  int64_t merges = 0;
+  std::set<std::array<size_t, 4>> refused;  // two regions, and how many members they had
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::unordered_set<NodeId> joined;
+    for (const Edge& edge : edges_between_regions()) {
+      const NodeId a = leader_[edge.producer.index];
+      const NodeId b = leader_[edge.consumer.index];
+      if (joined.contains(a) || joined.contains(b)) continue;
+      const std::array<size_t, 4> pair{a.index, b.index, members_[a.index].size(), members_[b.index].size()};
+      if (refused.contains(pair)) continue;
+      if (holds_more(edge) || !try_merge(edge, runs_in_order, most_instructions)) {
+        refused.insert(pair);
+        continue;
+      }
+      joined.insert({a, b});
+      changed = true;
+      ++merges;
+    }
+  }
+  return merges;
+}
+
+/// Those that lead from one region to another, by members of both, one for each pair.
+std::vector<FuseGroups::Edge> FuseGroups::edges_between_regions() const {
+  std::vector<std::pair<size_t, Edge>> found;
+  std::set<std::pair<NodeId, NodeId>> pairs;
+  for (const Edge& edge : edges_) {
+    const NodeId a = leader_[edge.producer.index];
+    const NodeId b = leader_[edge.consumer.index];
+    if (a == b || !pairs.insert({a, b}).second) continue;
+    found.emplace_back(members_[a.index].size() + members_[b.index].size(), edge);
+  }
+  std::ranges::stable_sort(found, {}, &std::pair<size_t, Edge>::first);
+  std::vector<Edge> edges;
+  for (const auto& [size, edge] : found) edges.push_back(edge);
+  return edges;
 }
 
 /// Small regions of equal sizes in one launch, whatever they read: updates of parameters and of counters, weights that
@@ -299,7 +371,7 @@ bool FuseGroups::try_merge_siblings(const Edge& edge) {
   return (!call_between(a, b) || saves_memory(a, b)) && try_merge(edge, streams);
 }
 
-bool FuseGroups::try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&)) {
+bool FuseGroups::try_merge(const Edge& edge, Fits fits, size_t most_values) {
   const NodeId a = leader_[edge.producer.index];
   const NodeId b = leader_[edge.consumer.index];
   const bool constant = members_[a.index].size() == 1 && is_constant(graph_.node(a));
@@ -308,16 +380,16 @@ bool FuseGroups::try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&)
   const auto earlier = [&](NodeId x, NodeId y) { return position_[x.index] < position_[y.index]; };
   std::merge(members_[a.index].begin(), members_[a.index].end(), members_[b.index].begin(), members_[b.index].end(),
              std::back_inserter(joined), earlier);
-  if (joined.size() > max_region_values) return false;
+  if (joined.size() > most_values) return false;
   const std::vector<ValueId> results = outputs(joined);
   if (results.empty() || path_around(a, b)) return false;
-  const auto kernel = kernel::try_lower({graph_, joined, results}, max_region_values);
-  if (!kernel || held_params(*kernel) > max_region_params) return false;
-  if (kernel->reduced > 0 && has_long_join(graph_, joined)) return false;
+  const auto kernel = kernel::try_lower({graph_, joined, results}, most_values);
+  if (!kernel || (most_values == max_region_values && held_params(*kernel) > max_region_params)) return false;
+  if (has_long_join(graph_, joined, *kernel)) return false;
   if (sums_joined_columns(graph_, *kernel) || turns_large_rows(graph_, *kernel)) return false;
   if (kernel->group_rows() > 1 && (generic_sizes_ || !holds_groups(*kernel))) return false;
   if (fits != nullptr && !fits(*kernel)) return false;
-  const BeneathJoins beneath = beneath_joins(joined);
+  const BeneathJoins beneath = has_guards(*kernel) ? beneath_joins(joined) : BeneathJoins{};
   if (beneath.thrown_away > most_thrown_away) return false;
   const bool slides = slides_as_one(graph_, *kernel);
   if ((slides_[a.index] || slides_[b.index]) && !slides) return false;
@@ -348,6 +420,7 @@ std::vector<ValueId> FuseGroups::outputs(const std::vector<NodeId>& members) con
 }
 
 /// Values smaller than the loop nest are computed again for every point that reads them; those of a row once for it.
+/// Regions of many steps repeat as much for each part of the usual size.
 bool FuseGroups::worth_computing_again(const std::vector<NodeId>& members,
                                        const std::unordered_set<NodeId>& operands_of_joins,
                                        const kernel::Kernel& kernel) const {
@@ -358,7 +431,8 @@ bool FuseGroups::worth_computing_again(const std::vector<NodeId>& members,
     const int64_t elements = graph_.type(graph_.node(id).results[0]).numel();
     if (elements < points && elements != rows && !operands_of_joins.contains(id)) repeated += cost(graph_.node(id));
   }
-  return repeated <= most_repeated_cost;
+  const auto times = static_cast<int64_t>(std::max<size_t>(1, members.size() / max_region_values));
+  return repeated <= most_repeated_cost * times;
 }
 
 /// Instructions for elements of windows beyond those that computing each element once would take.

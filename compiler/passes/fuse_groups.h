@@ -6,6 +6,7 @@
 
 #include "compiler/ir/graph.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/passes/region.h"
 
 namespace sinter::passes {
 
@@ -39,11 +40,15 @@ class FuseGroups {
     double thrown_away = 0;  ///< their instructions for one point of a join, on average, where another operand lies
   };
 
+  using Fits = bool (*)(const kernel::Kernel&);
+
   void collect_edges();
   void collect_siblings();
   void collect_dependencies();
   /// Joins two regions where one kernel can compute both, should, and where `fits` holds for it.
-  bool try_merge(const Edge& edge, bool (*fits)(const kernel::Kernel&) = nullptr);
+  bool try_merge(const Edge& edge, Fits fits = nullptr, size_t most_values = max_region_values);
+  int64_t merge_full_regions();
+  std::vector<Edge> edges_between_regions() const;
   bool worth_computing_again(const std::vector<ir::NodeId>& members,
                              const std::unordered_set<ir::NodeId>& operands_of_joins,
                              const kernel::Kernel& kernel) const;

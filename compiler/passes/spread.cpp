@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/kernel/region.h"
+#include "compiler/passes/frozen.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -18,8 +19,12 @@ constexpr int64_t all_points = int64_t{1} << 60;
 
 class Spreader {
  public:
-  explicit Spreader(const Graph& old)
-      : old_(old), rewrite_(old), users_(old.value_count(), 0), points_(old.value_count(), 0) {
+  Spreader(const Graph& old, bool freeze)
+      : old_(old),
+        rewrite_(old),
+        frozen_(frozen_nodes(old, freeze)),
+        users_(old.value_count(), 0),
+        points_(old.value_count(), 0) {
     for (NodeId id : old_.order()) {
       const Node& node = old_.node(id);
       if (node.as<View>()) continue;
@@ -38,6 +43,7 @@ class Spreader {
         continue;
       }
       copies_.clear();
+      is_for_frozen_ = frozen_[id.index];
       Node node = old_.node(id);
       const int64_t points = joins ? 0 : old_.type(node.results[0]).numel();  // a join repeats nothing
       const ValueId made = rewrite_.add(node.payload, own_args(node.args, points, Copying::nothing),
@@ -82,6 +88,7 @@ class Spreader {
     const ValueId base = kernel::region_operand(old_, value).base;
     const Node& producer = old_.producer(base);
     const bool alone = users_[base.index] < 2;
+    if (is_kept(base)) return rewrite_.get(value);
     if ((alone && copying == Copying::nothing) || !producer.as<Primitive>() || copies_.size() >= most_copies) {
       return rewrite_.get(value);
     }
@@ -92,6 +99,13 @@ class Spreader {
     const ValueId made = rewrite_.add(node.payload, std::move(args), old_.type(value), node.scope);
     copies_[value] = made;
     return made;
+  }
+
+  /// True for a value that is computed once, and whose user is not: they are never one kernel. Constants may be.
+  [[nodiscard]] bool is_kept(ValueId base) const {
+    const Node& node = old_.producer(base);
+    const bool is_constant = std::ranges::none_of(node.args, [](const Arg& arg) { return arg.value() != nullptr; });
+    return frozen_[old_.value(base).producer.index] && !is_for_frozen_ && !is_constant;
   }
 
   /// True where the users ask for no more elements than there are: each computes its own part, as the one kernel did.
@@ -114,6 +128,8 @@ class Spreader {
 
   const Graph& old_;
   Rewriter rewrite_;
+  std::vector<bool> frozen_;     ///< by node
+  bool is_for_frozen_ = false;   ///< the node whose operands are asked for
   std::vector<uint32_t> users_;  ///< by value: uses, views looked through
   std::vector<int64_t> points_;  ///< by value: elements that they ask for together
   std::unordered_map<ValueId, ValueId> copies_;
@@ -137,8 +153,8 @@ void drop_unused(Graph& graph) {
 
 }  // namespace
 
-void spread_cheap(Graph& graph) {
-  Graph next = Spreader(graph).run();
+void spread_cheap(Graph& graph, bool freeze) {
+  Graph next = Spreader(graph, freeze).run();
   graph = std::move(next);
   drop_unused(graph);
 }

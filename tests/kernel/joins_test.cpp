@@ -8,6 +8,7 @@
 #include "compiler/kernel/joined_loads.h"
 #include "compiler/kernel/lower.h"
 #include "compiler/kernel/parse.h"
+#include "compiler/kernel/verify.h"
 
 /// Loop nests that read operands of joins under guards.
 namespace sinter::test {
@@ -114,12 +115,31 @@ TEST(Joins, ask_once_for_a_whole_row_where_rows_come_from_one_operand) {
 TEST(Joins, do_not_cut_rows) {
   const ir::Graph graph = ir::parse(R"(graph @g on cuda:0 (%x: f32[4,2]) -> (%y) {
     %m = reduce sum %x over 1 : f32[4,1]
-    %y = join %m, %m over 1 : f32[4,2]
+    %j = join %m, %m over 1 : f32[4,2]
+    %y = neg %j : f32[4,2]
   })");
   std::vector<ir::NodeId> members;
   std::ranges::copy_if(graph.order(), std::back_inserter(members),
                        [&](ir::NodeId id) { return ir::is_computed(graph.node(id)); });
   EXPECT_FALSE(kernel::try_lower({graph, members, graph.outputs}, 64));
+}
+
+TEST(Joins, of_values_of_rows_are_stored_part_by_part) {
+  const Kernel k = lowered(R"(graph @g on cuda:0 (%x: f32[4,2]) -> (%y) {
+    %m = reduce sum %x over 1 : f32[4,1]
+    %n = neg %m : f32[4,1]
+    %y = join %n, %m over 1 : f32[4,2]
+  })");
+  EXPECT_TRUE(kernel::verify(k).empty());
+  EXPECT_FALSE(kernel::has_guards(k));
+  ASSERT_EQ(k.stores.size(), 2u);
+  for (int64_t part = 0; part < 2; ++part) {
+    const kernel::Store& store = k.stores[static_cast<size_t>(part)];
+    EXPECT_EQ(store.param, 1u);
+    EXPECT_EQ(store.index.affine.offset, part);
+    EXPECT_EQ(store.index.affine.strides, (std::vector<int64_t>{2, 0}));
+  }
+  EXPECT_EQ(k.bytes_moved(), 4 * (8 + 8));
 }
 
 TEST(Joins, of_tensors_in_memory_load_once) {
