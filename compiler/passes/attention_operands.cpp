@@ -30,13 +30,6 @@ std::vector<Dim> sizes_of(const OperandSizes& sizes) {
   return {sizes.batch, sizes.heads, sizes.tokens, sizes.vector};
 }
 
-std::optional<ValueId> source_of(const Graph& graph, ValueId value, std::string_view op) {
-  const Node& node = graph.producer(value);
-  const auto* call = node.as<Call>();
-  const auto* source = call != nullptr && call->op == op && !node.args.empty() ? node.args[0].value() : nullptr;
-  return source != nullptr ? std::optional(*source) : std::nullopt;
-}
-
 /// Dims [begin, end) of a type as one; nothing where elements one apart in it are not all as far from each other.
 struct Joined {
   int64_t size = 1, stride = 0;
@@ -178,6 +171,13 @@ bool repeats(const Type& part, const Type& whole) {
 }
 
 }  // namespace
+
+std::optional<ValueId> source_of(const Graph& graph, ValueId value, std::string_view op) {
+  const Node& node = graph.producer(value);
+  const auto* call = node.as<Call>();
+  const auto* source = call != nullptr && call->op == op && !node.args.empty() ? node.args[0].value() : nullptr;
+  return source != nullptr ? std::optional(*source) : std::nullopt;
+}
 
 std::optional<double> factor_of(const Graph& graph, const Node& node) {
   const auto* call = node.as<Call>();

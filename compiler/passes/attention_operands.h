@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "compiler/ir/graph.h"
 
@@ -14,6 +15,9 @@ struct AttentionOperand {
   ir::Type type;
   double scale = 1;
 };
+
+/// The first operand of the call of this operator that gives a value; nothing where something else does.
+[[nodiscard]] std::optional<ir::ValueId> source_of(const ir::Graph& graph, ir::ValueId value, std::string_view op);
 
 /// The number that a node multiplies its one operand by; finite, not 0.
 [[nodiscard]] std::optional<double> factor_of(const ir::Graph& graph, const ir::Node& node);

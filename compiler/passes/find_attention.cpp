@@ -85,7 +85,7 @@ class Matcher {
   /// the last two are its own. All in halves, or all in f32.
   [[nodiscard]] std::optional<Scores> scores_behind(ValueId weights) const {
     auto value = unshaped(weights);
-    if (value && is_copy_of_softmax(*value)) value = unshaped(*graph_.producer(*value).args[0].value());
+    if (const auto wide = value ? behind_rounding(*value) : std::nullopt) value = unshaped(*wide);
     if (!value) return std::nullopt;
     const Node& softmax = graph_.producer(*value);
     Scores scores;
@@ -141,11 +141,10 @@ class Matcher {
   }
 
   /// A softmax of halves may be asked for in f32, and rounded then.
-  [[nodiscard]] bool is_copy_of_softmax(ValueId value) const {
-    const Node& node = graph_.producer(value);
-    const auto* call = node.as<Call>();
-    if (call == nullptr || call->op != "aten::_to_copy" || node.args[0].value() == nullptr) return false;
-    return graph_.type(value).is_contiguous() && graph_.type(*node.args[0].value()).dtype == DType::f32;
+  [[nodiscard]] std::optional<ValueId> behind_rounding(ValueId value) const {
+    const auto source = source_of(graph_, value, "aten::_to_copy");
+    const bool rounds = source && graph_.type(value).is_contiguous() && graph_.type(*source).dtype == DType::f32;
+    return rounds ? source : std::nullopt;
   }
 
   [[nodiscard]] Heads sizes_of(const BatchedProduct& product, int64_t batch) const {
