@@ -41,7 +41,9 @@ TEST_F(Reports, compile_times_add_up_by_phase_and_function) {
     if (row.function == "timed gelu" && row.phase == "codegen") built = row.count;
   }
   EXPECT_EQ(built, 2);
-  EXPECT_NE(compile_times().text().find("timed gelu"), std::string::npos) << compile_times();
+  CompileTimes own = compile_times();  // the table of a process leaves out functions that took little
+  std::erase_if(own.rows, [](const auto& row) { return row.function != "timed gelu"; });
+  EXPECT_NE(own.text().find("timed gelu"), std::string::npos) << own;
 }
 
 TEST_F(Reports, compile_times_tell_of_calls_entries_phases_and_kernels_of_a_function) {
