@@ -10,6 +10,7 @@
 #include "compiler/passes/pipeline.h"
 #include "compiler/passes/plan_memory.h"
 #include "compiler/plan_print.h"
+#include "compiler/support/compile_phases.h"
 #include "compiler/support/dump.h"
 
 namespace sinter {
@@ -51,14 +52,14 @@ Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report
                                     .generic_sizes = options.generic_sizes};
   if (dump.wants("after:capture")) dump.write("after:capture", graph.name, ir::print(graph));
 
-  passes::run_pipeline(graph, context, [&](const passes::PipelineRow& row, const ir::Graph& after, double seconds) {
-    const auto taken = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-    end_phase(report, options.observer, "pass " + std::string(row.name), Clock::now() - taken);
-    const std::string item = "after:" + std::string(row.name);
-    if (dump.wants(item)) dump.write(item, after.name, ir::print(after));
-  });
-  auto planned =
-      timed(report, options.observer, "pass plan_memory", [&] { return passes::plan_memory(graph, context); });
+  passes::run_pipeline(graph, context,
+                       [&](const passes::PipelineRow& row, const ir::Graph& after, Clock::time_point begin) {
+                         end_phase(report, options.observer, phase_of_pass(row.name), begin);
+                         const std::string item = "after:" + std::string(row.name);
+                         if (dump.wants(item)) dump.write(item, after.name, ir::print(after));
+                       });
+  auto planned = timed(report, options.observer, phase_of_pass("plan_memory"),
+                       [&] { return passes::plan_memory(graph, context); });
   Plan plan =
       timed(report, options.observer, "codegen", [&] { return generate_kernels(graph, std::move(planned), options); });
 

@@ -12,6 +12,7 @@
 #include "bench/compare/compile_trace.h"
 #include "bench/compare/html.h"
 #include "bench/compare/svg.h"
+#include "compiler/support/compile_phases.h"
 
 namespace sinter::bench {
 namespace {
@@ -23,8 +24,6 @@ constexpr size_t most_functions = 40;  ///< rows of a process
 constexpr size_t most_kernels = 30, most_entries = 30;
 constexpr size_t most_passes = 10;   ///< bars
 constexpr size_t most_letters = 36;  ///< of a name in a table
-constexpr const char* phase_columns[] = {"capture", "graph",   "passes", "codegen", "kernels",
-                                         "load",    "prepare", "record", "other"};
 
 std::string text_in(const Json& from, const char* key) { return from.at(key).get<std::string>(); }
 double seconds_in(const Json& from, const char* key) { return from.at(key).get<double>(); }
@@ -37,12 +36,10 @@ double total_of(const Json& process) {
   return sum;
 }
 
-bool is_pass(const std::string& phase) { return phase.starts_with("pass "); }
-
 /// The column that a row of the file belongs to.
 std::string column_of(const std::string& phase) {
-  if (is_pass(phase)) return "passes";
-  return std::ranges::find(phase_columns, phase) == std::end(phase_columns) ? "other" : phase;
+  if (pass_of(phase)) return "passes";
+  return is_compile_phase(phase) ? phase : "other";
 }
 
 std::vector<std::pair<std::string, double>> longest_first(const NamedSums& sums) {
@@ -71,7 +68,7 @@ NamedSums pass_sums(const Json& process) {
   NamedSums sums;
   for (const Json& row : process.at("rows")) {
     const std::string phase = text_in(row, "phase");
-    if (is_pass(phase)) sums[phase.substr(5)] += seconds_in(row, "seconds");
+    if (const auto pass = pass_of(phase)) sums[std::string(*pass)] += seconds_in(row, "seconds");
   }
   return sums;
 }
@@ -103,8 +100,8 @@ std::string process_row(const Json& process, size_t columns) {
 std::string function_row(const std::string& name, const NamedSums& by_column) {
   std::string cells;
   double sum = 0;
-  for (const char* column : phase_columns) {
-    const auto found = by_column.find(column);
+  for (const std::string_view column : compile_phases) {
+    const auto found = by_column.find(std::string(column));
     const double seconds = found == by_column.end() ? 0 : found->second;
     sum += seconds;
     cells += "<td>" + (seconds > 0 ? four_places(seconds) : std::string("–")) + "</td>";
@@ -143,7 +140,7 @@ std::string function_rows(const Json& process, NamedSums& of_all) {
 
 std::string function_table(const Json& processes) {
   std::vector<std::string> columns{"function", "total"};
-  columns.insert(columns.end(), std::begin(phase_columns), std::end(phase_columns));
+  columns.insert(columns.end(), compile_phases.begin(), compile_phases.end());
   std::string body;
   NamedSums all;
   for (const Json& process : processes) {
@@ -264,7 +261,7 @@ std::string compile_page(const Json& processes) {
               {{"style", std::string(page_style())},
                {"lead", lead_of(processes)},
                {"pays", pays_section(processes)},
-               {"phases", figures(processes, "Seconds by phase", phase_sums, std::size(phase_columns))},
+               {"phases", figures(processes, "Seconds by phase", phase_sums, compile_phases.size())},
                {"functions", function_table(processes)},
                {"passes", figures(processes, "Seconds by pass", pass_sums, most_passes)},
                {"kernels", kernel_table(processes)},

@@ -49,16 +49,7 @@ class ColumnWriter : private CudaText {
     line("const {} first = ({} * {}u + threadIdx.x % {}u) * {}u;", index_.type(), block, plan_.beside, plan_.beside,
          plan_.width);
     dims_ = index_.dims_of("first", outer_extents());
-    name_dims('i', 0, dims_);
-  }
-
-  /// Gives every loop's position a variable.
-  void name_dims(char letter, size_t first, std::vector<std::string>& dims) {
-    for (size_t d = 0; d < dims.size(); ++d) {
-      if (dims[d].find(' ') == std::string::npos) continue;
-      line("const {} {}{} = {};", index_.type(), letter, first + d, dims[d]);
-      dims[d] = fmt::format("{}{}", letter, first + d);
-    }
+    name_all_dims('i', 0, dims_);
   }
 
   /// An index at these positions of the outer loops; the others are at their beginning.
@@ -129,7 +120,7 @@ class ColumnWriter : private CudaText {
     open("for ({} p = lane; p < {}; p += {}) {{", index_.type(), index_.count(kernel_.row_points()),
          index_.literal(plan_.lanes));
     std::vector<std::string> inner = index_.dims_of("p", row_extents());
-    name_dims('i', dims_.size(), inner);
+    name_all_dims('i', dims_.size(), inner);
     std::vector<std::string> point = dims_;
     point.insert(point.end(), inner.begin(), inner.end());
     for (const Slot slot : pass_.elements) {
@@ -178,7 +169,7 @@ class ColumnWriter : private CudaText {
     const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
     line("const {} column = {} * {}u + threadIdx.x;", index_.type(), block, columns_of_block());
     std::vector<std::string> dims = index_.dims_of("column", outer_extents());
-    name_dims('j', 0, dims);
+    name_all_dims('j', 0, dims);
     const std::vector<bool> needed = needed_by_stores();
     for (const auto* values : {&plan_.passes.row_values, &pass_.row_values}) {
       for (const Slot slot : *values) {
@@ -214,8 +205,8 @@ class ColumnWriter : private CudaText {
     const std::string_view type = type_of(slot);
     const int64_t warps = plan_.block / warp_threads;
     line("__shared__ {} partial{}[{}];", type, slot, warps * columns_of_block());
-    line("const {0} v{1} = join_columns<{2}u, {3}u>(a{1}, partial{1}, []({0} a, {0} b) -> {0} {{ return {4}; }});",
-         type, slot, plan_.beside, warps, joined(slot, "a", "b"));
+    line("const {0} v{1} = join_columns<{2}u, {3}u>(a{1}, partial{1}, {4});", type, slot, plan_.beside, warps,
+         joining(slot));
     names[slot] = fmt::format("v{}", slot);
   }
 

@@ -428,7 +428,7 @@ class RowWriter : private CudaText {
   /// After this every thread of the row has the value.
   void join_threads(Slot slot) {
     const std::string_view type = cuda_type(kernel_.body[slot].dtype);
-    const std::string join = fmt::format("[]({0} a, {0} b) -> {0} {{ return {1}; }}", type, joined(slot, "a", "b"));
+    const std::string join = joining(slot);
     names_[slot] = fmt::format("v{}", slot);
     if (plan_.across) {
       line("__shared__ {} partial{}[{}];", type, slot, plan_.block);

@@ -82,19 +82,13 @@ class ShortRowWriter : private CudaText {
          plan_.threads);
     if (kernel_.rows() % plan_.rows_per_block != 0) line("if (row >= {}) return;", index_.literal(kernel_.rows()));
     line("const {} p = lane * {};", index_.type(), index_.literal(plan_.width));
-    point_ = index_.dims_of("row", outer_extents());
-    row_ = point_;
-    row_.resize(kernel_.extents.size(), "0u");
+    row_ = index_.dims_of("row", outer_extents());
+    name_all_dims('i', 0, row_);
     std::vector<std::string> inner = index_.dims_of("p", row_extents());
+    name_all_dims('i', row_.size(), inner);
+    point_ = row_;
     point_.insert(point_.end(), inner.begin(), inner.end());
-    for (size_t d = 0; d < point_.size(); ++d) name_dim(d);
-  }
-
-  void name_dim(size_t d) {
-    if (point_[d].find(' ') == std::string::npos) return;
-    line("const {} i{} = {};", index_.type(), d, point_[d]);
-    point_[d] = fmt::format("i{}", d);
-    if (d < outer_extents().size()) row_[d] = point_[d];
+    row_.resize(kernel_.extents.size(), "0u");
   }
 
   void visit(Slot slot) {
@@ -232,9 +226,7 @@ class ShortRowWriter : private CudaText {
 
   /// After this every thread of the row has the value.
   void join_threads(Slot slot) {
-    const std::string join =
-        fmt::format("[]({0} a, {0} b) -> {0} {{ return {1}; }}", type_of(slot), joined(slot, "a", "b"));
-    line("const {0} v{1} = join_lanes<{2}u>(a{1}, {3});", type_of(slot), slot, plan_.threads, join);
+    line("const {0} v{1} = join_lanes<{2}u>(a{1}, {3});", type_of(slot), slot, plan_.threads, joining(slot));
     names_[slot] = fmt::format("v{}", slot);
   }
 

@@ -30,6 +30,19 @@ void CudaText::take_outputs_as_given() {
   }
 }
 
+std::string CudaText::joining(Slot reduction) const {
+  return fmt::format("[]({0} a, {0} b) -> {0} {{ return {1}; }}", cuda_type(kernel_.body[reduction].dtype),
+                     joined(reduction, "a", "b"));
+}
+
+void CudaText::name_all_dims(char letter, size_t first, std::vector<std::string>& dims) {
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d].find(' ') == std::string::npos) continue;
+    line("const {} {}{} = {};", index_.type(), letter, first + d, dims[d]);
+    dims[d] = fmt::format("{}{}", letter, first + d);
+  }
+}
+
 void CudaText::close() {
   indent_ -= 2;
   line("}}");

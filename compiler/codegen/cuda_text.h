@@ -63,6 +63,10 @@ class CudaText {
   [[nodiscard]] static std::string identity(ir::ReductionId reduction, ir::DType dtype);
   [[nodiscard]] static std::string joined(ir::ReductionId reduction, ir::DType dtype, const std::string& a,
                                           const std::string& b);
+  /// The same as a function of two values, which the functions that join threads take.
+  [[nodiscard]] std::string joining(kernel::Slot reduction) const;
+  /// Gives every position that is more than a name a variable; `first` is the number of the first one.
+  void name_all_dims(char letter, size_t first, std::vector<std::string>& dims);
   /// The loops of rows, and those that reductions run over.
   [[nodiscard]] std::span<const int64_t> outer_extents() const;
   [[nodiscard]] std::span<const int64_t> row_extents() const;

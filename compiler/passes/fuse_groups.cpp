@@ -302,7 +302,7 @@ bool FuseGroups::try_merge_siblings(const Edge& edge) {
   return (!call_between(a, b) || saves_memory(a, b)) && try_merge(edge, streams);
 }
 
-bool FuseGroups::try_merge(const Edge& edge, Fits fits, size_t most_values) {
+bool FuseGroups::try_merge(const Edge& edge, Fits fits, const RegionLimits& limits) {
   const NodeId a = leader_[edge.producer.index];
   const NodeId b = leader_[edge.consumer.index];
   const bool constant = members_[a.index].size() == 1 && is_constant(graph_.node(a));
@@ -311,11 +311,11 @@ bool FuseGroups::try_merge(const Edge& edge, Fits fits, size_t most_values) {
   const auto earlier = [&](NodeId x, NodeId y) { return position_[x.index] < position_[y.index]; };
   std::merge(members_[a.index].begin(), members_[a.index].end(), members_[b.index].begin(), members_[b.index].end(),
              std::back_inserter(joined), earlier);
-  if (joined.size() > most_values) return false;
+  if (joined.size() > limits.values) return false;
   const std::vector<ValueId> results = outputs(joined);
   if (results.empty() || path_around(a, b)) return false;
-  const auto kernel = kernel::try_lower({graph_, joined, results}, most_values);
-  if (!kernel || (most_values == max_region_values && held_params(*kernel) > max_region_params)) return false;
+  const auto kernel = kernel::try_lower({graph_, joined, results}, limits.values);
+  if (!kernel || held_params(*kernel) > limits.params) return false;
   if (has_long_join(graph_, joined, *kernel)) return false;
   if (sums_joined_columns(graph_, *kernel) || turns_large_rows(graph_, *kernel)) return false;
   if (kernel->group_rows() > 1 && (generic_sizes_ || !holds_groups(*kernel))) return false;

@@ -45,8 +45,8 @@ class FuseGroups {
   void collect_edges();
   void collect_siblings();
   void collect_dependencies();
-  /// Joins two regions where one kernel can compute both, should, and where `fits` holds for it.
-  bool try_merge(const Edge& edge, Fits fits = nullptr, size_t most_values = max_region_values);
+  /// Joins two regions where one kernel within these limits can compute both, should, and where `fits` holds for it.
+  bool try_merge(const Edge& edge, Fits fits = nullptr, const RegionLimits& limits = {});
   int64_t merge_full_regions();
   std::vector<Edge> edges_between_regions() const;
   bool worth_computing_again(const std::vector<ir::NodeId>& members,

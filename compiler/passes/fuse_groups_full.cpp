@@ -17,10 +17,11 @@ namespace {
 
 /// Instructions of a kernel that is soon built (docs/kernels.md).
 constexpr size_t most_instructions = 4096;
-/// Registers of a thread with which a multiprocessor holds four warps for each of its schedulers.
-constexpr int64_t most_registers = 128;
 /// Parameters of a kernel, a pointer each: not every driver takes more than 4,096 bytes.
 constexpr size_t most_pointers = 384;
+constexpr RegionLimits limits_of_many_steps{.values = most_instructions, .params = most_pointers};
+/// Registers of a thread with which a multiprocessor holds four warps for each of its schedulers.
+constexpr int64_t most_registers = 128;
 
 /// Elements that a thread computes side by side: 16 bytes of the widest that it reads or writes.
 int64_t elements_at_once(const kernel::Kernel& kernel) {
@@ -55,7 +56,7 @@ int64_t FuseGroups::merge_full_regions() {
       if (joined.contains(a) || joined.contains(b)) continue;
       const std::array<size_t, 4> pair{a.index, b.index, members_[a.index].size(), members_[b.index].size()};
       if (refused.contains(pair)) continue;
-      if (holds_more(edge) || !try_merge(edge, runs_in_order, most_instructions)) {
+      if (holds_more(edge) || !try_merge(edge, runs_in_order, limits_of_many_steps)) {
         refused.insert(pair);
         continue;
       }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <span>
 #include <string_view>
@@ -20,8 +21,8 @@ struct PipelineRow {
 /// The passes from a captured graph to a fused one, in order. `plan_memory` follows them.
 [[nodiscard]] std::span<const PipelineRow> pipeline();
 
-/// Told of every pass that is through: its row, the graph after it, the seconds it took.
-using PassObserver = std::function<void(const PipelineRow&, const ir::Graph&, double seconds)>;
+/// Told of every pass when it is through: its row, the graph after it, when it began.
+using PassObserver = std::function<void(const PipelineRow&, const ir::Graph&, std::chrono::steady_clock::time_point)>;
 
 /// Runs the whole pipeline over a captured graph, verifying the graph after every pass. What goes wrong becomes an
 /// InternalError that names the pass and the file to which the graph that went in was saved.

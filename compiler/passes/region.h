@@ -11,6 +11,10 @@ namespace sinter::passes {
 
 inline constexpr size_t max_region_values = 64;
 inline constexpr size_t max_region_params = 24;
+struct RegionLimits {
+  size_t values = max_region_values;
+  size_t params = max_region_params;
+};
 /// Operands of a join whose every point asks for each of them in turn. A longer one is a kernel only where that
 /// computes all of them and stores each in its place; else a call.
 inline constexpr size_t most_joined_at_points = 48;

@@ -26,10 +26,6 @@ constexpr int64_t device_rows = 4096;  ///< of square matrices: they keep every 
 constexpr int64_t host_rows = 768;
 constexpr int device_repeats = 10;  ///< in one measurement, so that launching costs little
 
-void wait_for(at::Device device) {
-  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
-}
-
 /// Seconds of one call, the first not counted.
 double fastest(at::Device device, const std::function<void()>& call) {
   const int repeats = device.is_cpu() ? 1 : device_repeats;
@@ -77,6 +73,10 @@ DeviceLimits measured(at::Device device, const std::vector<std::string>& dtypes)
 }
 
 }  // namespace
+
+void wait_for(at::Device device) {
+  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+}
 
 DeviceLimits measure_limits(at::Device device, const std::vector<std::string>& dtypes) {
   const at::NoGradGuard no_grad;

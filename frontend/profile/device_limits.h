@@ -14,6 +14,9 @@ namespace sinter::frontend {
 /// on. Draws no random numbers of the program's. Never throws: what fails is said in DeviceLimits::problem.
 [[nodiscard]] DeviceLimits measure_limits(at::Device device, const std::vector<std::string>& dtypes);
 
+/// Waits until a device has done what it was given. A call on the CPU has, when it returns.
+void wait_for(at::Device device);
+
 /// Dtypes of the products of these profiles, each once.
 [[nodiscard]] std::vector<std::string> product_dtypes(const std::vector<ModeProfile>& profiles);
 

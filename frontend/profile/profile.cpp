@@ -1,6 +1,5 @@
 #include "sinter/profile.h"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Logging.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/nn/module.h>
@@ -78,7 +77,7 @@ class ProfileRun {
   void synchronize() const {
     if (device_.is_cpu()) return;
     runtime::push_activity_caller(frontend::profiles_own_caller);
-    c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+    frontend::wait_for(device_);
     runtime::pop_activity_caller();
   }
 

@@ -231,9 +231,9 @@ class Session : public c10::DebugInfoBase {
   uint32_t early_due_ = nothing_early;  ///< it is behind so many steps
   bool recording_ = false;              ///< its steps have run; else they are matched and have not
   const PathNode* beside_ = nullptr;    ///< where an older recording stands that differs in whole numbers; or null
-  /// Storages and offsets of views at places that differ from call to call.
-  std::vector<std::pair<const c10::StorageImpl*, int64_t>> placed_;
-  bool settings_matter_ = false;  ///< to one of them
+  using Place = std::pair<const c10::StorageImpl*, int64_t>;  ///< and the offset in it
+  std::vector<Place> placed_;                                 ///< of views at places that differ from call to call
+  bool settings_matter_ = false;                              ///< to one of them
   std::optional<KernelSurroundings> surroundings_;
   LentInCall lent_;
   TensorTable table_;

@@ -73,8 +73,8 @@ bool Session::takes_placed_view(c10::ArrayRef<c10::IValue> arguments) const {
   for (const c10::IValue& argument : arguments) {
     for_each_tensor(argument, [&](const at::Tensor& tensor) {
       if (!tensor.defined() || !tensor.has_storage()) return;
-      const std::pair place{tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset()};
-      found = found || std::ranges::find(placed_, decltype(placed_)::value_type(place)) != placed_.end();
+      const Place place{tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset()};
+      found = found || std::ranges::find(placed_, place) != placed_.end();
     });
   }
   return found;

@@ -7,13 +7,13 @@
 #include <map>
 #include <ostream>
 
+#include "compiler/support/compile_phases.h"
+
 namespace sinter {
 namespace {
 
 constexpr size_t most_columns = 4;  ///< of functions
 constexpr size_t most_passes = 4;   ///< lines
-constexpr const char* phase_order[] = {"capture", "graph",   "passes", "codegen", "kernels",
-                                       "load",    "prepare", "record", "other"};
 
 /// Seconds by function.
 using PhaseLine = std::map<std::string, double>;
@@ -43,8 +43,8 @@ struct PhaseLines {
   explicit PhaseLines(const CompileTimes& times) {
     std::map<std::string, PhaseLine> by_pass;
     for (const auto& row : times.rows) {
-      const bool pass = row.phase.starts_with("pass ");
-      if (pass) by_pass[row.phase.substr(5)][row.function] += row.seconds;
+      const auto pass = pass_of(row.phase);
+      if (pass) by_pass[std::string(*pass)][row.function] += row.seconds;
       phases[pass ? "passes" : row.phase][row.function] += row.seconds;
       functions[row.function] += row.seconds;
     }
@@ -55,11 +55,11 @@ struct PhaseLines {
   /// In the order of a compilation, unknown ones last.
   [[nodiscard]] std::vector<NamedLine> in_order() const {
     std::vector<NamedLine> lines;
-    for (const char* phase : phase_order) {
-      if (const auto found = phases.find(phase); found != phases.end()) lines.emplace_back(*found);
+    for (const std::string_view phase : compile_phases) {
+      if (const auto found = phases.find(std::string(phase)); found != phases.end()) lines.emplace_back(*found);
     }
     for (const auto& line : phases) {
-      if (std::ranges::find(phase_order, line.first) == std::end(phase_order)) lines.emplace_back(line);
+      if (!is_compile_phase(line.first)) lines.emplace_back(line);
     }
     return lines;
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "compiler/support/compile_phases.h"
 #include "sinter/report.h"
 
 namespace sinter {
@@ -31,8 +32,6 @@ std::string some(const std::vector<std::string>& words) {
   return fmt::format("{}, {}, {} and {} more", shown[0], shown[1], shown[2], shown.size() - 3);
 }
 
-bool is_pass(const PhaseTime& phase) { return phase.name.starts_with("pass "); }
-
 /// Passes are summed up; everything else is named.
 std::string compile_line(const EntryReport& entry) {
   double total = 0;
@@ -40,7 +39,7 @@ std::string compile_line(const EntryReport& entry) {
   std::string parts;
   for (const auto& phase : entry.phases) {
     total += phase.seconds;
-    if (is_pass(phase)) {
+    if (pass_of(phase.name)) {
       passes += phase.seconds;
     } else {
       parts += fmt::format("  {} {:.3f}", phase.name, phase.seconds);

@@ -43,7 +43,7 @@ ir::Graph compiled(const std::string& text) {
   ir::Graph graph = ir::parse(text);
   passes::PassContext context;
   context.device.backend = Backend::cuda;
-  passes::run_pipeline(graph, context, [](const passes::PipelineRow&, const ir::Graph&, double) {});
+  passes::run_pipeline(graph, context, [](const passes::PipelineRow&, const ir::Graph&, auto) {});
   return graph;
 }
 
