@@ -12,6 +12,17 @@ at::ScalarType wider(at::ScalarType dtype) {
   return dtype == at::kFloat ? at::kDouble : dtype;
 }
 
+namespace {
+
+/// All of `memory`, laid out as `like` is. Not a view for autograd: one made without gradients could not be written with
+/// them.
+Tensor laid_out(const Tensor& memory, const Tensor& like) {
+  return at::empty({0}, memory.options())
+      .set_(memory.storage(), like.storage_offset(), like.sizes(), like.strides());
+}
+
+}  // namespace
+
 Tensor Widened::of(const Tensor& tensor) {
   const auto dtype = wider(tensor.scalar_type());
   if (dtype == tensor.scalar_type()) return tensor;
@@ -22,23 +33,21 @@ Tensor Widened::of(const Tensor& tensor) {
     memory.narrow = at::empty({0}, tensor.options()).set_(tensor.storage(), 0, {count}, {1});
     memory.wide = memory.narrow.to(dtype);
   }
-  return memory.wide.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  return laid_out(memory.wide, tensor);
 }
 
 Tensor Widened::back(const Tensor& wide, at::ScalarType dtype) {
   if (wide.scalar_type() == dtype || wide.scalar_type() != wider(dtype)) return wide;
   const c10::NoGradGuard no_grad;
-  const auto of_memory = [&](const Memory& memory) {
-    return memory.narrow.as_strided(wide.sizes(), wide.strides(), wide.storage_offset());
-  };
   for (const auto& [storage, memory] : memories_) {
-    if (memory.wide.storage().is_alias_of(wide.storage())) return of_memory(memory);
+    if (memory.wide.storage().is_alias_of(wide.storage())) return laid_out(memory.narrow, wide);
   }
   const auto count = static_cast<int64_t>(wide.storage().nbytes() / wide.element_size());
   Memory made;
   made.wide = at::empty({0}, wide.options()).set_(wide.storage(), 0, {count}, {1});
   made.narrow = made.wide.to(dtype);
-  return of_memory(memories_[made.narrow.storage().unsafeGetStorageImpl()] = made);
+  memories_[made.narrow.storage().unsafeGetStorageImpl()] = made;
+  return laid_out(made.narrow, wide);
 }
 
 void Widened::put_back() const {
