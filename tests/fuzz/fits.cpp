@@ -1,6 +1,7 @@
 #include "fits.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <algorithm>
 
@@ -11,7 +12,16 @@ using at::Tensor;
 
 constexpr double kTooLarge = 1e3;
 
+/// True where several threads of eager's own would write one place, in no order.
+bool is_written_by_several_threads(const Tensor& tensor) {
+  if (tensor.numel() <= at::internal::GRAIN_SIZE) return false;
+  int64_t places = 1;
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) places += (tensor.size(dim) - 1) * tensor.stride(dim);
+  return places < tensor.numel();
+}
+
 bool overlaps_itself(const Tensor& tensor) {
+  if (is_written_by_several_threads(tensor)) return true;
   for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
     if (tensor.size(dim) > 1 && tensor.stride(dim) == 0) return true;
   }

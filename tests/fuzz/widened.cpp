@@ -14,11 +14,10 @@ at::ScalarType wider(at::ScalarType dtype) {
 
 namespace {
 
-/// All of `memory`, laid out as `like` is. Not a view for autograd: one made without gradients could not be written with
-/// them.
+/// All of `memory`, laid out as `like` is. Not a view for autograd: one made without gradients could not be written
+/// with them.
 Tensor laid_out(const Tensor& memory, const Tensor& like) {
-  return at::empty({0}, memory.options())
-      .set_(memory.storage(), like.storage_offset(), like.sizes(), like.strides());
+  return at::empty({0}, memory.options()).set_(memory.storage(), like.storage_offset(), like.sizes(), like.strides());
 }
 
 }  // namespace
