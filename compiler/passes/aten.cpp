@@ -39,6 +39,7 @@ bool refuses_a_divisor(const ir::Graph& graph, const ir::Node& node, const ir::C
 }  // namespace
 
 bool refuses_by_name(std::string_view op, ir::Device::Kind device) {
+  if (op.starts_with("mkldnn::")) return false;  // what passes call of oneDNN
   if (!op.starts_with("aten::")) return true;
   const std::string_view base = base_name(op);
   if (base == scatter || std::ranges::find(checks_nothing, base) != checks_nothing.end()) return false;

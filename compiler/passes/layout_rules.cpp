@@ -5,6 +5,7 @@
 
 #include "compiler/passes/aten.h"
 #include "compiler/passes/convolution.h"
+#include "compiler/passes/onednn_calls.h"
 
 namespace sinter::passes {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 constexpr std::array<size_t, 1> first = {0};
 constexpr std::array<size_t, 2> first_two = {0, 1};
 constexpr std::array<size_t, 3> pooled = {0, 1, 7};
+constexpr std::array<size_t, 1> input_image = {convolution_input};
 constexpr std::array<size_t, 2> forward_images = {convolution_input, convolution_weight};
 /// cudnn_convolution_relu(input, weight, ...) and cudnn_convolution_add_relu(input, weight, summand, ...)
 constexpr std::array<size_t, 3> summed_images = {0, 1, 2};
@@ -19,6 +21,7 @@ constexpr std::array<size_t, 3> summed_images = {0, 1, 2};
 /// groups, output_mask)
 constexpr std::array<size_t, 3> backward_images = {0, 1, 2};
 constexpr size_t backward_input = 1;
+constexpr size_t backward_weight = 2;
 constexpr size_t backward_groups = 9;
 
 constexpr std::array followers = {
@@ -36,6 +39,40 @@ constexpr std::array followers = {
     LayoutFollower{"aten::native_batch_norm_backward", 1, first_two},
     LayoutFollower{.op = "aten::cudnn_batch_norm_backward", .leader = 0, .images = first_two, .kept = 8},
 };
+
+/// oneDNN reads weights as they come into an order of its own, which costs a pass over them on every call: dear for
+/// channels-last images where there are more weights than elements of images. Packed ones are in that order already.
+bool has_small_weight(const ir::Graph& graph, ir::ValueId weight, ir::ValueId input, ir::ValueId output) {
+  const ir::Type& type = graph.type(weight);
+  const ir::Type& from = graph.type(input);
+  const ir::Type& to = graph.type(output);
+  if (!type.is_static() || !from.is_static() || !to.is_static()) return false;
+  return type.dtype == ir::DType::other || type.numel() <= from.numel() + to.numel();
+}
+
+/// The node as the gradient of a convolution.
+std::optional<ConvolutionImages> gradient_images(const ir::Node& node, std::span<const size_t> images) {
+  if (call_named(node, "aten::convolution_backward", 11) == nullptr) return std::nullopt;
+  const bool values = std::ranges::all_of(backward_images, [&](size_t at) { return node.args[at].value() != nullptr; });
+  if (!values) return std::nullopt;
+  return ConvolutionImages{*node.args[backward_input].value(), *node.args[0].value(), images};
+}
+
+/// What oneDNN reads in channels-last order. It takes weights as they lie.
+std::optional<ConvolutionImages> onednn_images(const ir::Graph& graph, const ir::Node& node) {
+  auto images = gradient_images(node, first_two);
+  size_t weight = backward_weight;
+  if (!images) {
+    const bool sums = call_named(node, onednn_summed_convolution, 13) != nullptr;
+    const bool stores = call_named(node, onednn_convolution, 10) != nullptr;
+    if (!sums && !stores && !convolution_of(graph, node)) return std::nullopt;
+    const std::span<const size_t> read = sums ? std::span<const size_t>(first_two) : input_image;
+    images = ConvolutionImages{*node.args[convolution_input].value(), node.results[0], read};
+    weight = sums ? 2 : convolution_weight;
+  }
+  const bool fits = has_small_weight(graph, *node.args[weight].value(), images->input, images->output);
+  return fits ? images : std::nullopt;
+}
 
 }  // namespace
 
@@ -57,6 +94,7 @@ const LayoutFollower* layout_follower(const ir::Node& node) {
 }
 
 std::optional<ConvolutionImages> convolution_images(const ir::Graph& graph, const ir::Node& node) {
+  if (graph.device.kind == ir::Device::Kind::cpu) return onednn_images(graph, node);
   if (const auto convolution = convolution_of(graph, node)) {
     if (convolution->depthwise) return std::nullopt;
     return ConvolutionImages{convolution->input, node.results[0], forward_images};
@@ -66,16 +104,12 @@ std::optional<ConvolutionImages> convolution_images(const ir::Graph& graph, cons
     const std::span<const size_t> images = sums ? std::span<const size_t>(summed_images) : forward_images;
     return ConvolutionImages{*node.args[convolution_input].value(), node.results[0], images};
   }
-  const auto* call = node.as<ir::Call>();
-  if (call == nullptr || call->op != "aten::convolution_backward" || node.args.size() != 11) return std::nullopt;
-  const bool values = std::ranges::all_of(backward_images, [&](size_t at) { return node.args[at].value() != nullptr; });
+  const auto images = gradient_images(node, backward_images);
+  if (!images) return std::nullopt;
   const auto* groups = std::get_if<int64_t>(&node.args[backward_groups].data);
-  if (!values || groups == nullptr) return std::nullopt;
-  const ir::ValueId input = *node.args[backward_input].value();
-  const ir::Type& type = graph.type(input);
-  const bool depthwise = *groups > 1 && type.rank() > 1 && type.sizes[1] == ir::Dim(*groups);
-  if (depthwise) return std::nullopt;
-  return ConvolutionImages{input, *node.args[0].value(), backward_images};
+  const ir::Type& type = graph.type(images->input);
+  const bool depthwise = groups != nullptr && *groups > 1 && type.rank() > 1 && type.sizes[1] == ir::Dim(*groups);
+  return groups == nullptr || depthwise ? std::nullopt : images;
 }
 
 }  // namespace sinter::passes

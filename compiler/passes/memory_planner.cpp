@@ -8,6 +8,7 @@
 #include "compiler/passes/element_access.h"
 #include "compiler/passes/frozen.h"
 #include "compiler/passes/liveness.h"
+#include "compiler/passes/onednn_calls.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
 
@@ -208,6 +209,10 @@ void MemoryPlanner::visit_call(NodeId id) {
   ExternCall planned;
   planned.op = call.op;
   planned.args = node.args;
+  if (may_sum_in_place(node)) {
+    planned.op = onednn_convolution_into_sum;
+    std::swap(planned.args[0], planned.args[1]);
+  }
   planned.random = call.random;
   // ATen's own are marked so that they keep their order.
   planned.impure = call.impure && !call.op.starts_with("aten::");
@@ -223,6 +228,19 @@ void MemoryPlanner::visit_call(NodeId id) {
     planned.results.push_back(places_[result.index].buffer);
   }
   add_call(std::move(planned));
+}
+
+/// True where what a convolution adds to is memory of a call's result that dies here: the sum may lie there.
+bool MemoryPlanner::may_sum_in_place(const Node& node) const {
+  if (once_ || node.as<Call>()->op != onednn_summed_convolution) return false;
+  const ValueId image = *node.args[0].value();
+  const ValueId summand = *node.args[1].value();
+  const Place& place = places_[summand.index];
+  if (place.memory == none || place.memory == places_[root_[image.index].index].memory) return false;
+  const Memory& memory = memories_[place.memory];
+  const bool is_result = result_.plan.buffers[memory.buffer.index].kind == BufferKind::result;
+  return is_result && memory.owned && memory.last == position_ && root_[summand.index] == summand &&
+         graph_.type(summand) == graph_.type(node.results[0]);
 }
 
 bool MemoryPlanner::kept_after_once(ValueId root) const { return once_ && crosses_[root.index]; }

@@ -84,6 +84,7 @@ class MemoryPlanner {
   /// The same, held by the frame as a tensor.
   BufferId bound_buffer_of(ir::ValueId value);
   [[nodiscard]] KernelArg kernel_arg(ir::ValueId value);
+  [[nodiscard]] bool may_sum_in_place(const ir::Node& node) const;
   [[nodiscard]] bool kept_after_once(ir::ValueId root) const;
 
   struct WriteBack {

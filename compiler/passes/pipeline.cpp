@@ -21,6 +21,8 @@
 #include "compiler/passes/grouped_products.h"
 #include "compiler/passes/lift_convolutions.h"
 #include "compiler/passes/merge_products.h"
+#include "compiler/passes/onednn_convolutions.h"
+#include "compiler/passes/onednn_products.h"
 #include "compiler/passes/pad_channels.h"
 #include "compiler/passes/pad_products.h"
 #include "compiler/passes/patch_products.h"
@@ -49,6 +51,8 @@ constexpr std::array rows = {
                 "before all passes that look at convolutions, which are those of images"},
     PipelineRow{"convolution_epilogues", convolution_epilogues, Stage::functional,
                 "before decompose, while batch norm is one call"},
+    PipelineRow{"onednn_convolutions", onednn_convolutions, Stage::functional,
+                "before decompose, while batch norm and activations are one call"},
     PipelineRow{
         "pixel_products", pixel_products, Stage::functional,
         "after convolution_epilogues, which gives ReLU to the convolution, and before passes that look at products"},
@@ -58,6 +62,8 @@ constexpr std::array rows = {
                 "before decompose, which makes joins of its pads and the softmax is still one call"},
     PipelineRow{"vector_products", vector_products, Stage::functional,
                 "after find_attention and pad_products, which look for products, and before decompose, like these"},
+    PipelineRow{"onednn_products", onednn_products, Stage::functional,
+                "before decompose, while an activation is one call"},
     PipelineRow{"decompose", decompose, Stage::functional, "before simplifying: primitives are what can be simplified"},
     PipelineRow{"split_bias", split_bias, Stage::functional, "before canonicalize, which simplifies what it adds"},
     PipelineRow{"canonicalize", canonicalize, Stage::functional,

@@ -85,6 +85,11 @@ bool strides_agree(const BufferShape& shape, c10::IntArrayRef strides) {
   return true;
 }
 
+/// What a library keeps in an order of its own, for itself to read: a tensor without memory that others know.
+bool is_packed(const BufferShape& shape, const at::Tensor& tensor) {
+  return !shape.known_dtype && tensor.layout() == c10::kMkldnn;
+}
+
 /// The same elements, perhaps in another order in memory.
 bool agrees(const BufferShape& shape, const at::Tensor& tensor) {
   return (!shape.known_dtype || tensor.scalar_type() == shape.dtype) && tensor.device() == shape.device &&
@@ -326,11 +331,15 @@ bool TorchFrame::is_view_of_operand(const ExternCall& call, const at::Tensor& re
 
 void TorchFrame::set_result(const ExternCall& call, size_t position, const at::Tensor& tensor) {
   if (position >= call.results.size() || !call.results[position].valid()) return;
+  const auto index = call.results[position].index;
+  const auto& shape = layout_->buffers[index];
+  if (is_packed(shape, tensor)) {
+    tensors_[index] = tensor;
+    return;
+  }
   // New memory that comes as a conjugated view was recorded as what lies there, and a view of that.
   if (!reading_of(tensor).plain() && !is_view_of_operand(call, tensor))
     return set_result(call, position, plain_view(tensor));
-  const auto index = call.results[position].index;
-  const auto& shape = layout_->buffers[index];
   if (is_reserve(call, position)) {
     set(index, tensor);
     return;

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include "compiler/support/errors.h"
+#include "frontend/execute/cpu_libraries.h"
 #include "frontend/torch/convert.h"
 #include "frontend/torch/cuda.h"
 #include "runtime/llvm_jit.h"
@@ -51,7 +52,11 @@ std::optional<c10::Device> device_to_set(const Plan& plan) {
 
 DeviceInfo device_info(ir::Device device) {
   if (device.kind == ir::Device::Kind::cuda) return cuda::device_info(index_of(device));
-  return {.backend = Backend::llvm, .vector_bits = runtime::host_vector_bits()};
+  return {.backend = Backend::llvm,
+          .vector_bits = runtime::host_vector_bits(),
+          .onednn = has_onednn(),
+          .onednn_products = multiplies_faster_with_onednn(),
+          .channels_last_float = has_onednn()};
 }
 
 }  // namespace sinter::frontend

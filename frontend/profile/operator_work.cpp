@@ -33,12 +33,14 @@ constexpr std::array rule_rows{
     RuleRow{"mv", WorkRule::product},
     RuleRow{"addmv", WorkRule::product},
     RuleRow{"dot", WorkRule::product},
+    RuleRow{"_linear_pointwise", WorkRule::linear},
     RuleRow{"convolution", WorkRule::convolution},
     RuleRow{"_convolution", WorkRule::convolution},
     RuleRow{"cudnn_convolution", WorkRule::convolution},
     RuleRow{"cudnn_convolution_relu", WorkRule::convolution},
     RuleRow{"cudnn_convolution_add_relu", WorkRule::convolution},
     RuleRow{"mkldnn_convolution", WorkRule::convolution},
+    RuleRow{"_convolution_pointwise", WorkRule::convolution},
     RuleRow{"convolution_backward", WorkRule::convolution_backward},
     RuleRow{"_scaled_dot_product_flash_attention", WorkRule::attention},
     RuleRow{"_scaled_dot_product_flash_attention_for_cpu", WorkRule::attention},
@@ -130,8 +132,10 @@ bool fits(std::string_view op, std::string_view row) {
 
 /// "add_" of "aten::add_"; empty for operators that are not LibTorch's own.
 std::string_view plain_name(std::string_view name) {
-  constexpr std::string_view prefix = "aten::";
-  return name.starts_with(prefix) ? name.substr(prefix.size()) : std::string_view();
+  for (const std::string_view prefix : {"aten::", "mkldnn::"}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return {};
 }
 
 WorkRule rule_of(const c10::OperatorHandle& op, const OpFacts& facts) {
@@ -159,6 +163,8 @@ WorkTraits traits_of(const c10::OperatorHandle& op, const OpFacts& facts) {
   traits.overwrites = std::ranges::find(overwriting, name) != overwriting.end() ||
                       (!traits.mutates.empty() && std::ranges::all_of(traits.mutates, is_out));
   for (const c10::Argument& result : schema.returns()) traits.gives_new.push_back(result.alias_info() == nullptr);
+  traits.weight = position_of(schema, "weight");
+  if (!traits.weight) traits.weight = position_of(schema, "W");
   traits.query = position_of(schema, "query");
   traits.causal = position_of(schema, "is_causal");
   return traits;
@@ -166,6 +172,7 @@ WorkTraits traits_of(const c10::OperatorHandle& op, const OpFacts& facts) {
 
 /// Bytes of a tensor's places; one that a stride of 0 repeats counts once.
 int64_t distinct_bytes(const at::Tensor& tensor) {
+  if (tensor.layout() == at::kMkldnn) return tensor.numel() * static_cast<int64_t>(tensor.element_size());
   int64_t count = 1;
   for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
     if (tensor.stride(dim) != 0 || tensor.size(dim) == 0) count *= tensor.size(dim);
@@ -179,7 +186,7 @@ class Traffic {
   explicit Traffic(std::optional<at::Device> device = std::nullopt) : device_(device) {}
 
   void add(const at::Tensor& tensor) {
-    if (tensor.layout() != at::kStrided) {
+    if (tensor.layout() != at::kStrided && tensor.layout() != at::kMkldnn) {
       known_ = false;
       return;
     }
@@ -264,9 +271,18 @@ double filter_flops(const at::Tensor& weight) {
   return weight.dim() == 0 || weight.size(0) == 0 ? 0 : 2 * count_of(weight) / static_cast<double>(weight.size(0));
 }
 
-void begin_convolution(std::span<const c10::IValue> arguments, BegunWork& begun) {
+void begin_linear(const WorkTraits& traits, std::span<const c10::IValue> arguments, BegunWork& begun) {
+  if (!traits.weight) return void(begun.work.known = false);
   const at::Tensor& input = arguments[0].toTensor();
-  const at::Tensor& weight = arguments[1].toTensor();
+  const at::Tensor& weight = arguments[*traits.weight].toTensor();
+  begun.work.dtype = input.scalar_type();
+  begun.work.flops = 2 * count_of(input) * static_cast<double>(weight.size(0));
+}
+
+void begin_convolution(const WorkTraits& traits, std::span<const c10::IValue> arguments, BegunWork& begun) {
+  if (!traits.weight) return void(begun.work.known = false);
+  const at::Tensor& input = arguments[0].toTensor();
+  const at::Tensor& weight = arguments[*traits.weight].toTensor();
   begun.work.dtype = weight.scalar_type();
   if (is_set(arguments, transposed_position)) {
     begun.work.flops = count_of(input) * filter_flops(weight);
@@ -324,8 +340,11 @@ BegunWork begin_work(const WorkTraits& traits, std::span<const c10::IValue> argu
     case WorkRule::product:
       begin_product(arguments, begun);
       break;
+    case WorkRule::linear:
+      begin_linear(traits, arguments, begun);
+      break;
     case WorkRule::convolution:
-      begin_convolution(arguments, begun);
+      begin_convolution(traits, arguments, begun);
       break;
     case WorkRule::convolution_backward:
       begin_convolution_backward(arguments, begun);

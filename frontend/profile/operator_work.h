@@ -33,6 +33,7 @@ enum class WorkRule : uint8_t {
   traffic,  ///< reads its operands and writes its results
   lookup,   ///< of its first operand it reads only as much as it writes
   product,
+  linear,  ///< product of an input and a weight of one row for each column of the result
   convolution,
   convolution_backward,
   attention,
@@ -45,6 +46,7 @@ struct WorkTraits {
   std::vector<uint32_t> mutates;   ///< positions of arguments that are written
   bool overwrites = false;         ///< those are not read
   std::vector<bool> gives_new;     ///< by result: it is no argument
+  std::optional<uint32_t> weight;  ///< of a convolution or a linear product
   std::optional<uint32_t> query;   ///< of attention; key and value follow
   std::optional<uint32_t> causal;  ///< of attention
 };

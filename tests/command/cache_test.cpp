@@ -22,7 +22,7 @@ Origins run_with(const std::string& cache, const std::vector<std::string>& envir
   const std::string path = folder.path("report.json");
   std::vector<std::string> settings = environment;
   settings.push_back("SINTER_CACHE=" + cache);
-  const Ran ran = sinter({"run", "gelu_mlp", "--device", "cpu", "--input", "f32[4,768]", "--json", path}, settings);
+  const Ran ran = sinter({"run", "gelu", "--device", "cpu", "--input", "f32[4,768]", "--json", path}, settings);
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
   const json entry = json::parse(text_of(path)).at("entries").at(0);
   json notes = json::array();
@@ -87,10 +87,10 @@ TEST(KernelCache, a_planted_fault_leaves_nothing_behind) {
   const Folder folder;
   const std::string cache = folder.path("cache");
   const Ran broken =
-      sinter({"run", "gelu_mlp", "--device", "cpu", "--input", "f32[4,768]"},
+      sinter({"run", "gelu", "--device", "cpu", "--input", "f32[4,768]"},
              {"SINTER_CACHE=" + cache, "SINTER_FAULT=kernel_text", "SINTER_DUMP_DIR=" + folder.path("")});
   EXPECT_EQ(broken.code, 0) << broken.out << broken.err;
-  const Ran wrong = sinter({"run", "gelu_mlp", "--device", "cpu", "--input", "f32[4,768]"},
+  const Ran wrong = sinter({"run", "gelu", "--device", "cpu", "--input", "f32[4,768]"},
                            {"SINTER_CACHE=" + cache, "SINTER_FAULT=lost_op"});
   EXPECT_EQ(wrong.code, 1) << wrong.out;
   EXPECT_NE(run_with(cache).text.find("check passed"), std::string::npos);

@@ -29,16 +29,16 @@ Work work_of(const Report& report) {
 
 const std::vector<FileCase>& file_cases() {
   static const std::vector<FileCase> cases{
-      {"convnet.pt2", "layers.1.conv", "export.py:27", {2, 4}},
-      {"decomposed.pt2", "layers.1.conv", "export.py:27", {2, 4}},
+      {"convnet.pt2", "layers.1.conv", "export.py:27", {3, 4}},
+      {"decomposed.pt2", "layers.1.conv", "export.py:27", {3, 4}},
       {"nested.pt2", "encode", "export.py:", {2, 3}},
       {"sizes.pt2", "", "export.py:70", {2, 0}},
       {"regions.pt2", "", "", {2, 1}},
       {"branch.pt2", "", "ends at aten::_local_scalar_dense", {2, 0}},
       {"counter.pt2", "", "export.py:", {2, 1}},
-      {"traced.pt", "layers.1.conv", "export.py:27", {2, 4}},
+      {"traced.pt", "layers.1.conv", "export.py:40", {3, 4}},
       {"windows.pt", "project", "export.py:", {2, 2}},
-      {"frozen.pt", "", "export.py:27", {2, 4}},
+      {"frozen.pt", "", "export.py:40", {3, 4}},
       {"scripted.pt", "inner.0", "export.py:", {3, 3}},
   };
   return cases;

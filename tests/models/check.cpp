@@ -83,8 +83,9 @@ Work work_of(const Compiled<Forward>& fast, const Subject& subject, const std::v
   return work_of(fast.report().entries.at(0));
 }
 
-void expect_compiled(const Subject& subject, const std::vector<int64_t>& sizes, Mode mode, const Work& work) {
-  const auto fast = subject.compile({.mode = mode});
+void expect_compiled(const Subject& subject, const std::vector<int64_t>& sizes, const Options& options,
+                     const Work& work) {
+  const auto fast = subject.compile(options);
   for (uint64_t call = 1; call <= 3; ++call) {
     ASSERT_TRUE(subject.agrees(fast, subject.draw(sizes, call))) << "call " << call;
   }

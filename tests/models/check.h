@@ -47,6 +47,11 @@ void PrintTo(const Work& work, std::ostream* out);
 
 /// Calls a model often enough that it is recorded and replayed. Expects eager's results from every call, one entry
 /// without breaks, replays from the second call on, and this work a call.
-void expect_compiled(const Subject& subject, const std::vector<int64_t>& sizes, Mode mode, const Work& work);
+void expect_compiled(const Subject& subject, const std::vector<int64_t>& sizes, const Options& options,
+                     const Work& work);
+
+/// Options under which the work on the CPU is the same on every processor: which library multiplies fastest, and takes
+/// activations with it, is measured where it is used.
+[[nodiscard]] inline Options counted(Mode mode = Mode::Default) { return {.mode = mode, .numerics = Numerics::eager}; }
 
 }  // namespace sinter::test

@@ -24,7 +24,7 @@ constexpr Mode both_modes[] = {Mode::Default, Mode::ReduceOverhead};
 TEST_F(GpuModels, gelu_is_one_kernel) {
   for (const Mode mode : both_modes) {
     for (const auto dtype : {at::kFloat, at::kHalf, at::kBFloat16}) {
-      expect_compiled(on_gpu("gelu", dtype), {1024, 65}, mode, {.launches = 1, .kernels = 1, .calls = 0});
+      expect_compiled(on_gpu("gelu", dtype), {1024, 65}, {.mode = mode}, {.launches = 1, .kernels = 1, .calls = 0});
     }
   }
 }
@@ -32,14 +32,14 @@ TEST_F(GpuModels, gelu_is_one_kernel) {
 TEST_F(GpuModels, gelu_mlp_is_one_kernel_between_two_library_calls) {
   for (const Mode mode : both_modes) {
     for (const auto dtype : {at::kFloat, at::kHalf, at::kBFloat16}) {
-      expect_compiled(on_gpu("gelu_mlp", dtype), {128, 768}, mode, {.launches = 1, .kernels = 1, .calls = 2});
+      expect_compiled(on_gpu("gelu_mlp", dtype), {128, 768}, {.mode = mode}, {.launches = 1, .kernels = 1, .calls = 2});
     }
   }
 }
 
 TEST_F(GpuModels, resnet50_in_halves_is_49_kernels_and_18_changes_of_layout) {
   for (const Mode mode : both_modes) {
-    expect_compiled(on_gpu("resnet50", at::kHalf), image, mode, {.launches = 67, .kernels = 23, .calls = 54});
+    expect_compiled(on_gpu("resnet50", at::kHalf), image, {.mode = mode}, {.launches = 67, .kernels = 23, .calls = 54});
   }
 }
 

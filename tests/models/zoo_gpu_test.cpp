@@ -46,7 +46,7 @@ TEST_P(GpuZoo, gives_eagers_results_with_little_work_and_the_same_in_both_modes)
   const Work work = work_of(fast, subject, sizes);
   EXPECT_GT(work.launches + work.calls, 0);
   EXPECT_LE(work.launches + work.calls, most_work(name, dtype)) << fast.report();
-  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) expect_compiled(subject, sizes, mode, work);
+  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) expect_compiled(subject, sizes, {.mode = mode}, work);
 }
 
 std::vector<std::string> names() {

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view separator = "# ==>\n";
 
-/// "# with: freeze, eager, cuda, channels-last, room, generic" in a golden's first line sets the context.
+/// "# with: freeze, eager, cuda, channels-last, onednn, room, generic" in a golden's first line sets the context.
 PassContext context_of(const std::string& text) {
   PassContext context;
   const std::string line = text.substr(0, text.find('\n'));
@@ -32,7 +32,9 @@ PassContext context_of(const std::string& text) {
   context.eager_peak_bytes = says("room") ? int64_t{1} << 40 : 0;
   context.generic_sizes = says("generic");
   context.device.backend = says("cuda") ? Backend::cuda : Backend::llvm;
-  context.device.channels_last_float = says("channels-last");
+  context.device.onednn = says("onednn");
+  context.device.onednn_products = says("onednn");
+  context.device.channels_last_float = says("channels-last") || says("onednn");
   context.device.channels_last_half = says("channels-last");
   return context;
 }

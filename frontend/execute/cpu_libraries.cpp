@@ -1,0 +1,63 @@
+#include "frontend/execute/cpu_libraries.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "frontend/torch/libtorch_version.h"
+#include "runtime/stopwatch.h"
+
+namespace sinter::frontend {
+namespace {
+
+using at::Tensor;
+using LinearPointwise = Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&, std::string_view,
+                               c10::List<std::optional<at::Scalar>>, std::optional<std::string_view>);
+
+constexpr int64_t rows = 128;
+constexpr int64_t columns = 512;
+constexpr int rounds = 4;         ///< of which the fastest counts
+constexpr double clearly = 1.15;  ///< times faster
+
+bool measure() {
+  const auto found = c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "");
+  const c10::impl::ExcludeDispatchKeyGuard no_hook(kHookKeys);
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  const Tensor left = at::ones({rows, columns}, at::TensorOptions(at::kCPU).dtype(at::kFloat));
+  const Tensor right = at::ones({columns, columns}, left.options());
+  const auto linear = found.typed<LinearPointwise>();
+  double best_blas = std::numeric_limits<double>::infinity();
+  double best_onednn = best_blas;
+  for (int round = 0; round < rounds; ++round) {
+    const runtime::Stopwatch blas;
+    (void)at::mm(left, right);
+    best_blas = std::min(best_blas, blas.seconds());
+    const runtime::Stopwatch onednn;
+    (void)linear.call(left, right, std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), std::nullopt);
+    best_onednn = std::min(best_onednn, onednn.seconds());
+  }
+  return best_blas > clearly * best_onednn;
+}
+
+}  // namespace
+
+bool has_onednn() {
+  const at::Context& context = at::globalContext();
+  return at::Context::hasMKLDNN() && context.userEnabledMkldnn();
+}
+
+bool multiplies_faster_with_onednn() {
+  if (!has_onednn()) return false;
+  static const bool faster = measure();
+  return faster;
+}
+
+}  // namespace sinter::frontend
