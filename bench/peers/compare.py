@@ -20,6 +20,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import aot_inductor
 import processes
 import strangers
 import torch_compile
@@ -27,7 +28,7 @@ import torchscript
 from processes import write
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PEERS = {peer.name: peer for peer in (torch_compile.PEER, torchscript.PEER)}
+PEERS = {peer.name: peer for peer in (torch_compile.PEER, torchscript.PEER, aot_inductor.PEER)}
 DEFAULT = ["sinter:default", "sinter:reduce-overhead", "torch.compile:default", "torch.compile:reduce-overhead"]
 LEAST = 20  # seconds that a row needs at least: with fewer left, none is begun
 
