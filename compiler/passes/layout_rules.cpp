@@ -22,6 +22,7 @@ constexpr std::array<size_t, 3> summed_images = {0, 1, 2};
 constexpr std::array<size_t, 3> backward_images = {0, 1, 2};
 constexpr size_t backward_input = 1;
 constexpr size_t backward_weight = 2;
+constexpr size_t backward_transposed = 7;
 constexpr size_t backward_groups = 9;
 
 constexpr std::array followers = {
@@ -58,14 +59,19 @@ std::optional<ConvolutionImages> gradient_images(const ir::Node& node, std::span
   return ConvolutionImages{*node.args[backward_input].value(), *node.args[0].value(), images};
 }
 
-/// What oneDNN reads in channels-last order. It takes weights as they lie.
+bool is_set(const ir::Arg& arg) { return arg.data == ir::Arg{true}.data; }
+
+/// What oneDNN reads in channels-last order. It takes weights as they lie. LibTorch has other kernels for transposed
+/// convolutions, which stay row-major.
 std::optional<ConvolutionImages> onednn_images(const ir::Graph& graph, const ir::Node& node) {
   auto images = gradient_images(node, first_two);
   size_t weight = backward_weight;
+  if (images && is_set(node.args[backward_transposed])) return std::nullopt;
   if (!images) {
     const bool sums = call_named(node, onednn_summed_convolution, 13) != nullptr;
     const bool stores = call_named(node, onednn_convolution, 10) != nullptr;
-    if (!sums && !stores && !convolution_of(graph, node)) return std::nullopt;
+    const bool called = convolution_of(graph, node) && !is_set(node.args[convolution_transposed]);
+    if (!sums && !stores && !called) return std::nullopt;
     const std::span<const size_t> read = sums ? std::span<const size_t>(first_two) : input_image;
     images = ConvolutionImages{*node.args[convolution_input].value(), node.results[0], read};
     weight = sums ? 2 : convolution_weight;
