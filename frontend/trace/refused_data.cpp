@@ -67,8 +67,12 @@ bool names_rows(Arguments arguments, const TensorTable& table) {
 }
 
 bool names_places(Arguments arguments, const TensorTable& table) {
-  return arguments[1].isInt() &&
-         are_in({0, places_along(tensor_at(arguments, 0), arguments[1].toInt())}, arguments[2], table);
+  if (!arguments[1].isInt()) return false;
+  const at::Tensor& indexed = tensor_at(arguments, 0);
+  const int64_t dims = std::max<int64_t>(indexed.dim(), 1);
+  const int64_t dim = arguments[1].toInt();
+  if (dim < -dims || dim >= dims) return false;  // the operator says so, after what else it refuses
+  return are_in({0, places_along(indexed, dim)}, arguments[2], table);
 }
 
 bool names_elements(Arguments arguments, const TensorTable& table) {

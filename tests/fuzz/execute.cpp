@@ -16,6 +16,7 @@
 #include <string>
 
 #include "effects.h"
+#include "fits.h"
 #include "scopes.h"
 #include "widened.h"
 
@@ -65,6 +66,13 @@ std::optional<at::ScalarType> dtype_of_cast(const Row& row) {
     if (text == "t[0].to(at::k" + std::string(c10::toString(dtype)) + ")") return dtype;
   }
   return std::nullopt;
+}
+
+/// Whether a row that is no cast gives f32 whatever its operands are.
+bool gives_floats(const Row& row) {
+  static constexpr std::string_view ways[] = {".to(at::kFloat)", "dtype(at::kFloat)", "mean(t[0], at::kFloat)"};
+  return std::ranges::any_of(ways,
+                             [&](std::string_view way) { return std::string_view(row.text).find(way) != way.npos; });
 }
 
 /// Modules compute in their own dtype.
@@ -205,9 +213,22 @@ void happen(Event event, const Program& program, World& world, Session& session,
   }
 }
 
+/// Keeps what calls pass on to the next of moderate size. What squares itself call after call overflows, and roundings
+/// decide which of its numbers are none.
+void tame_state(World& world) {
+  const c10::NoGradGuard no_grad;
+  for (auto& [name, state] : world.state) {
+    const bool continuous = state.defined() && (state.is_floating_point() || state.is_complex());
+    if (!continuous || has_moderate_numbers(state)) continue;
+    const c10::InferenceMode inference(state.is_inference());
+    state.copy_(at::linspace(-1, 1, state.numel()).reshape(state.sizes()));
+  }
+}
+
 /// The same for eager and compiled code, where LibTorch refuses it: a variable may hold what must not be written.
 void happen_or_show(Event event, const Program& program, World& world, Session& session, const Drawing& drawing) {
   try {
+    tame_state(world);
     happen(event, program, world, session, drawing);
   } catch (const c10::Error&) {
     session.show("between calls", "refused");
@@ -326,7 +347,9 @@ Tensor value_of(const Instruction& instruction, World& world, double scale, cons
   auto numbers = instruction.numbers;
   for (double& number : numbers) number = number == kScale ? scale : world.host.value_of(number);
   const auto cast = world.wide ? dtype_of_cast(*instruction.row) : std::nullopt;
-  return cast ? operands[0].to(wider(*cast)) : instruction.row->run(operands, numbers);
+  if (cast) return operands[0].to(wider(*cast));
+  const Tensor result = instruction.row->run(operands, numbers);
+  return world.wide && gives_floats(*instruction.row) ? result.to(wider(at::kFloat)) : result;
 }
 
 void run(const Instruction& instruction, World& world, double scale, Values& values) {
