@@ -16,7 +16,6 @@
 #include <string>
 
 #include "effects.h"
-#include "fits.h"
 #include "scopes.h"
 #include "widened.h"
 
@@ -213,22 +212,9 @@ void happen(Event event, const Program& program, World& world, Session& session,
   }
 }
 
-/// Keeps what calls pass on to the next of moderate size. What squares itself call after call overflows, and roundings
-/// decide which of its numbers are none.
-void tame_state(World& world) {
-  const c10::NoGradGuard no_grad;
-  for (auto& [name, state] : world.state) {
-    const bool continuous = state.defined() && (state.is_floating_point() || state.is_complex());
-    if (!continuous || has_moderate_numbers(state)) continue;
-    const c10::InferenceMode inference(state.is_inference());
-    state.copy_(at::linspace(-1, 1, state.numel()).reshape(state.sizes()));
-  }
-}
-
 /// The same for eager and compiled code, where LibTorch refuses it: a variable may hold what must not be written.
 void happen_or_show(Event event, const Program& program, World& world, Session& session, const Drawing& drawing) {
   try {
-    tame_state(world);
     happen(event, program, world, session, drawing);
   } catch (const c10::Error&) {
     session.show("between calls", "refused");
