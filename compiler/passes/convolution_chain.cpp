@@ -76,7 +76,8 @@ bool ConvolutionChains::is_kept(const ConvolutionChain& chain) const {
   return std::ranges::all_of(sources, [&](const auto& source) { return !source || is_frozen(*source); });
 }
 
-/// True where computing them in every call takes far less than a pass over the result.
+/// True where computing the scaled weights and the shifted bias in every call takes far less than a pass over the
+/// result.
 bool ConvolutionChains::pays_folded(const Node& convolution) const {
   const int64_t weights = graph_.type(*convolution.args[convolution_weight].value()).numel();
   const int64_t results = graph_.type(convolution.results[0]).numel();

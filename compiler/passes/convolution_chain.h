@@ -75,7 +75,7 @@ class ChainFolder {
   FoldedConvolution folded(const ConvolutionChain& chain);
   /// The sum of two shifts.
   std::optional<ir::ValueId> sum(std::optional<ir::ValueId> a, std::optional<ir::ValueId> b);
-  /// The bias in a dtype.
+  /// The value in a dtype: itself where it has that one.
   ir::ValueId cast(ir::ValueId value, ir::DType dtype);
   ir::ValueId add(ir::Payload payload, std::vector<ir::Arg> args, ir::Type type);
 

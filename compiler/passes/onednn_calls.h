@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +19,9 @@ inline constexpr std::string_view onednn_convolution_into_sum = "mkldnn::_convol
 /// Weights in the library's own layout: values that its calls alone can read (DType::other).
 inline constexpr std::string_view onednn_packed_linear = "mkldnn::_reorder_linear_weight";
 inline constexpr std::string_view onednn_packed_convolution = "mkldnn::_reorder_convolution_weight";
+
+/// What a weight is in that layout.
+[[nodiscard]] ir::Type packed_weight(const ir::Type& weight);
 
 /// An activation, as the calls name it.
 struct Activation {

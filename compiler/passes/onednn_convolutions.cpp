@@ -1,6 +1,5 @@
 #include "compiler/passes/onednn_convolutions.h"
 
-#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -100,8 +99,7 @@ class CallBuilder {
     std::vector<Arg> given{{weight}};
     given.insert(given.end(), placing.begin(), placing.end());
     given.push_back(listed(image));
-    const Type& type = rewrite_.next().type(weight);
-    Type packed = contiguous(DType::other, type.sizes, type.device);
+    Type packed = packed_weight(rewrite_.next().type(weight));
     return folder_.add(onednn_call(onednn_packed_convolution), std::move(given), std::move(packed));
   }
 

@@ -153,9 +153,8 @@ ValueId add_linear(Rewriter& rewrite, const LinearOperands& given, Type result, 
   ValueId weight = rewrite.add(View{0}, {{given.right}}, turned, scope);
   if (given.packed) {
     const Dim rows = rewrite.next().type(given.left).sizes[0];
-    Type packed = contiguous(DType::other, turned.sizes, turned.device);
     weight = rewrite.add(onednn_call(onednn_packed_linear), {{weight}, rows.is_static() ? Arg{rows.value()} : Arg{}},
-                         std::move(packed), scope);
+                         packed_weight(turned), scope);
   }
   return rewrite.add(onednn_call(onednn_linear),
                      {{given.left},
