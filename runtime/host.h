@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "compiler/ir/type.h"
@@ -65,8 +66,10 @@ class Host {
     [[nodiscard]] virtual void* stream() const = 0;
     [[nodiscard]] virtual uint64_t pool() const = 0;
   };
-  /// With `use_pool` false only the stream is switched (the warm-up run before a recording).
-  [[nodiscard]] virtual std::unique_ptr<Recording> record(ir::Device device, bool use_pool) = 0;
+  /// `pool_bytes` is what the pool will hold at one time, as far as it is known: it begins with one block as large,
+  /// which splits and joins again, where segments of many sizes would leave gaps. Without it only the stream is
+  /// switched (the warm-up run before a recording).
+  [[nodiscard]] virtual std::unique_ptr<Recording> record(ir::Device device, std::optional<int64_t> pool_bytes) = 0;
   virtual void release_pool(ir::Device device, uint64_t pool) = 0;
 
   /// The generators that the random calls of a recorded plan draw from. Lives as long as the graph.

@@ -82,13 +82,14 @@ void give_back_cached(c10::DeviceIndex device) {
 
 class TorchRecording final : public runtime::Host::Recording {
  public:
-  TorchRecording(c10::DeviceIndex device, bool use_pool)
+  TorchRecording(c10::DeviceIndex device, std::optional<int64_t> pool_bytes)
       : turn_(RecordingStreams::get().take_turn()), device_(device), guard_(RecordingStreams::get().on(device)) {
     give_back_cached(device_);
-    if (!use_pool) return;
+    if (!pool_bytes) return;
     pool_ = at::cuda::MemPool::graph_pool_handle(/*is_user_created=*/false);
     const auto stream = guard_.current_stream().stream();
     allocator::beginAllocateToPool(device_, pool_, [stream](cudaStream_t other) { return other == stream; });
+    if (*pool_bytes >= least_given_back) begin_with_one_block(static_cast<size_t>(*pool_bytes));
   }
   TorchRecording(const TorchRecording&) = delete;
   TorchRecording& operator=(const TorchRecording&) = delete;
@@ -101,6 +102,14 @@ class TorchRecording final : public runtime::Host::Recording {
   [[nodiscard]] uint64_t pool() const override { return pool_.first; }
 
  private:
+  /// Where there is no room for it, the recording does with what it can get.
+  void begin_with_one_block(size_t bytes) const {
+    try {
+      allocator::raw_delete(allocator::raw_alloc_with_stream(bytes, guard_.current_stream().stream()));
+    } catch (const c10::Error&) {
+    }
+  }
+
   std::unique_lock<std::mutex> turn_;
   c10::DeviceIndex device_;
   c10::cuda::CUDAStreamGuard guard_;
@@ -109,8 +118,19 @@ class TorchRecording final : public runtime::Host::Recording {
 
 }  // namespace
 
-std::unique_ptr<runtime::Host::Recording> record(c10::DeviceIndex device, bool use_pool) {
-  return std::make_unique<TorchRecording>(device, use_pool);
+void make_room(c10::DeviceIndex device, int64_t bytes) {
+  if (bytes < least_given_back) return;
+  size_t largest = 1;  // 0 asks for what the device has free
+  try {
+    allocator::cacheInfo(device, &largest);
+  } catch (const c10::Error&) {  // an allocator that keeps no count
+    return;
+  }
+  if (largest < static_cast<size_t>(bytes)) give_back_cached(device);
+}
+
+std::unique_ptr<runtime::Host::Recording> record(c10::DeviceIndex device, std::optional<int64_t> pool_bytes) {
+  return std::make_unique<TorchRecording>(device, pool_bytes);
 }
 
 void release_pool(c10::DeviceIndex device, uint64_t pool) { allocator::releasePool(device, {pool, 0}); }

@@ -248,7 +248,10 @@ std::shared_ptr<void> TorchFrame::scratch(int64_t bytes) {
 }
 
 void TorchFrame::allocate_arena() {
-  arena_ = bytes_on_device(layout_->plan->arena_bytes);
+  const int64_t bytes = layout_->plan->arena_bytes;
+  const auto device = device_of(layout_->plan->device);
+  if (device.is_cuda() && !layout_->arena_was_made.test_and_set()) cuda::make_room(device.index(), bytes);
+  arena_ = bytes_on_device(bytes);
   arena_data_ = reinterpret_cast<void*>(address_of(*arena_.unsafeGetTensorImpl()));
   for (const auto buffer : layout_->arena) {
     data_[buffer] = static_cast<char*>(arena_data_) + layout_->buffers[buffer].offset;

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,6 +42,7 @@ struct FrameLayout {
   std::vector<std::vector<uint32_t>> inputs_of_calls;  ///< buffers that are inputs themselves
   std::vector<std::optional<uint32_t>> inputs;         ///< the buffer of each that has one
   std::vector<uint32_t> states, arena;                 ///< buffers of these kinds
+  mutable std::atomic_flag arena_was_made;             ///< by a call; the first one makes room for it
 };
 
 /// Where an input lies; its sizes and strides are those of its buffer.

@@ -31,8 +31,14 @@ namespace sinter::frontend::cuda {
 [[nodiscard]] at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, at::ScalarType dtype,
                                        c10::Device device);
 
+/// For an allocation of many bytes that is to come again and again. Where LibTorch's allocator keeps no free block as
+/// large, what it keeps goes back to the driver, which else would hold both; waits for the device then. Does nothing
+/// while a stream is recorded.
+void make_room(c10::DeviceIndex device, int64_t bytes);
+
 /// See runtime::Host::record and release_pool.
-[[nodiscard]] std::unique_ptr<runtime::Host::Recording> record(c10::DeviceIndex device, bool use_pool);
+[[nodiscard]] std::unique_ptr<runtime::Host::Recording> record(c10::DeviceIndex device,
+                                                               std::optional<int64_t> pool_bytes);
 void release_pool(c10::DeviceIndex device, uint64_t pool);
 
 /// How far a generator of CUDA has drawn, also while its stream is recorded; nothing for generators of other devices.

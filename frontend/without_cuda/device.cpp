@@ -20,7 +20,10 @@ at::Tensor empty_strided(c10::IntArrayRef /*sizes*/, c10::IntArrayRef /*strides*
   absent();
 }
 
-std::unique_ptr<runtime::Host::Recording> record(c10::DeviceIndex /*device*/, bool /*use_pool*/) { absent(); }
+void make_room(c10::DeviceIndex /*device*/, int64_t /*bytes*/) { absent(); }
+std::unique_ptr<runtime::Host::Recording> record(c10::DeviceIndex /*device*/, std::optional<int64_t> /*pool_bytes*/) {
+  absent();
+}
 void release_pool(c10::DeviceIndex /*device*/, uint64_t /*pool*/) { absent(); }
 
 std::optional<uint64_t> drawn_by(const at::Generator& /*generator*/) { return std::nullopt; }

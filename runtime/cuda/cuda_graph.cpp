@@ -8,6 +8,7 @@
 #include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
 #include "runtime/interpret.h"
+#include "runtime/pool_bytes.h"
 
 namespace sinter::runtime {
 namespace {
@@ -111,7 +112,7 @@ void CudaGraph::settle_libraries(const Program& steps, Frame& frame, const Frame
 }
 
 void CudaGraph::warm_up(const Program& steps, Frame& frame, const Frame* kept, CUstream stream) {
-  const auto recording = parts_.host.record(parts_.plan.device, false);
+  const auto recording = parts_.host.record(parts_.plan.device, std::nullopt);
   const auto side = static_cast<CUstream>(recording->stream());
   const Event event(parts_.driver);
   const std::lock_guard lock(turn_.mutex());
@@ -148,7 +149,8 @@ void CudaGraph::capture(const Arrivals& arrivals, Frame& frame, const Frame* kep
   const std::vector<GraphPart> cuts =
       cut_in_parts(parts_.plan, steps, layout_.draws ? Arrivals() : arrivals);  // none in vain
   for (const GraphPart& cut : cuts) graphs_.emplace_back().due = cut.due;
-  const auto recording = parts_.host.record(parts_.plan.device, true);
+  const auto recording = parts_.host.record(
+      parts_.plan.device, pool_bytes(parts_.plan, steps, layout_.moving_outputs, layout_.copied_inputs));
   pool_ = recording->pool();
   const auto inside = parts_.host.make_frame(parts_.plan);
   share_border(parts_.plan, *inside, frame, kept);

@@ -48,7 +48,9 @@ class FakeDraws final : public runtime::Host::Draws {
 
 std::unique_ptr<Host::Draws> Host::draws(ir::Device) { return std::make_unique<FakeDraws>(told); }
 
-std::unique_ptr<Host::Recording> Host::record(ir::Device, bool) { throw std::logic_error("no stream to record"); }
+std::unique_ptr<Host::Recording> Host::record(ir::Device, std::optional<int64_t>) {
+  throw std::logic_error("no stream to record");
+}
 
 void Host::release_pool(ir::Device, uint64_t) {}
 

@@ -86,8 +86,8 @@ GpuHost::~GpuHost() {
 
 void* GpuHost::current_stream(ir::Device) { return current; }
 
-std::unique_ptr<Host::Recording> GpuHost::record(ir::Device, bool use_pool) {
-  if (!use_pool) return std::make_unique<GpuRecording>(side_, 0);
+std::unique_ptr<Host::Recording> GpuHost::record(ir::Device, std::optional<int64_t> pool_bytes) {
+  if (!pool_bytes) return std::make_unique<GpuRecording>(side_, 0);
   std::lock_guard lock(pools_mutex_);
   open_pools.insert(next_pool_);
   return std::make_unique<GpuRecording>(side_, next_pool_++);

@@ -43,7 +43,7 @@ class GpuHost final : public Host {
   std::set<uint64_t> open_pools;  ///< recorded into and not released
 
   [[nodiscard]] void* current_stream(ir::Device device) override;
-  [[nodiscard]] std::unique_ptr<Recording> record(ir::Device device, bool use_pool) override;
+  [[nodiscard]] std::unique_ptr<Recording> record(ir::Device device, std::optional<int64_t> pool_bytes) override;
   void release_pool(ir::Device device, uint64_t pool) override;
 
   [[nodiscard]] CUstream make_stream();
