@@ -3,10 +3,13 @@
 #include <cupti.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <span>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace sinter::runtime {
 namespace {
@@ -15,6 +18,8 @@ struct Cupti {
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
   decltype(&cuptiActivityEnable) enable = nullptr;
   decltype(&cuptiActivityDisable) disable = nullptr;
+  decltype(&cuptiActivityEnableRuntimeApi) enable_runtime_call = nullptr;
+  decltype(&cuptiActivityEnableDriverApi) enable_driver_call = nullptr;
   decltype(&cuptiActivityFlushAll) flush = nullptr;
   decltype(&cuptiActivityGetNextRecord) next = nullptr;
   decltype(&cuptiActivityPushExternalCorrelationId) push = nullptr;
@@ -23,7 +28,8 @@ struct Cupti {
   decltype(&cuptiGetTimestamp) timestamp = nullptr;
 
   [[nodiscard]] bool complete() const {
-    return register_callbacks && enable && disable && flush && next && push && pop && callback_name && timestamp;
+    return register_callbacks && enable && disable && enable_runtime_call && enable_driver_call && flush && next &&
+           push && pop && callback_name && timestamp;
   }
 };
 
@@ -40,6 +46,8 @@ const Cupti& cupti() {
     find(library, "cuptiActivityRegisterCallbacks", api.register_callbacks);
     find(library, "cuptiActivityEnable", api.enable);
     find(library, "cuptiActivityDisable", api.disable);
+    find(library, "cuptiActivityEnableRuntimeApi", api.enable_runtime_call);
+    find(library, "cuptiActivityEnableDriverApi", api.enable_driver_call);
     find(library, "cuptiActivityFlushAll", api.flush);
     find(library, "cuptiActivityGetNextRecord", api.next);
     find(library, "cuptiActivityPushExternalCorrelationId", api.push);
@@ -149,11 +157,33 @@ void complete_buffer(CUcontext /*context*/, uint32_t /*stream*/, uint8_t* buffer
   std::free(buffer);
 }
 
+/// Calls of CUDA's API that start work of a device or may wait for it, by name. LibTorch asks many other things several
+/// times an operator (for the current device, whether a stream is being recorded); to record those as well would make
+/// steps that the host bounds twice as long.
+bool starts_work_or_waits(std::string_view name) {
+  static constexpr std::array<std::string_view, 6> parts{"Launch", "Memcpy", "Memset", "Synchronize", "lloc", "Free"};
+  return std::ranges::any_of(parts,
+                             [name](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+/// Leaves the other calls of one of CUDA's APIs, whose kind of activities is recorded, out of the record.
+template <class EnableCall>
+void leave_out_other_calls(CUpti_CallbackDomain domain, CUpti_CallbackId end, EnableCall enable_call) {
+  for (CUpti_CallbackId id = 1; id < end; ++id) {
+    const char* name = nullptr;
+    if (cupti().callback_name(domain, id, &name) != CUPTI_SUCCESS || name == nullptr) continue;
+    if (!starts_work_or_waits(name)) enable_call(id, 0);
+  }
+}
+
 /// Kinds of activities that are recorded while it lives.
 class EnabledKinds {
  public:
   explicit EnabledKinds(std::span<const CUpti_ActivityKind> kinds) : kinds_(kinds) {
     for (const CUpti_ActivityKind kind : kinds) complete_ = complete_ && cupti().enable(kind) == CUPTI_SUCCESS;
+    if (!complete_ || std::ranges::find(kinds, CUPTI_ACTIVITY_KIND_RUNTIME) == kinds.end()) return;
+    leave_out_other_calls(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE, cupti().enable_runtime_call);
+    leave_out_other_calls(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE, cupti().enable_driver_call);
   }
   ~EnabledKinds() {
     for (const CUpti_ActivityKind kind : kinds_) cupti().disable(kind);
