@@ -97,7 +97,8 @@ class Attributor {
     const auto in_module = [](const std::string& source) { return read_planned(source).in_module; };
     if (out.modules.empty() && std::ranges::any_of(op.sources, in_module)) shared = modules_.intern("");
     set_module(out, {shared, Attribution::stated});
-    if (shared == no_module && out.phase == Phase::loss) out.how = Attribution::loss;
+    const auto of_loss = [](const std::string& source) { return read_planned(source).of_loss; };
+    if (shared == no_module && std::ranges::any_of(op.sources, of_loss)) out.how = Attribution::loss;
   }
 
   /// The phase of all that went in, where it is one, and their first line.

@@ -18,6 +18,7 @@ struct PlannedLine {
   std::optional<Phase> phase;
   std::string line;
   bool in_module = false;  ///< its operator has a module
+  bool of_loss = false;    ///< its operator has none and belongs to the loss
 };
 [[nodiscard]] PlannedLine read_planned(const std::string& source);
 

@@ -134,6 +134,12 @@ TEST(StepPlaces, follow_the_operators_of_a_step_and_pass_over_those_that_do_not_
   outside.module = -1;
   EXPECT_FALSE(read_planned(planned_place(profile, outside).line).in_module);
   EXPECT_EQ(read_planned(planned_place(profile, outside).line).line, "net.cpp:1");
+  EXPECT_FALSE(read_planned(planned_place(profile, outside).line).of_loss);
+  ProfiledOperator of_loss = outside;
+  of_loss.how = Attribution::loss;
+  const PlannedLine lost = read_planned(planned_place(profile, of_loss).line);
+  EXPECT_TRUE(lost.of_loss && !lost.in_module);
+  EXPECT_EQ(lost.line, "net.cpp:1");
 }
 
 /// One operator of which a trace tells.
