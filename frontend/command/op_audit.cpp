@@ -34,6 +34,7 @@ std::optional<AuditedOp> audit_caught(const std::string& name) {
   switch (CatchComposites::work_of(name)) {
     case CatchComposites::Work::none:
     case CatchComposites::Work::compares:
+    case CatchComposites::Work::packs:
       return std::nullopt;
     case CatchComposites::Work::looks:
       return AuditedOp{name, Coverage::read, "integers in an argument"};

@@ -19,11 +19,6 @@ c10::OperatorHandle find(const std::string& op) {
   return *found;
 }
 
-/// oneDNN's recurrent layers make their last result, the workspace that backward reads, in grad mode alone.
-bool is_for_backward(const ExternCall& call, const c10::OperatorHandle& op) {
-  return call.op == "aten::mkldnn_rnn_layer" && call.results.size() == op.schema().returns().size();
-}
-
 /// `Scalar` or `Scalar?`.
 bool takes_number(const c10::Argument& argument) {
   const c10::TypePtr type = argument.real_type();
@@ -35,8 +30,15 @@ at::Tensor constants_only(ir::ValueId /*value*/) { return {}; }
 
 }  // namespace
 
+bool needs_grad_mode(const c10::OperatorHandle& op, size_t results) {
+  return op.operator_name().name == "aten::mkldnn_rnn_layer" && results == op.schema().returns().size();
+}
+
 PreparedCall::PreparedCall(const ExternCall& call, std::vector<c10::IValue> opaques)
-    : call_(call), opaques_(std::move(opaques)), op_(find(call.op)), for_backward_(is_for_backward(call, op_)) {
+    : call_(call),
+      opaques_(std::move(opaques)),
+      op_(find(call.op)),
+      for_backward_(needs_grad_mode(op_, call.results.size())) {
   const auto& schema = op_.schema().arguments();
   if (schema.size() != call_.args.size()) {
     throw InternalError("extern call", call_.op + " has another number of arguments than its schema");

@@ -11,6 +11,10 @@
 
 namespace sinter::frontend {
 
+/// oneDNN's recurrent layers make their last result, the workspace that backward reads, in grad mode alone. True for a
+/// call of theirs that gives so many results; all others run without it.
+[[nodiscard]] bool needs_grad_mode(const c10::OperatorHandle& op, size_t results);
+
 /// An ATen call with its operator looked up and all its constant arguments boxed. Immutable, thread-safe.
 class PreparedCall {
  public:

@@ -1,5 +1,6 @@
 #include "frontend/replay/composites.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
@@ -36,6 +37,7 @@ constexpr std::array composites{
     Composite{"aten::ctc_loss.Tensor", Work::looks},
     Composite{"aten::_reshape_from_tensor", Work::looks},
     Composite{"aten::matmul.out", Work::compares},
+    Composite{"aten::_cudnn_rnn", Work::packs},
     Composite{"aten::max_pool1d", Work::fills},
     Composite{"aten::_pad_circular", Work::fills},
     Composite{"aten::choose_qparams_optimized", Work::fills},
@@ -65,7 +67,10 @@ void catch_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
   const c10::DispatchKeySet below = keys_under(kKey, keys);
   Session* session = current_session();
   if (session == nullptr) return op.redispatchBoxed(below, stack);
-  if (composite(op.operator_name()).work == Work::compares) return session->call_whole(op, below, stack);
+  const Work work = composite(op.operator_name()).work;
+  const bool packs_now = work == Work::packs && at::autocast::is_autocast_enabled(at::kCUDA);
+  if (work == Work::compares || packs_now) return session->call_whole(op, below, stack);
+  if (work == Work::packs) return op.redispatchBoxed(below, stack);
   session->wait_for(torch::jit::last(*stack, op.schema().arguments().size()));
   op.redispatchBoxed(below, stack);
 }

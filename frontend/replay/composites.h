@@ -29,6 +29,7 @@ class CatchComposites {
     fills,     ///< its results, on the CPU and without gradients; else it calls other operators
     compares,  ///< the memories of tensors
     unseen,    ///< packs weights in a way of its own, or writes what its schema does not tell
+    packs,  ///< its weights into one buffer, through pointers, where autocast casts them; else it is a plain operator
   };
   [[nodiscard]] static Work work_of(std::string_view name);
 

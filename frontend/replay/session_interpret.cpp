@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/support/errors.h"
+#include "frontend/execute/extern_call.h"
 #include "frontend/replay/session.h"
 #include "frontend/torch/convert.h"
 #include "runtime/stopwatch.h"
@@ -63,7 +64,7 @@ void Session::interpret(const PathNode& node, std::vector<c10::Storage>& storage
   if (is_look(step, storages)) return;
   const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const c10::AutoGradMode no_grad(false);
+  const c10::AutoGradMode grad_mode(needs_grad_mode(*step.op, step.results.size()));
   const auto tensor = [&](ir::ValueId id) {
     const TraceValueId value{id.index};
     return table_.over(storages[table_.value(value).memory.index], value);

@@ -54,6 +54,26 @@ void autocast_inside_the_callable(Session& s) {
   for (int call = 0; call < 5; ++call) f(s.randn({2, 4}));
 }
 
+/// On a GPU autocast packs the weights of recurrent layers itself, through pointers.
+void a_training_step_of_an_lstm_under_autocast(Session& s) {
+  const at::AutoGradMode grad(true);
+  auto layer = s.adopt(torch::nn::LSTM(torch::nn::LSTMOptions(3, 4).num_layers(2).batch_first(true)));
+  torch::optim::SGD optimizer(layer->parameters(), 0.1);
+  const auto step = [&](const Tensor& x) {
+    optimizer.zero_grad(false);
+    Tensor loss;
+    {
+      const Autocast autocast(x.device().type(), at::kBFloat16);
+      loss = std::get<0>(layer(at::relu(x))).square().mean();
+    }
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  };
+  auto f = s.compile(step, {.numerics = Numerics::eager});
+  for (int call = 0; call < 8; ++call) f(s.randn({2, 5, 3}));
+}
+
 void a_weight_changed_under_autocasts_cache(Session& s) {
   auto layer = s.adopt(torch::nn::Linear(4, 3));
   auto f = s.compile(layer);
@@ -163,6 +183,7 @@ void deterministic_algorithms(Session& s) {
 const Program programs[] = {
     {"autocast_switched_on_and_off", autocast_switched_on_and_off},
     {"autocast_inside_the_callable", autocast_inside_the_callable},
+    {"a_training_step_of_an_lstm_under_autocast", a_training_step_of_an_lstm_under_autocast},
     {"a_weight_changed_under_autocasts_cache", a_weight_changed_under_autocasts_cache},
     {"another_default_dtype", another_default_dtype},
     {"inference_mode_and_out_of_it", inference_mode_and_out_of_it},
