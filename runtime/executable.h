@@ -13,6 +13,7 @@
 
 namespace sinter::runtime {
 
+class GraphPools;
 class Ranges;
 
 struct ExecutableOptions {
@@ -22,6 +23,8 @@ struct ExecutableOptions {
   bool steady_inputs = false;
   /// Held while `run` adds to the report after the build ("record", notes, graphs); none where nobody else reads it.
   std::mutex* report_mutex = nullptr;
+  /// Whose memory the graph works in; null: its own.
+  std::shared_ptr<GraphPools> pools = nullptr;
   /// Where inputs come one after the other, recorded runs may be started before all are there.
   Arrivals arrivals = {};
   Ranges* ranges = nullptr;  ///< told of calls and, in direct launches, of steps; null: nobody. Outlives the executable

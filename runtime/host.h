@@ -59,17 +59,22 @@ class Host {
 
   /// Memory for recording a CUDA Graph: while the returned object lives, allocations of this thread on this device
   /// come from a private pool and the current stream is one that nobody else is given; `stream()` is that stream. The
-  /// pool's memory stays reserved until `release_pool`.
+  /// pool's memory stays reserved until `release_pool`, one for each recording into it.
   class Recording {
    public:
     virtual ~Recording() = default;
     [[nodiscard]] virtual void* stream() const = 0;
     [[nodiscard]] virtual uint64_t pool() const = 0;
   };
-  /// `pool_bytes` is what the pool will hold at one time, as far as it is known: it begins with one block as large,
-  /// which splits and joins again, where segments of many sizes would leave gaps. Without it only the stream is
-  /// switched (the warm-up run before a recording).
-  [[nodiscard]] virtual std::unique_ptr<Recording> record(ir::Device device, std::optional<int64_t> pool_bytes) = 0;
+  struct PoolRequest {
+    std::optional<uint64_t> id = std::nullopt;  ///< a pool with a recording that is not released; none: a new one
+    /// What a new pool will hold at one time, as far as it is known: it begins with one block as large, which splits
+    /// and joins again, where segments of many sizes would leave gaps.
+    int64_t bytes = 0;
+  };
+  /// Without a request only the stream is switched (the warm-up run before a recording).
+  [[nodiscard]] virtual std::unique_ptr<Recording> record(ir::Device device,
+                                                          const std::optional<PoolRequest>& request) = 0;
   virtual void release_pool(ir::Device device, uint64_t pool) = 0;
 
   /// The generators that the random calls of a recorded plan draw from. Lives as long as the graph.

@@ -22,19 +22,20 @@ enum class Bug : uint8_t {
   alias_missed,           ///< a trusted call returns a view of an argument as the argument
   operands_swapped,       ///< of a subtraction
   write_back_lost,
-  version_not_raised,      ///< of what a known step writes
-  memory_freed_early,      ///< a temporary's memory is given to others before its last use
-  kernels_mixed_up,        ///< kernels are shared by name
-  random_calls_merged,     ///< like calls that are pure
-  generators_not_rewound,  ///< while a segment draws what its steps have drawn
-  alignment_not_guarded,   ///< of memory that recorded steps and kernels take
-  cuda_operands_swapped,   ///< of a division, in CUDA text
-  cuda_tail_lost,          ///< of a kernel whose points are no multiple of its vectors
-  cuda_alignment_ignored,  ///< vector accesses are as wide as they can be, wherever the tensor lies
-  graph_not_repointed,     ///< a recorded graph keeps the addresses of its recording
-  graph_input_not_copied,  ///< to where a recorded graph reads it
-  graph_draws_repeated,    ///< by every replay of a recorded graph
-  graph_address_ignored,   ///< of an input that a recorded graph takes where it lies
+  version_not_raised,        ///< of what a known step writes
+  memory_freed_early,        ///< a temporary's memory is given to others before its last use
+  kernels_mixed_up,          ///< kernels are shared by name
+  random_calls_merged,       ///< like calls that are pure
+  generators_not_rewound,    ///< while a segment draws what its steps have drawn
+  alignment_not_guarded,     ///< of memory that recorded steps and kernels take
+  cuda_operands_swapped,     ///< of a division, in CUDA text
+  cuda_tail_lost,            ///< of a kernel whose points are no multiple of its vectors
+  cuda_alignment_ignored,    ///< vector accesses are as wide as they can be, wherever the tensor lies
+  graph_not_repointed,       ///< a recorded graph keeps the addresses of its recording
+  graph_input_not_copied,    ///< to where a recorded graph reads it
+  graph_draws_repeated,      ///< by every replay of a recorded graph
+  graph_address_ignored,     ///< of an input that a recorded graph takes where it lies
+  graph_memory_not_checked,  ///< whose values a graph finds in memory that it shares with others
 };
 
 /// Where a bug can be seen.
@@ -75,6 +76,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {"graph_input_not_copied", Seen::graphs},
     {"graph_draws_repeated", Seen::gpu},
     {"graph_address_ignored", Seen::graphs},
+    {"graph_memory_not_checked", Seen::graphs},
 };
 
 #ifdef SINTER_PLANTED_BUGS

@@ -82,14 +82,15 @@ void give_back_cached(c10::DeviceIndex device) {
 
 class TorchRecording final : public runtime::Host::Recording {
  public:
-  TorchRecording(c10::DeviceIndex device, std::optional<int64_t> pool_bytes)
+  TorchRecording(c10::DeviceIndex device, const std::optional<runtime::Host::PoolRequest>& request)
       : turn_(RecordingStreams::get().take_turn()), device_(device), guard_(RecordingStreams::get().on(device)) {
     give_back_cached(device_);
-    if (!pool_bytes) return;
-    pool_ = at::cuda::MemPool::graph_pool_handle(/*is_user_created=*/false);
+    if (!request) return;
+    pool_ = request->id ? c10::cuda::MempoolId_t{*request->id, 0}
+                        : at::cuda::MemPool::graph_pool_handle(/*is_user_created=*/false);
     const auto stream = guard_.current_stream().stream();
     allocator::beginAllocateToPool(device_, pool_, [stream](cudaStream_t other) { return other == stream; });
-    if (*pool_bytes >= least_given_back) begin_with_one_block(static_cast<size_t>(*pool_bytes));
+    if (!request->id && request->bytes >= least_given_back) add_block(static_cast<size_t>(request->bytes));
   }
   TorchRecording(const TorchRecording&) = delete;
   TorchRecording& operator=(const TorchRecording&) = delete;
@@ -103,7 +104,7 @@ class TorchRecording final : public runtime::Host::Recording {
 
  private:
   /// Where there is no room for it, the recording does with what it can get.
-  void begin_with_one_block(size_t bytes) const {
+  void add_block(size_t bytes) const {
     try {
       allocator::raw_delete(allocator::raw_alloc_with_stream(bytes, guard_.current_stream().stream()));
     } catch (const c10::Error&) {
@@ -129,10 +130,17 @@ void make_room(c10::DeviceIndex device, int64_t bytes) {
   if (largest < static_cast<size_t>(bytes)) give_back_cached(device);
 }
 
-std::unique_ptr<runtime::Host::Recording> record(c10::DeviceIndex device, std::optional<int64_t> pool_bytes) {
-  return std::make_unique<TorchRecording>(device, pool_bytes);
+std::unique_ptr<runtime::Host::Recording> record(c10::DeviceIndex device,
+                                                 const std::optional<runtime::Host::PoolRequest>& request) {
+  return std::make_unique<TorchRecording>(device, request);
 }
 
-void release_pool(c10::DeviceIndex device, uint64_t pool) { allocator::releasePool(device, {pool, 0}); }
+void release_pool(c10::DeviceIndex device, uint64_t pool) {
+  allocator::releasePool(device, {pool, 0});
+  try {
+    allocator::emptyCache({pool, 0});  // where that was its last graph
+  } catch (const c10::Error&) {        // somebody is recording a graph; the next time that LibTorch frees will do
+  }
+}
 
 }  // namespace sinter::frontend::cuda

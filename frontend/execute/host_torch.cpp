@@ -35,8 +35,9 @@ void TorchHost::parallel_for(int64_t count, int64_t grain, const std::function<v
   at::parallel_for(0, count, grain, body);
 }
 
-std::unique_ptr<runtime::Host::Recording> TorchHost::record(ir::Device device, std::optional<int64_t> pool_bytes) {
-  return cuda::record(index_of(device), pool_bytes);
+std::unique_ptr<runtime::Host::Recording> TorchHost::record(ir::Device device,
+                                                            const std::optional<PoolRequest>& request) {
+  return cuda::record(index_of(device), request);
 }
 
 void TorchHost::release_pool(ir::Device device, uint64_t pool) { cuda::release_pool(index_of(device), pool); }

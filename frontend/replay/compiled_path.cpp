@@ -94,6 +94,7 @@ CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, co
   const runtime::ExecutableOptions runtime_options{.graphs = graphs,
                                                    .steady_inputs = true,
                                                    .report_mutex = &mutex_,
+                                                   .pools = settings.pools,
                                                    .arrivals = arrivals,
                                                    .ranges = runtime::nvtx_ranges(),
                                                    .observer = observer_.get()};

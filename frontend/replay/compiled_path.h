@@ -29,8 +29,9 @@ struct LiveNumber {
 /// How a segment is compiled.
 struct PathSettings {
   const Options& options;
-  const std::string& function;                ///< its name
-  std::shared_ptr<CompileObserver> observer;  ///< told of phases and kernels
+  const std::string& function;                 ///< its name
+  std::shared_ptr<CompileObserver> observer;   ///< told of phases and kernels
+  std::shared_ptr<runtime::GraphPools> pools;  ///< of the function's graphs
   /// Kernels take sizes as parameters, so that the same steps for other sizes mostly have them already.
   bool generic_sizes = false;
   /// Inputs whose contents stay as they are (Options::freeze): what depends on them alone is computed now, and kept.

@@ -137,7 +137,7 @@ std::shared_ptr<CompiledPath> PathStore::build(const Matched& segment, News& new
   try {
     const PathHash hash = PathHash::of(steps_to(end));
     const bool generic_sizes = options_.dynamic.value_or(came_for_other_sizes(hash));
-    const PathSettings settings{options_, function_, times, generic_sizes, states_of(segment)};
+    const PathSettings settings{options_, function_, times, pools_, generic_sizes, states_of(segment)};
     auto path = std::make_shared<CompiledPath>(end, settings, segment.table);
     times->finish(path->report().signature);
     path->note_use(clock_.fetch_add(1, std::memory_order_relaxed));

@@ -12,6 +12,7 @@
 #include "frontend/replay/session.h"
 #include "frontend/report/counters.h"
 #include "frontend/torch/modules.h"
+#include "runtime/graph_pool.h"
 
 namespace sinter::frontend {
 
@@ -74,6 +75,7 @@ class PathStore final : public PathLibrary {
   Counters& counters_;
   Budget& budget_;
   Findings& findings_;
+  const std::shared_ptr<runtime::GraphPools> pools_ = std::make_shared<runtime::GraphPools>();
   std::atomic<bool> uses_gpu_{false};
   std::atomic<double> recorded_{0};  ///< seconds
   std::atomic<int64_t> clock_{0};    ///< compiled segments that ran

@@ -37,8 +37,8 @@ namespace sinter::frontend::cuda {
 void make_room(c10::DeviceIndex device, int64_t bytes);
 
 /// See runtime::Host::record and release_pool.
-[[nodiscard]] std::unique_ptr<runtime::Host::Recording> record(c10::DeviceIndex device,
-                                                               std::optional<int64_t> pool_bytes);
+[[nodiscard]] std::unique_ptr<runtime::Host::Recording> record(
+    c10::DeviceIndex device, const std::optional<runtime::Host::PoolRequest>& request);
 void release_pool(c10::DeviceIndex device, uint64_t pool);
 
 /// How far a generator of CUDA has drawn, also while its stream is recorded; nothing for generators of other devices.

@@ -21,7 +21,8 @@ at::Tensor empty_strided(c10::IntArrayRef /*sizes*/, c10::IntArrayRef /*strides*
 }
 
 void make_room(c10::DeviceIndex /*device*/, int64_t /*bytes*/) { absent(); }
-std::unique_ptr<runtime::Host::Recording> record(c10::DeviceIndex /*device*/, std::optional<int64_t> /*pool_bytes*/) {
+std::unique_ptr<runtime::Host::Recording> record(c10::DeviceIndex /*device*/,
+                                                 const std::optional<runtime::Host::PoolRequest>& /*request*/) {
   absent();
 }
 void release_pool(c10::DeviceIndex /*device*/, uint64_t /*pool*/) { absent(); }

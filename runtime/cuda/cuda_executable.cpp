@@ -14,14 +14,15 @@
 namespace sinter::runtime {
 namespace {
 
-class CudaExecutable final : public PlanExecutable {
+class CudaExecutable final : public PlanExecutable, public GraphHolder {
  public:
   CudaExecutable(std::shared_ptr<const Plan> shared_plan, Host& given_host, const Driver& driver,
                  std::vector<CudaKernel> kernels, const ExecutableOptions& options, EntryReport& report)
       : PlanExecutable(std::move(shared_plan), given_host, options.ranges),
         context_(driver.context_of(plan().device.index)),
         kernels_(std::move(kernels)),
-        parts_{plan(), host(), driver, kernels_},
+        pool_(options.pools == nullptr ? std::make_shared<GraphPool>(plan().device) : options.pools->on(plan().device)),
+        parts_{plan(), host(), driver, kernels_, *pool_},
         layout_(options.graphs ? lay_out_graph(plan()) : GraphLayout{}),
         moving_(alignment_of(layout_.moving_inputs)),
         steady_(alignment_of(layout_.copied_inputs), options.steady_inputs && may_be_recorded()),
@@ -30,14 +31,24 @@ class CudaExecutable final : public PlanExecutable {
         observer_(options.observer),
         arrivals_(options.arrivals),
         graphs_(options.graphs),
-        kept_uses_(parts_.driver) {}
+        kept_uses_(parts_.driver) {
+    pool_->add(*this);
+  }
   CudaExecutable(const CudaExecutable&) = delete;
   CudaExecutable& operator=(const CudaExecutable&) = delete;
-  ~CudaExecutable() override { kept_uses_.finish(); }
+  ~CudaExecutable() override {
+    pool_->remove(*this);
+    kept_uses_.finish();
+  }
+
+  void drop_old_graph() override {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock && !begun_ && graph_ != nullptr && graph_->is_old()) graph_.reset();
+  }
 
   [[nodiscard]] std::optional<uint32_t> due(size_t part) override {
     const std::lock_guard lock(mutex_);
-    if (graph_ == nullptr || part + 1 >= graph_->parts()) return std::nullopt;
+    if (!has_graph() || part + 1 >= graph_->parts()) return std::nullopt;
     return graph_->due(part);
   }
 
@@ -46,7 +57,7 @@ class CudaExecutable final : public PlanExecutable {
     const CUstream current = stream();
     const std::lock_guard lock(mutex_);
     const bool mine = part > 0;
-    if (mine != begun_ || !graphs_ || graph_ == nullptr) return false;
+    if (mine != begun_ || !graphs_ || (!mine && !has_graph())) return false;
     begun_ = false;  // also where that throws
     if (!can_start(part, frame, current)) return false;
     graph_->start(part, frame, current);
@@ -161,6 +172,7 @@ class CudaExecutable final : public PlanExecutable {
     const std::lock_guard lock(mutex_);
     const bool others = begun_ && started == 0;
     if (started > 0) begun_ = false;
+    if (!has_graph()) started = 0;  // the graph of those parts is about to go
     if (refused || others || !has_graph_for(frame, current)) return false;
     if (has_kept_outputs()) share_frozen(frame);
     graph_->replay(started, frame, current);
@@ -175,8 +187,10 @@ class CudaExecutable final : public PlanExecutable {
     if (!graphs_) return false;  // another thread tried meanwhile
     const SteadyInputs::Next next = steady_.next(frame);
     if (next == SteadyInputs::Next::launch || !draws_as_for_copies(frame)) return false;
-    return next == SteadyInputs::Next::replay || record(frame, current);
+    return (next == SteadyInputs::Next::replay && has_graph()) || record(frame, current);
   }
+
+  [[nodiscard]] bool has_graph() const { return graph_ != nullptr && !graph_->is_old(); }
 
   bool record(Frame& frame, CUstream current) {
     const auto begin = std::chrono::steady_clock::now();
@@ -192,6 +206,7 @@ class CudaExecutable final : public PlanExecutable {
       });
       return false;
     }
+    pool_->drop_old_graphs(*this);
     steady_.recorded();
     report([&] {
       end_phase(report_, observer_, "record", begin);
@@ -210,6 +225,7 @@ class CudaExecutable final : public PlanExecutable {
 
   CUcontext context_;
   std::vector<CudaKernel> kernels_;
+  std::shared_ptr<GraphPool> pool_;
   CudaParts parts_;
   GraphLayout layout_;                       ///< of the graph, or of one that copies every input
   std::vector<SteadyInputs::Input> moving_;  ///< inputs that the graph is re-pointed to

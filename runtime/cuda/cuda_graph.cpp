@@ -80,7 +80,11 @@ CudaGraph::~CudaGraph() {
     if (part.exec != nullptr) parts_.driver.graph_exec_destroy(part.exec);
     if (part.graph != nullptr) parts_.driver.graph_destroy(part.graph);
   }
-  if (pool_) parts_.host.release_pool(parts_.plan.device, *pool_);
+  {
+    const std::lock_guard lock(turn_.mutex());
+    parts_.pool.forget(this);
+  }
+  if (memory_) parts_.pool.release(parts_.host, *memory_);
 }
 
 std::unique_ptr<CudaGraph> CudaGraph::record(const CudaParts& parts, const GraphLayout& layout, const Program& steps,
@@ -149,9 +153,9 @@ void CudaGraph::capture(const Arrivals& arrivals, Frame& frame, const Frame* kep
   const std::vector<GraphPart> cuts =
       cut_in_parts(parts_.plan, steps, layout_.draws ? Arrivals() : arrivals);  // none in vain
   for (const GraphPart& cut : cuts) graphs_.emplace_back().due = cut.due;
-  const auto recording = parts_.host.record(
-      parts_.plan.device, pool_bytes(parts_.plan, steps, layout_.moving_outputs, layout_.copied_inputs));
-  pool_ = recording->pool();
+  const int64_t bytes = pool_bytes(parts_.plan, steps, layout_.moving_outputs, layout_.copied_inputs);
+  const auto recording = parts_.pool.record(parts_.host, bytes);
+  memory_ = recording->pool();
   const auto inside = parts_.host.make_frame(parts_.plan);
   share_border(parts_.plan, *inside, frame, kept);
   for (BufferId buffer : layout_.moving_outputs) inside->share(buffer, frame, buffer);
@@ -232,7 +236,6 @@ void CudaGraph::keep(const RecordedLaunch& launch, Part& part) {
 }
 
 void CudaGraph::start(size_t index, Frame& frame, CUstream stream) {
-  const Driver& driver = parts_.driver;
   Part& part = graphs_[index];
   if (index == 0) {
     for (BufferId buffer : layout_.moving_outputs) frame.allocate(buffer);
@@ -241,6 +244,14 @@ void CudaGraph::start(size_t index, Frame& frame, CUstream stream) {
   repoint(part, frame);
   const std::lock_guard lock(turn_.mutex());
   turn_.enter(stream);
+  const bool goes_on = parts_.pool.is_still_of(this) || planted(Bug::graph_memory_not_checked);
+  for (size_t i = goes_on ? index : 0; i <= index; ++i) launch(graphs_[i], frame, stream);
+  if (index + 1 == graphs_.size()) copy_out(frame, stream);
+  turn_.leave(stream);
+}
+
+void CudaGraph::launch(const Part& part, Frame& frame, CUstream stream) {
+  const Driver& driver = parts_.driver;
   for (const Copy& copy : part.copies_in) {
     if (copy.bytes == 0 || planted(Bug::graph_input_not_copied)) continue;
     driver.check(driver.copy_on_device(copy.address, address(frame.data(copy.buffer)), copy.bytes, stream),
@@ -249,8 +260,6 @@ void CudaGraph::start(size_t index, Frame& frame, CUstream stream) {
   if (draws_ != nullptr) draws_->prepare_replay();
   if (!parts_.plan.written.empty()) frame.begin_writes();
   driver.check(driver.graph_launch(part.exec, stream), "cuGraphLaunch");
-  if (index + 1 == graphs_.size()) copy_out(frame, stream);
-  turn_.leave(stream);
 }
 
 void CudaGraph::copy_out(Frame& frame, CUstream stream) {

@@ -34,10 +34,12 @@ class CudaGraph {
   [[nodiscard]] size_t parts() const { return graphs_.size(); }
   /// When a part may be started (see Arrivals).
   [[nodiscard]] uint32_t due(size_t part) const { return graphs_[part].due; }
+  /// True where the memory that it works in has become too small for other graphs of the function, and was made anew.
+  [[nodiscard]] bool is_old() const { return !parts_.pool.is_current(*memory_); }
   /// True where no earlier work keeps a graph of this device from beginning at once.
   [[nodiscard]] bool may_begin() { return turn_.is_over(); }
   /// Starts the next part of a call: re-points what moved, copies in, replays on `stream`. What arrived by then is
-  /// bound in `frame`.
+  /// bound in `frame`. Where another graph has worked in the same memory since, the parts before run once more.
   void start(size_t part, Frame& frame, CUstream stream);
   /// Runs one call from this part on; the parts before have been started. Copies out, and binds the outputs in `frame`.
   void replay(size_t first_part, Frame& frame, CUstream stream);
@@ -88,6 +90,7 @@ class CudaGraph {
   [[nodiscard]] Copy copy_in_of(const Frame& inside, BufferId input) const;
   [[nodiscard]] Copy copy_out_of(const Frame& inside, BufferId root) const;
   void repoint(Part& part, Frame& frame);
+  void launch(const Part& part, Frame& frame, CUstream stream);
   void set(const Part& part, Node& node);
   void copy_out(Frame& frame, CUstream stream);
   [[nodiscard]] uint64_t value_of(const MovingParam& param, const Frame& frame) const;
@@ -100,7 +103,7 @@ class CudaGraph {
   std::vector<Copy> copies_back_;  ///< of those copied in: inputs that the graph writes
   std::vector<Copy> copies_out_;
   std::unique_ptr<Host::Draws> draws_;  ///< null where no call is random
-  std::optional<uint64_t> pool_;
+  std::optional<uint64_t> memory_;      ///< its pool's name
   GraphTurn& turn_;
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/cuda/cuda_kernel.h"
+#include "runtime/graph_pool.h"
 #include "runtime/host.h"
 #include "runtime/program.h"
 
@@ -26,6 +27,7 @@ struct CudaParts {
   Host& host;
   const Driver& driver;
   const std::vector<CudaKernel>& kernels;  ///< by index in the plan
+  GraphPool& pool;                         ///< that graphs work in
 };
 
 /// An executor (see interpret) that launches and calls straight on a stream, and remembers what it did last.

@@ -65,15 +65,18 @@ int64_t reserved_bytes() {
   return c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device()).reserved_bytes[0].current;
 }
 
+/// Its values between products are as large as its square arguments.
+at::Tensor chain_of_products(const at::Tensor& in, const at::Tensor& weight) {
+  const at::Tensor a = at::mm(in, weight);
+  const at::Tensor b = at::mm(a.relu(), weight);
+  return (at::mm(b.relu(), weight) + a).sum();
+}
+
 /// LibTorch keeps memory by stream and pool: what eager calls and the warm-up used is not held beside the graph's.
 TEST_F(Gpu, a_recorded_graph_holds_its_memory_once) {
   c10::cuda::CUDACachingAllocator::emptyCache();
   const at::Tensor x = at::randn({4096, 4096}, at::TensorOptions(at::kCUDA));  // 64 MiB
-  const auto chain = [](const at::Tensor& in) {
-    const at::Tensor a = at::mm(in, in);
-    const at::Tensor b = at::mm(a.relu(), a);
-    return at::mm(b.relu(), a).sum();
-  };
+  const auto chain = [](const at::Tensor& in) { return chain_of_products(in, in); };
   static_cast<void>(chain(x));
   const int64_t eager = reserved_bytes();
   c10::cuda::CUDACachingAllocator::emptyCache();
@@ -81,6 +84,32 @@ TEST_F(Gpu, a_recorded_graph_holds_its_memory_once) {
   for (int call = 0; call < 6; ++call) static_cast<void>(fast(x));
   ASSERT_EQ(graphs(fast.report()), 1) << fast.report();
   EXPECT_LE(reserved_bytes(), eager + eager / 4) << fast.report();
+}
+
+TEST_F(Gpu, graphs_of_one_function_work_in_the_memory_of_the_largest) {
+  const at::Tensor weight = at::randn({4096, 4096}, at::TensorOptions(at::kCUDA)) / 64;
+  const auto reserved_after = [&](const std::vector<int64_t>& sizes) {
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    const int64_t before = reserved_bytes();
+    auto fast = compile(chain_of_products, unlimited({.mode = Mode::ReduceOverhead}));
+    for (const int64_t rows : sizes) {
+      const at::Tensor x = at::randn({rows, 4096}, at::TensorOptions(at::kCUDA));
+      for (int call = 0; call < 6; ++call) static_cast<void>(fast(x, weight));
+    }
+    for (const int64_t rows : sizes) {
+      const at::Tensor x = at::randn({rows, 4096}, at::TensorOptions(at::kCUDA));
+      const at::Tensor exact = chain_of_products(x, weight);
+      EXPECT_TRUE(at::allclose(fast(x, weight), exact, 1e-3, 1.0)) << rows;
+    }
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    const int64_t held = reserved_bytes() - before;
+    fast = compile(chain_of_products, unlimited({.mode = Mode::ReduceOverhead}));
+    EXPECT_LE(reserved_bytes(), before + (int64_t{2} << 20)) << "given back with the last graph";
+    return held;
+  };
+  const int64_t largest = reserved_after({8192});
+  const int64_t all = reserved_after({2048, 4096, 6144, 8192, 1024, 5120, 7168, 3072});
+  EXPECT_LE(all, largest + largest / 10);
 }
 
 TEST_F(Gpu, a_convolution_block_gives_eagers_results_in_every_mode) {

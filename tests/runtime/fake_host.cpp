@@ -48,7 +48,7 @@ class FakeDraws final : public runtime::Host::Draws {
 
 std::unique_ptr<Host::Draws> Host::draws(ir::Device) { return std::make_unique<FakeDraws>(told); }
 
-std::unique_ptr<Host::Recording> Host::record(ir::Device, std::optional<int64_t>) {
+std::unique_ptr<Host::Recording> Host::record(ir::Device, const std::optional<PoolRequest>&) {
   throw std::logic_error("no stream to record");
 }
 

@@ -45,7 +45,8 @@ class Host : public runtime::Host {
   [[nodiscard]] std::unique_ptr<runtime::Frame> make_frame(const Plan& plan) override;
   [[nodiscard]] void* current_stream(ir::Device device) override;
   void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) override;
-  [[nodiscard]] std::unique_ptr<Recording> record(ir::Device device, std::optional<int64_t> pool_bytes) override;
+  [[nodiscard]] std::unique_ptr<Recording> record(ir::Device device,
+                                                  const std::optional<PoolRequest>& request) override;
   void release_pool(ir::Device device, uint64_t pool) override;
   /// Generators that only write down what they are told, into `told`.
   [[nodiscard]] std::unique_ptr<Draws> draws(ir::Device device) override;

@@ -86,17 +86,20 @@ GpuHost::~GpuHost() {
 
 void* GpuHost::current_stream(ir::Device) { return current; }
 
-std::unique_ptr<Host::Recording> GpuHost::record(ir::Device, std::optional<int64_t> pool_bytes) {
-  if (!pool_bytes) return std::make_unique<GpuRecording>(side_, 0);
+std::unique_ptr<Host::Recording> GpuHost::record(ir::Device, const std::optional<PoolRequest>& request) {
+  if (!request) return std::make_unique<GpuRecording>(side_, 0);
   std::lock_guard lock(pools_mutex_);
-  open_pools.insert(next_pool_);
-  return std::make_unique<GpuRecording>(side_, next_pool_++);
+  const uint64_t pool = request->id ? *request->id : next_pool_++;
+  open_pools.insert(pool);
+  return std::make_unique<GpuRecording>(side_, pool);
 }
 
 void GpuHost::release_pool(ir::Device, uint64_t pool) {
   std::lock_guard lock(pools_mutex_);
-  if (open_pools.erase(pool) != 1) throw std::logic_error("a pool was released twice");
-  memory_->release(pool);
+  const auto open = open_pools.find(pool);
+  if (open == open_pools.end()) throw std::logic_error("a pool was released twice");
+  open_pools.erase(open);
+  if (!open_pools.contains(pool)) memory_->release(pool);
 }
 
 CUstream GpuHost::make_stream() {

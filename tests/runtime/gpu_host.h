@@ -40,10 +40,11 @@ class GpuHost final : public Host {
   explicit GpuHost(const Driver& driver, Freed freed = nullptr);
   ~GpuHost() override;
 
-  std::set<uint64_t> open_pools;  ///< recorded into and not released
+  std::multiset<uint64_t> open_pools;  ///< once for each recording that is not released
 
   [[nodiscard]] void* current_stream(ir::Device device) override;
-  [[nodiscard]] std::unique_ptr<Recording> record(ir::Device device, std::optional<int64_t> pool_bytes) override;
+  [[nodiscard]] std::unique_ptr<Recording> record(ir::Device device,
+                                                  const std::optional<PoolRequest>& request) override;
   void release_pool(ir::Device device, uint64_t pool) override;
 
   [[nodiscard]] CUstream make_stream();

@@ -1,6 +1,7 @@
 // Recorded runs that start before all of their inputs are there, on a simulated device.
 #include <optional>
 
+#include "runtime/graph_pool.h"
 #include "tests/runtime/simulated_test.h"
 
 namespace sinter::runtime::simulated_test {
@@ -37,8 +38,8 @@ struct SimulatedParts : Simulated {
     b.plan.outputs = {y};
   }
 
-  [[nodiscard]] std::unique_ptr<Executable> build_in_parts() {
-    return build({.graphs = true, .steady_inputs = true, .arrivals = arrivals});
+  [[nodiscard]] std::unique_ptr<Executable> build_in_parts(const std::shared_ptr<GraphPools>& pools = nullptr) {
+    return build({.graphs = true, .steady_inputs = true, .pools = pools, .arrivals = arrivals});
   }
   /// Binds what arrives in (`after`, `until`].
   void bind(fake::Frame& f, float value, int64_t after, int64_t until) {
@@ -105,6 +106,58 @@ TEST_F(SimulatedParts, of_a_call_that_has_started_are_nobody_elses) {
   EXPECT_EQ(read(*second, y), filled(9.0F + layers));
   executable->run(*first, 1);
   EXPECT_EQ(read(*first, y), filled(5.0F + layers));
+}
+
+TEST_F(SimulatedParts, run_once_more_where_another_graph_has_worked_in_the_same_memory) {
+  const auto pools = std::make_shared<GraphPools>();
+  auto one = build_in_parts(pools);
+  auto other = build_in_parts(pools);
+  one->run(*all(1));
+  other->run(*all(1));
+  ASSERT_EQ(host.open_pools.size(), 2U);
+  EXPECT_EQ(host.open_pools.count(*host.open_pools.begin()), 2U) << "one pool, two recordings";
+  const auto first = all(5);
+  ASSERT_TRUE(one->start(0, *first));
+  const auto second = all(9);
+  other->run(*second);
+  one->run(*first, 1);
+  EXPECT_EQ(read(*first, y), filled(5.0F + layers));
+  EXPECT_EQ(read(*second, y), filled(9.0F + layers));
+  one.reset();
+  EXPECT_EQ(host.open_pools.size(), 1U);
+  other->run(*all(3));
+  other.reset();
+  EXPECT_TRUE(host.open_pools.empty());
+}
+
+TEST_F(SimulatedParts, of_graphs_in_memory_that_is_too_small_for_others_are_recorded_anew) {
+  const auto pools = std::make_shared<GraphPools>();
+  const auto one = build_in_parts(pools);
+  b.plan.arena_bytes = int64_t{30} << 20;
+  const auto larger = build_in_parts(pools);
+  b.plan.arena_bytes = int64_t{60} << 20;
+  const auto largest = build_in_parts(pools);
+  const auto run = [&](Executable& executable, float value) {
+    const auto f = all(value);
+    executable.run(*f);
+    EXPECT_EQ(read(*f, y), filled(value + layers));
+  };
+  run(*one, 1);
+  run(*larger, 2);
+  EXPECT_EQ(host.open_pools.size(), 1U) << "the first graph went with its memory";
+  EXPECT_FALSE(one->due(0));
+  run(*one, 3);
+  EXPECT_EQ(host.open_pools.count(*host.open_pools.begin()), 2U) << "both work in one pool";
+
+  const auto begun = all(5);
+  ASSERT_TRUE(one->start(0, *begun));
+  run(*largest, 6);
+  EXPECT_EQ(host.open_pools.size(), 2U) << "a graph in use stays";
+  one->run(*begun, 1);
+  EXPECT_EQ(read(*begun, y), filled(5.0F + layers));
+  EXPECT_EQ(host.open_pools.count(*host.open_pools.begin()), 2U);
+  run(*larger, 7);
+  EXPECT_EQ(host.open_pools.count(*host.open_pools.begin()), 3U);
 }
 
 TEST_F(SimulatedParts, that_are_dropped_leave_the_graph_to_others) {
