@@ -200,6 +200,8 @@ void set_folder(DiskCacheSettings& settings) {
   }
 }
 
+constexpr uint64_t checks_a_limit = 16;
+
 void set_limit(DiskCacheSettings& settings) {
   const auto text = setting("SINTER_CACHE_LIMIT");
   if (!text) return;
@@ -219,10 +221,11 @@ DiskCacheSettings DiskCacheSettings::from_environment() {
   DiskCacheSettings settings;
   set_limit(settings);
   set_folder(settings);
+  settings.unchecked = std::random_device()() % (settings.limit / checks_a_limit + 1);
   return settings;
 }
 
-DiskCache::DiskCache(DiskCacheSettings settings) : settings_(std::move(settings)) {
+DiskCache::DiskCache(DiskCacheSettings settings) : settings_(std::move(settings)), until_scan_(settings_.unchecked) {
   if (settings_.write == nullptr) settings_.write = ::write;
 }
 
@@ -297,7 +300,7 @@ void DiskCache::trim_after(uint64_t written) {
   uint64_t total = total_size(entries);
   if (total > settings_.limit) total = evict(std::move(entries), settings_.limit / 4 * 3);
   // Other processes write too: look again before this one alone could have exceeded the limit.
-  until_scan_ = std::min(settings_.limit - std::min(total, settings_.limit), settings_.limit / 16);
+  until_scan_ = std::min(settings_.limit - std::min(total, settings_.limit), settings_.limit / checks_a_limit);
 }
 
 }  // namespace sinter::runtime

@@ -16,12 +16,15 @@ namespace sinter::runtime {
 struct DiskCacheSettings {
   std::filesystem::path folder;
   uint64_t limit = uint64_t{1024} << 20;  ///< bytes of all entries together
-  std::string off;                        ///< why nothing is looked up or stored; empty when the cache is on
+  /// Bytes that a process may write before it looks how much there is, which takes as long as there are files.
+  uint64_t unchecked = 0;
+  std::string off;  ///< why nothing is looked up or stored; empty when the cache is on
   /// How entries reach the file; as ::write.
   ssize_t (*write)(int file, const void* bytes, size_t count) = nullptr;
 
   /// SINTER_CACHE (a folder, or "off"), else $XDG_CACHE_HOME/sinter, else ~/.cache/sinter; SINTER_CACHE_LIMIT in MiB.
-  /// A value that makes no sense turns the cache off and says so.
+  /// A value that makes no sense turns the cache off and says so. `unchecked` is drawn, up to a sixteenth of the limit:
+  /// all processes together look once for each sixteenth that they write, however little each of them does.
   [[nodiscard]] static DiskCacheSettings from_environment();
 };
 
@@ -51,7 +54,7 @@ class DiskCache {
 
   DiskCacheSettings settings_;
   std::mutex trimming_;
-  uint64_t until_scan_ = 0;  ///< bytes this process may still write before it looks at the folder again
+  uint64_t until_scan_;  ///< bytes this process may still write before it looks at the folder again
 };
 
 }  // namespace sinter::runtime

@@ -318,6 +318,17 @@ TEST_F(DiskCacheTest, notices_that_other_processes_fill_it) {
   EXPECT_LE(files(), 64U + 4U) << "a process may exceed the limit by a sixteenth";
 }
 
+TEST_F(DiskCacheTest, is_not_looked_through_before_much_was_written) {
+  const uint64_t size = size_of(key_of("a"), 1000);
+  settings_.limit = 2 * size;
+  settings_.unchecked = 3 * size;
+  DiskCache cache(settings_);
+  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(cache.store(key_of(name), std::vector<char>(1000)), "");
+  EXPECT_EQ(files(), 3U);
+  EXPECT_EQ(cache.store(key_of("d"), std::vector<char>(1000)), "");
+  EXPECT_LE(files(), 2U);
+}
+
 TEST_F(DiskCacheTest, stores_nothing_larger_than_its_limit) {
   settings_.limit = 100;
   EXPECT_NE(cache().store(key_of("a"), std::vector<char>(1000)), "");
