@@ -38,6 +38,8 @@ class Living {
   int64_t bytes_ = 0;
 };
 
+constexpr const char* saved_activations = "saved activations";
+
 /// Says what new blocks are for.
 class BlockKinds {
  public:
@@ -51,10 +53,11 @@ class BlockKinds {
     if (event.position < 0 || event.position >= std::ssize(operators_)) return block;
     const ProfiledOperator& op = operators_[static_cast<size_t>(event.position)];
     block.module = op.module;
+    block.position = event.position;
     const bool early = op.phase == Phase::forward || op.phase == Phase::loss;
     const auto kept = after_.find(event.address);
     if (early) {
-      block.kind = trains_ ? "saved activations" : "activations";
+      block.kind = trains_ ? saved_activations : "activations";
     } else if (kept != after_.end()) {
       block.kind = kept->second->kind;
       block.module = kept->second->module;
@@ -96,6 +99,32 @@ std::vector<MemoryOwner> owners_of(const Living& living) {
   std::vector<MemoryOwner> owners;
   for (const auto& [key, bytes] : sums) owners.push_back({key.first, key.second, bytes});
   return owners;
+}
+
+/// Does no arithmetic that counts beside the bytes it moves.
+bool streams(const ProfiledOperator& op) { return op.bytes > 0 && op.flops == 0; }
+
+std::vector<RecomputedActivations> recomputed_of(const Living& living, std::span<const ProfiledOperator> operators) {
+  std::map<int64_t, int64_t> bytes;  // by operator
+  for (const auto& [address, block] : living.blocks()) {
+    if (block.kind == saved_activations && block.position >= 0) bytes[block.position] += block.bytes;
+  }
+  std::map<std::string, RecomputedActivations> sums;
+  for (const auto& [position, given] : bytes) {
+    const ProfiledOperator& op = operators[static_cast<size_t>(position)];
+    if (!streams(op)) continue;
+    RecomputedActivations& sum = sums[op.op];
+    ++sum.operators;
+    sum.bytes += given;
+    sum.milliseconds += (op.device > 0 ? op.device : op.host) / 1e3;
+  }
+  std::vector<RecomputedActivations> recomputed;
+  for (auto& [name, sum] : sums) {
+    sum.op = name;
+    recomputed.push_back(std::move(sum));
+  }
+  std::ranges::stable_sort(recomputed, std::greater(), &RecomputedActivations::bytes);
+  return recomputed;
 }
 
 }  // namespace
@@ -147,6 +176,7 @@ ProfiledMemory memory_of_step(std::span<const MemoryEvent> events, std::span<con
   Living peak(before);
   for (size_t i = 0; i < at_peak; ++i) peak.apply(events[i], kinds.block_of(events[i]));
   memory.owners = owners_of(peak);
+  memory.recomputed = recomputed_of(peak, operators);
   memory.held = held_besides(events, memory.before);
   memory.peak += memory.held;
   if (memory.held > 0) memory.owners.push_back({"held between steps", no_module, memory.held});

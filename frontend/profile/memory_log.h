@@ -26,6 +26,7 @@ struct KnownBlock {
   int64_t bytes = 0;
   const char* kind = "other";
   ModuleIndex module = no_module;
+  int64_t position = -1;  ///< of the operator that asked for it; -1: none
 };
 
 /// Told by LibTorch's allocators, of the CPU and of GPUs, while a c10::DebugInfoGuard with it lives, in the threads

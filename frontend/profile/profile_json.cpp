@@ -74,12 +74,13 @@ static void to_json(json& out, const MemoryOwner& owner) {
   out = {{"kind", owner.kind}, {"module", owner.module}, {"bytes", owner.bytes}};
 }
 
+static void to_json(json& out, const RecomputedActivations& one) {
+  out = {{"op", one.op}, {"operators", one.operators}, {"bytes", one.bytes}, {"ms", one.milliseconds}};
+}
+
 static void to_json(json& out, const ProfiledMemory& memory) {
-  out = {{"before", memory.before},
-         {"held", memory.held},
-         {"peak", memory.peak},
-         {"reserved", memory.reserved},
-         {"owners", memory.owners}};
+  out = {{"before", memory.before},     {"held", memory.held},     {"peak", memory.peak},
+         {"reserved", memory.reserved}, {"owners", memory.owners}, {"recomputed", memory.recomputed}};
 }
 
 /// Tables that people read, ready made; the times are milliseconds a step.

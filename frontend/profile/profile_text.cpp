@@ -15,6 +15,7 @@ using frontend::OperatorSum;
 
 constexpr size_t most_operators = 12;  ///< in the text; JSON has all
 constexpr size_t most_owners = 10;
+constexpr size_t most_recomputed = 5;
 constexpr size_t most_gains = 8;
 constexpr double least_share = 0.001;  ///< of a step that a module's line takes
 
@@ -227,6 +228,25 @@ std::vector<std::pair<std::string, int64_t>> kinds_of(const ProfiledMemory& memo
   return kinds;
 }
 
+/// What computing activations again, in the backward pass, would save and cost.
+std::string recomputing_text(const std::vector<RecomputedActivations>& recomputed) {
+  if (recomputed.empty()) return "";
+  int64_t bytes = 0;
+  double milliseconds = 0;
+  for (const RecomputedActivations& one : recomputed) {
+    bytes += one.bytes;
+    milliseconds += one.milliseconds;
+  }
+  std::string text = fmt::format("  recomputing in the backward pass would save at most {} for {:.3g} ms a step:\n",
+                                 show_bytes(bytes), milliseconds);
+  for (size_t i = 0; i < std::min(recomputed.size(), most_recomputed); ++i) {
+    const RecomputedActivations& one = recomputed[i];
+    text +=
+        fmt::format("  {:>12}  {:.3g} ms  {} x{}\n", show_bytes(one.bytes), one.milliseconds, one.op, one.operators);
+  }
+  return text;
+}
+
 std::string memory_text(const ModeProfile& profile) {
   const ProfiledMemory& memory = profile.memory;
   if (memory.peak < 0) return "";
@@ -241,7 +261,7 @@ std::string memory_text(const ModeProfile& profile) {
     const MemoryOwner& owner = memory.owners[i];
     text += fmt::format("  {:>12}  {}  {}\n", show_bytes(owner.bytes), owner.kind, module_name(profile, owner.module));
   }
-  return text;
+  return text + recomputing_text(memory.recomputed);
 }
 
 std::string shown_or_dash(int64_t bytes) { return bytes < 0 ? "-" : show_bytes(bytes); }

@@ -305,5 +305,31 @@ TEST(MemoryOfStep, keeps_what_lives_at_the_peak) {
   EXPECT_EQ(found.owners[2].module, 1);
 }
 
+TEST(MemoryOfStep, tells_what_recomputing_would_save) {
+  std::vector<ProfiledOperator> operators(5);
+  const auto set = [&](size_t at, const char* name, Phase phase, int64_t bytes, double flops) {
+    operators[at].op = name;
+    operators[at].phase = phase;
+    operators[at].bytes = bytes;
+    operators[at].flops = flops;
+    operators[at].host = 2000;
+  };
+  set(0, "aten::mm", Phase::forward, 100, 5e9);
+  set(1, "aten::gelu", Phase::forward, 100, 0);
+  set(2, "aten::gelu", Phase::forward, 100, 0);
+  set(3, "aten::foo", Phase::forward, -1, 0);
+  set(4, "aten::mul", Phase::backward, 100, 0);
+  operators[2].device = 500;
+  char memory[5];
+  const MemoryEvent events[] = {
+      {&memory[0], 70, 0}, {&memory[1], 50, 1}, {&memory[2], 30, 2}, {&memory[3], 10, 3}, {&memory[4], 10, 4}};
+  const ProfiledMemory found = memory_of_step(events, {}, {}, operators);
+  ASSERT_EQ(found.recomputed.size(), 1U) << "a product is not streamed; of the fourth nothing is known";
+  EXPECT_EQ(found.recomputed[0].op, "aten::gelu");
+  EXPECT_EQ(found.recomputed[0].operators, 2);
+  EXPECT_EQ(found.recomputed[0].bytes, 80);
+  EXPECT_DOUBLE_EQ(found.recomputed[0].milliseconds, 2.5);
+}
+
 }  // namespace
 }  // namespace sinter::test

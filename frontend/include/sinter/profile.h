@@ -104,12 +104,22 @@ struct MemoryOwner {
   int64_t bytes = 0;
 };
 
+/// What forward operators of one name gave and the backward pass keeps, where they only stream over their operands:
+/// pointwise operators, norms, copies. Computed again when it is needed, it would not be kept.
+struct RecomputedActivations {
+  std::string op;           ///< "aten::gelu"
+  int64_t operators = 0;    ///< of a step
+  int64_t bytes = 0;        ///< of what they gave, at the peak: at most so much is saved, as operands may have to stay
+  double milliseconds = 0;  ///< a step, that computing it again takes, as long as the first time
+};
+
 struct ProfiledMemory {
   int64_t before = -1;    ///< parameters, buffers and gradients that were there when the step began; -1: not known
   int64_t held = 0;       ///< what else LibTorch's allocator had given out then: inputs, graphs, workspaces; 0 on a CPU
   int64_t peak = -1;      ///< most bytes at one time, `before` and `held` included; -1: not known
   int64_t reserved = -1;  ///< most bytes that the allocator kept of the device, given out or not; -1: not known
-  std::vector<MemoryOwner> owners = {};  ///< of the peak, the largest first
+  std::vector<MemoryOwner> owners = {};                ///< of the peak, the largest first
+  std::vector<RecomputedActivations> recomputed = {};  ///< if the backward pass did, the largest first; in eager steps
 };
 
 /// What the time of the traced steps went to: shares from 0 to 1 that add up to 1. Several streams of the device are
