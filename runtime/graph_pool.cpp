@@ -21,10 +21,11 @@ void GraphPool::remove(GraphHolder& holder) {
   holders_.erase(&holder);
 }
 
-void GraphPool::drop_old_graphs(const GraphHolder& but) {
+void GraphPool::make_room(int64_t bytes, const GraphHolder& but) {
   {
     const std::lock_guard lock(mutex_);
-    if (graphs_.size() <= 1) return;
+    if (current_ == none || bytes <= bytes_) return;
+    current_ = none;
   }
   const std::lock_guard lock(holders_mutex_);
   for (GraphHolder* holder : holders_) {

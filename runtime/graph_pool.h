@@ -32,8 +32,9 @@ class GraphPool {
 
   void add(GraphHolder& holder);
   void remove(GraphHolder& holder);
-  /// Asks all holders but this one to drop what is old. The caller may hold what the others lock, if they try only.
-  void drop_old_graphs(const GraphHolder& but);
+  /// Before `record`: where there is less memory than that, what there is becomes old, and all holders but this one are
+  /// asked to drop their graphs. Holders may lock what the caller holds, if they only try.
+  void make_room(int64_t bytes, const GraphHolder& but);
 
   /// Begins the recording of a graph that will hold so many bytes at one time. Waits for other recordings. What is
   /// returned is followed by one `release` of its pool, whether or not the graph comes about.

@@ -197,6 +197,7 @@ class CudaExecutable final : public PlanExecutable, public GraphHolder {
     graph_.reset();  // before its layout goes; the next one may have its memory
     try {
       layout_ = lay_out_graph(plan(), steady_.steady());
+      if (layout_.refusal.empty()) pool_->make_room(CudaGraph::bytes_of(plan(), layout_), *this);
       graph_ = CudaGraph::record(parts_, layout_, steps(), arrivals_, frame, kept(), current);
     } catch (const std::exception& error) {
       graphs_ = false;
@@ -206,7 +207,6 @@ class CudaExecutable final : public PlanExecutable, public GraphHolder {
       });
       return false;
     }
-    pool_->drop_old_graphs(*this);
     steady_.recorded();
     report([&] {
       end_phase(report_, observer_, "record", begin);

@@ -106,6 +106,11 @@ std::unique_ptr<CudaGraph> CudaGraph::record(const CudaParts& parts, const Graph
   return graph;
 }
 
+int64_t CudaGraph::bytes_of(const Plan& plan, const GraphLayout& layout) {
+  return pool_bytes(plan, flatten(plan, plan.steps, layout.moving_outputs), layout.moving_outputs,
+                    layout.copied_inputs);
+}
+
 void CudaGraph::settle_libraries(const Program& steps, Frame& frame, const Frame* kept, CUstream stream) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     try {
@@ -153,8 +158,7 @@ void CudaGraph::capture(const Arrivals& arrivals, Frame& frame, const Frame* kep
   const std::vector<GraphPart> cuts =
       cut_in_parts(parts_.plan, steps, layout_.draws ? Arrivals() : arrivals);  // none in vain
   for (const GraphPart& cut : cuts) graphs_.emplace_back().due = cut.due;
-  const int64_t bytes = pool_bytes(parts_.plan, steps, layout_.moving_outputs, layout_.copied_inputs);
-  const auto recording = parts_.pool.record(parts_.host, bytes);
+  const auto recording = parts_.pool.record(parts_.host, bytes_of(parts_.plan, layout_));
   memory_ = recording->pool();
   const auto inside = parts_.host.make_frame(parts_.plan);
   share_border(parts_.plan, *inside, frame, kept);

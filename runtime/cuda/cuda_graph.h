@@ -26,6 +26,8 @@ class CudaGraph {
   [[nodiscard]] static std::unique_ptr<CudaGraph> record(const CudaParts& parts, const GraphLayout& layout,
                                                          const Program& steps, const Arrivals& arrivals, Frame& frame,
                                                          const Frame* kept, CUstream stream);
+  /// What a recorded graph will hold at one time, as far as it is known.
+  [[nodiscard]] static int64_t bytes_of(const Plan& plan, const GraphLayout& layout);
   /// Waits for the device's last replay, then gives the pool back.
   ~CudaGraph();
   CudaGraph(const CudaGraph&) = delete;
