@@ -49,6 +49,9 @@ std::shared_ptr<void> DeviceMemory::allocate(int64_t bytes) {
   if (auto& blocks = free_[key]; !blocks.empty()) {
     block = blocks.back();
     blocks.pop_back();
+  } else if (auto& returned = returned_[size]; !returned.empty()) {
+    block = returned.back();
+    returned.pop_back();
   } else if ((used_ += size) > slab_bytes) {
     throw std::runtime_error("out of device memory");
   }
@@ -60,11 +63,14 @@ std::shared_ptr<void> DeviceMemory::allocate(int64_t bytes) {
 }
 
 void DeviceMemory::release(uint64_t pool) {
-  if (freed_ == nullptr) return;
   std::lock_guard lock(mutex_);
-  for (const auto& [key, blocks] : free_) {
+  for (auto& [key, blocks] : free_) {
     if (std::get<0>(key) != pool) continue;
-    for (const CUdeviceptr block : blocks) freed_(reinterpret_cast<void*>(block), std::get<2>(key));
+    const size_t size = std::get<2>(key);
+    for (const CUdeviceptr block : std::exchange(blocks, {})) {
+      if (freed_ != nullptr) freed_(reinterpret_cast<void*>(block), size);
+      returned_[size].push_back(block);
+    }
   }
 }
 

@@ -23,7 +23,7 @@ class DeviceMemory final : public Memory {
   explicit DeviceMemory(const Driver& driver, Freed freed = nullptr);
   ~DeviceMemory() override;
   [[nodiscard]] std::shared_ptr<void> allocate(int64_t bytes) override;
-  /// What was allocated in a pool is free: `freed` is told once more.
+  /// What was allocated in a pool is free for everybody: `freed` is told once more.
   void release(uint64_t pool);
 
  private:
@@ -33,6 +33,7 @@ class DeviceMemory final : public Memory {
   CUdeviceptr start_ = 0;
   size_t used_ = 0;
   std::map<std::tuple<uint64_t, CUstream, size_t>, std::vector<CUdeviceptr>> free_;  ///< by pool, stream and size
+  std::map<size_t, std::vector<CUdeviceptr>> returned_;                              ///< of pools that are no more
 };
 
 class GpuHost final : public Host {

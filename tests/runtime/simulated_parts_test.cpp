@@ -1,5 +1,9 @@
 // Recorded runs that start before all of their inputs are there, on a simulated device.
+#include <algorithm>
+#include <mutex>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include "runtime/graph_pool.h"
 #include "tests/runtime/simulated_test.h"
@@ -158,6 +162,36 @@ TEST_F(SimulatedParts, of_graphs_in_memory_that_is_too_small_for_others_are_reco
   EXPECT_EQ(host.open_pools.count(*host.open_pools.begin()), 2U);
   run(*larger, 7);
   EXPECT_EQ(host.open_pools.count(*host.open_pools.begin()), 3U);
+}
+
+/// Every executable's memory is larger than the one's before, so that recording one makes the others' old.
+TEST_F(SimulatedParts, of_several_graphs_and_threads_share_memory) {
+  const auto pools = std::make_shared<GraphPools>();
+  std::mutex report_mutex;
+  std::vector<std::unique_ptr<Executable>> executables;
+  for (const int64_t mebibytes : {1, 21, 22}) {
+    b.plan.arena_bytes = mebibytes << 20;
+    executables.push_back(build(
+        {.graphs = true, .steady_inputs = true, .report_mutex = &report_mutex, .pools = pools, .arrivals = arrivals}));
+  }
+  std::vector<std::jthread> threads;
+  for (uint32_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      const ContextScope in_thread(driver, driver.context_of(0));
+      fake::GpuHost::use(host.make_stream());
+      for (uint32_t call = 0; call < 40; ++call) {
+        Executable& executable = *executables[std::min<uint32_t>(call / 8, 2) * (t + call) % 3];
+        const auto value = static_cast<float>(100 * t + call);
+        const auto f = all(value);
+        const size_t started = executable.start(0, *f) ? 1 : 0;
+        executable.run(*f, started);
+        ASSERT_EQ(read(*f, y), filled(value + layers));
+      }
+    });
+  }
+  threads.clear();
+  executables.clear();
+  EXPECT_TRUE(host.open_pools.empty());
 }
 
 TEST_F(SimulatedParts, that_are_dropped_leave_the_graph_to_others) {
