@@ -93,9 +93,21 @@ Tensor value_of(const Block& block, World& world, double scale, Values& values) 
   return value;
 }
 
+/// How far a sum may lie from another one whose data is a rounding away: by one of its addends, and near zero by the
+/// smallest numbers of its dtype, of which roundings are no share.
+double roundings_of_sum(const Tensor& tensor, double apart) {
+  constexpr double smallest_half = 6e-8;
+  const double addends = at::sum(tensor.to(at::kDouble).abs()).item<double>();
+  return apart * addends + (tensor.scalar_type() == at::kHalf ? 2 * smallest_half : 0);
+}
+
 /// Whether the condition of a row holds.
-bool holds(Control control, const Tensor& tensor, double limit) {
-  const auto sum = at::sum(tensor).item<double>();
+bool holds(Control control, const Tensor& tensor, double limit, World& world) {
+  auto sum = at::sum(tensor).item<double>();
+  if (world.apart != 0) {
+    const auto away = at::randn({}, world.noise, at::TensorOptions(at::kDouble)).item<double>();
+    sum += away * roundings_of_sum(tensor, world.apart);
+  }
   return control == Control::until ? sum < limit : sum > limit;
 }
 
@@ -105,7 +117,7 @@ void run_control(const Instruction& made, World& world, double scale, Values& va
   const auto block = [&](size_t i) { value = value_of(made.blocks[i], world, scale, values); };
   switch (control) {
     case Control::branch:
-      return block(holds(control, value, made.numbers[0]) ? 0 : 1);
+      return block(holds(control, value, made.numbers[0], world) ? 0 : 1);
     case Control::every:
     case Control::coin:
     case Control::flagged:
@@ -115,7 +127,7 @@ void run_control(const Instruction& made, World& world, double scale, Values& va
       for (int turn = turns(made, world.host); turn > 0; --turn) block(0);
       return;
     case Control::until:
-      for (int turn = 0; turn < kMostTurns && holds(control, value, made.numbers[0]); ++turn) block(0);
+      for (int turn = 0; turn < kMostTurns && holds(control, value, made.numbers[0], world); ++turn) block(0);
       return;
     case Control::autocast: {
       const Autocast autocast(world.device.type(), at::kBFloat16);
