@@ -22,7 +22,7 @@ class CudaExecutable final : public PlanExecutable, public GraphHolder {
         context_(driver.context_of(plan().device.index)),
         kernels_(std::move(kernels)),
         pool_(options.pools == nullptr ? std::make_shared<GraphPool>(plan().device) : options.pools->on(plan().device)),
-        parts_{plan(), host(), driver, kernels_, *pool_},
+        parts_{plan(), host(), driver, kernels_, *pool_, *this},
         layout_(options.graphs ? lay_out_graph(plan()) : GraphLayout{}),
         moving_(alignment_of(layout_.moving_inputs)),
         steady_(alignment_of(layout_.copied_inputs), options.steady_inputs && may_be_recorded()),
@@ -197,7 +197,6 @@ class CudaExecutable final : public PlanExecutable, public GraphHolder {
     graph_.reset();  // before its layout goes; the next one may have its memory
     try {
       layout_ = lay_out_graph(plan(), steady_.steady());
-      if (layout_.refusal.empty()) pool_->make_room(CudaGraph::bytes_of(plan(), layout_), *this);
       graph_ = CudaGraph::record(parts_, layout_, steps(), arrivals_, frame, kept(), current);
     } catch (const std::exception& error) {
       graphs_ = false;

@@ -91,24 +91,22 @@ std::unique_ptr<CudaGraph> CudaGraph::record(const CudaParts& parts, const Graph
                                              const Arrivals& arrivals, Frame& frame, const Frame* kept,
                                              CUstream stream) {
   if (!layout.refusal.empty()) throw NotRecorded(layout.refusal);
+  const Program recorded = flatten(parts.plan, parts.plan.steps, layout.moving_outputs);
+  const int64_t bytes = pool_bytes(parts.plan, recorded, layout.moving_outputs, layout.copied_inputs);
+  parts.pool.make_room(bytes, parts.holder);
   std::unique_ptr<CudaGraph> graph(new CudaGraph(parts, layout));
   if (layout.draws) graph->draws_ = parts.host.draws(parts.plan.device);
   graph->warm_up(steps, frame, kept, stream);
   // The recorded launches need some address for the tensors that move: those of this call.
   for (BufferId buffer : layout.moving_outputs) frame.allocate(buffer);
   try {
-    graph->capture(arrivals, frame, kept);
+    graph->capture(recorded, bytes, arrivals, frame, kept);
   } catch (const NotRecorded&) {
     graph->settle_libraries(steps, frame, kept, stream);
     throw;
   }
   for (BufferId buffer : layout.moving_outputs) frame.release(buffer);
   return graph;
-}
-
-int64_t CudaGraph::bytes_of(const Plan& plan, const GraphLayout& layout) {
-  return pool_bytes(plan, flatten(plan, plan.steps, layout.moving_outputs), layout.moving_outputs,
-                    layout.copied_inputs);
 }
 
 void CudaGraph::settle_libraries(const Program& steps, Frame& frame, const Frame* kept, CUstream stream) {
@@ -153,12 +151,12 @@ void CudaGraph::shield(Frame& inside, BufferId buffer, CUstream stream) const {
                       "cuMemcpyDtoDAsync");
 }
 
-void CudaGraph::capture(const Arrivals& arrivals, Frame& frame, const Frame* kept) {
-  const Program steps = flatten(parts_.plan, parts_.plan.steps, layout_.moving_outputs);
+void CudaGraph::capture(const Program& steps, int64_t bytes, const Arrivals& arrivals, Frame& frame,
+                        const Frame* kept) {
   const std::vector<GraphPart> cuts =
       cut_in_parts(parts_.plan, steps, layout_.draws ? Arrivals() : arrivals);  // none in vain
   for (const GraphPart& cut : cuts) graphs_.emplace_back().due = cut.due;
-  const auto recording = parts_.pool.record(parts_.host, bytes_of(parts_.plan, layout_));
+  const auto recording = parts_.pool.record(parts_.host, bytes);
   memory_ = recording->pool();
   const auto inside = parts_.host.make_frame(parts_.plan);
   share_border(parts_.plan, *inside, frame, kept);

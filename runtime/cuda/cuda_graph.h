@@ -26,8 +26,6 @@ class CudaGraph {
   [[nodiscard]] static std::unique_ptr<CudaGraph> record(const CudaParts& parts, const GraphLayout& layout,
                                                          const Program& steps, const Arrivals& arrivals, Frame& frame,
                                                          const Frame* kept, CUstream stream);
-  /// What a recorded graph will hold at one time, as far as it is known.
-  [[nodiscard]] static int64_t bytes_of(const Plan& plan, const GraphLayout& layout);
   /// Waits for the device's last replay, then gives the pool back.
   ~CudaGraph();
   CudaGraph(const CudaGraph&) = delete;
@@ -85,7 +83,8 @@ class CudaGraph {
   /// and so a last error, of its own. Calls it until it works again, with what nobody sees.
   void settle_libraries(const Program& steps, Frame& frame, const Frame* kept, CUstream stream);
   void shield(Frame& inside, BufferId buffer, CUstream stream) const;
-  void capture(const Arrivals& arrivals, Frame& frame, const Frame* kept);
+  /// `bytes` is what `steps` hold at one time.
+  void capture(const Program& steps, int64_t bytes, const Arrivals& arrivals, Frame& frame, const Frame* kept);
   void capture_part(RecordingExecutor& executor, Interpretation<RecordingExecutor>& steps, size_t end, Part& part);
   void keep(const RecordedLaunch& launch, Part& part);
   [[nodiscard]] Part& first_with(BufferId input, const Arrivals& arrivals);

@@ -28,6 +28,7 @@ struct CudaParts {
   const Driver& driver;
   const std::vector<CudaKernel>& kernels;  ///< by index in the plan
   GraphPool& pool;                         ///< that graphs work in
+  const GraphHolder& holder;               ///< of the graph, in the pool
 };
 
 /// An executor (see interpret) that launches and calls straight on a stream, and remembers what it did last.
