@@ -213,6 +213,8 @@ def training_step(module, case):
     parameters = list(module.parameters())
     if case["train"] == "adamw":
         optimizer = torch.optim.AdamW(parameters, lr=1e-3)
+    elif case["train"] == "radam":
+        optimizer = torch.optim.RAdam(parameters, lr=1e-3)
     else:
         optimizer = torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, weight_decay=1e-4)
     dtype = DTYPES[case["amp"]] if case["amp"] else None

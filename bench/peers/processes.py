@@ -121,7 +121,7 @@ def add_case_options(parser):
     parser.add_argument("--freeze", action="store_true", help="weights are constants, as they are in files")
     parser.add_argument("--train", action="store_true", help="whole training steps")
     parser.add_argument("--amp", default="", choices=["", "f16", "bf16"], help="with --train: autocast of the forward pass")
-    parser.add_argument("--optimizer", default="sgd", choices=["sgd", "adamw"], help="with --train")
+    parser.add_argument("--optimizer", default="sgd", choices=["sgd", "adamw", "radam"], help="with --train")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of timing per measure")
     parser.add_argument("--starts", type=int, default=3, help="fresh processes for a first call of eager and a warm one")
     parser.add_argument("--timeout", type=float, default=600, help="seconds that one process may take")

@@ -34,7 +34,7 @@ void add_target(CLI::App& app, TargetOptions& target, bool model_required) {
   app.add_option("--seed", target.seed, "of weights and inputs");
   app.add_flag("--train", target.train, "whole training steps: forward, cross entropy, backward, optimizer");
   app.add_option("--amp", target.amp, "with --train: autocast of the forward pass, f16 or bf16");
-  app.add_option("--optimizer", target.optimizer, "with --train: sgd (with momentum; the default) or adamw");
+  app.add_option("--optimizer", target.optimizer, "with --train: sgd (with momentum; the default), adamw or radam");
   app.add_flag("--freeze", target.freeze, "compute what depends on state alone once");
   app.add_flag("--strict", target.strict, "stop at an internal error instead of running through ATen");
   app.add_flag("--fullgraph", target.fullgraph, "stop at a graph break instead of running as eager runs");

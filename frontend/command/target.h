@@ -32,7 +32,7 @@ struct TargetOptions {
   uint64_t seed = 0;
   bool train = false;     ///< whole training steps instead of forward passes
   std::string amp;        ///< autocast's dtype in the forward pass of a step, "f16" or "bf16"; empty: none
-  std::string optimizer;  ///< of a step: "sgd" (with momentum) or "adamw"
+  std::string optimizer;  ///< of a step: "sgd" (with momentum), "adamw" or "radam"
   bool freeze = false;
   bool strict = false;     ///< an InternalError ends the program instead of running eagerly
   bool fullgraph = false;  ///< a graph break ends the program instead of running eagerly

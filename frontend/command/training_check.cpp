@@ -12,8 +12,9 @@
 namespace sinter::command {
 namespace {
 
-/// Calls of a compiled step: two that are recorded (before and after the optimizer has state), and replays.
-constexpr size_t steps = 6;
+/// Calls of a compiled step: two that are recorded (before and after the optimizer has state), and replays. RAdam's
+/// sixth step goes another way, which is recorded and replayed as well.
+size_t steps_of(const TargetOptions& options) { return options.optimizer == "radam" ? 9 : 6; }
 
 /// Where steps draw random numbers a wider run draws others, so that eager itself is the reference and no error of its
 /// own says what is allowed: the part of an update that rounding may change.
@@ -83,7 +84,7 @@ bench::Accuracy with_allowance(bench::Accuracy accuracy, double allowed) {
 Judged judge_training(const TargetOptions& options) {
   const Target compiled = make_training_target(options);
   std::vector<Tensors> inputs{compiled.first};
-  while (inputs.size() < steps) inputs.push_back(compiled.draw());
+  while (inputs.size() < steps_of(options)) inputs.push_back(compiled.draw());
   const auto fast = sinter::compile(compiled.forward, compile_options(options, compiled));
   const Trained ours = trained(compiled, inputs, options.seed, [&](const Tensors& call) { (void)fast(call); });
   const Target eager = make_training_target(options);

@@ -7,6 +7,7 @@
 #include <torch/optim/sgd.h>
 
 #include "bench/models/labels.h"
+#include "bench/models/radam.h"
 #include "compiler/support/errors.h"
 #include "frontend/command/target.h"
 
@@ -54,7 +55,8 @@ std::shared_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
     return std::make_shared<SGD>(module.parameters(), SGDOptions(learning_rate).momentum(0.9).weight_decay(1e-4));
   }
   if (name == "adamw") return std::make_shared<AdamW>(module.parameters(), AdamWOptions(learning_rate));
-  throw UserError(fmt::format("optimizer '{}' is unknown. Known: sgd, adamw", name));
+  if (name == "radam") return std::make_shared<bench::RAdam>(module.parameters());
+  throw UserError(fmt::format("optimizer '{}' is unknown. Known: sgd, adamw, radam", name));
 }
 
 /// A model whose results are scores of classes in their last dim, and the places that have one class each.

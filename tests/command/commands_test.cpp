@@ -184,7 +184,7 @@ TEST(Commands, bench_counts_the_memory_of_weights_inputs_and_graphs_from_the_sta
 TEST(Commands, bench_trains_a_model_and_checks_what_the_steps_changed) {
   const Folder folder;
   const std::string path = folder.path("rows.json");
-  for (const std::string optimizer : {"sgd", "adamw"}) {
+  for (const std::string optimizer : {"sgd", "adamw", "radam"}) {
     expect_output({"bench", "gelu_mlp", "--train", "--optimizer", optimizer, "--device", "cpu", "--input", "f32[4,768]",
                    "--mode", "default", "--budget", "0.02", "--starts", "1", "--json", path},
                   {"gelu_mlp ", "f32[4,768], i64[4]"});

@@ -56,6 +56,11 @@ TEST(Misuse, an_unknown_dtype_lists_the_known_ones) {
   expect_misuse({"run", "gelu", "--dtype", "f8"}, {"dtype 'f8' is unknown", "f32, f16, bf16, f64"});
 }
 
+TEST(Misuse, an_unknown_optimizer_lists_the_known_ones) {
+  expect_misuse({"run", "gelu_mlp", "--train", "--optimizer", "lion", "--device", "cpu"},
+                {"optimizer 'lion' is unknown", "sgd, adamw, radam"});
+}
+
 TEST(Misuse, unknown_numerics_list_the_known_ones) {
   expect_misuse({"run", "gelu", "--numerics", "exact"}, {"numerics 'exact' is unknown", "fast, eager"});
 }
