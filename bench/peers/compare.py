@@ -231,6 +231,7 @@ def sinter_arguments(case, model, modes, starts):
     command += ["--freeze"] if case["freeze"] else []
     command += ["--train", "--optimizer", case["train"]] if case["train"] else []
     command += ["--amp", case["amp"]] if case["amp"] else []
+    command += ["--losses", str(case["losses"])] if case["losses"] else []
     command += ["--kernels"] if case["kernels"] else []
     return command
 

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 import models
 
 FIRST_CALLS = 9  # that are timed one by one, as in the benchmark
+BATCHES = 4  # that steps whose losses are compared see in turn: frontend/command/training_losses.cpp
 
 DTYPES = {
     "f32": torch.float32,
@@ -328,6 +329,30 @@ def start(case, compile_module):
     return {"cold_s": seconds_of(case["device"], lambda: compile_module(subject.call, first)(*first))}
 
 
+def losses_of(case, compile_module):
+    """The loss of every step, on a few batches in turn, from the start that the case's seed gives."""
+    subject = Subject(case)
+    batches = [[draw(spec, case["device"]) for spec in subject.specs] for _ in range(BATCHES)]
+    step = compile_module(subject.call, batches[0])
+    torch.manual_seed(case["seed"])
+    return [step(*batches[i % BATCHES]).item() for i in range(case["losses"])]
+
+
+def losses_over_steps(case, compile_module):
+    """Python's eager and what is measured, step beside step. Null where a loss is no finite number."""
+    eager = losses_of(case, lambda function, inputs: function)
+    compiled = losses_of(case, compile_module)
+    differences = [0.0 if a == b else abs(a - b) / abs(b) if b else math.inf for a, b in zip(compiled, eager)]
+    finite = lambda value: value if math.isfinite(value) else None
+    return {
+        "steps": len(eager),
+        "first": finite(compiled[0]),
+        "last": finite(compiled[-1]),
+        "eager_last": finite(eager[-1]),
+        "largest_difference": max(differences) if all(map(math.isfinite, differences)) else None,
+    }
+
+
 def measure_case(case, compile_module):
     """What the case's kind asks for, in this process."""
     with torch.set_grad_enabled(bool(case["train"])):
@@ -335,6 +360,8 @@ def measure_case(case, compile_module):
             return eager_alone(case)
         if case["kind"] == "start":
             return start(case, compile_module)
+        if case["kind"] == "losses":
+            return {"losses": losses_over_steps(case, compile_module)}
         return compiled_row(case, compile_module)
 
 

@@ -82,6 +82,9 @@ def measure_peer(peer, case, eager, starts, deadline=float("inf"), prepared=None
             warm = in_child(peer, {**case, "kind": "start"}, folder, deadline)
             if warm:
                 warms.append(warm["row"]["cold_s"])
+        losses = in_child(peer, {**case, "kind": "losses"}, folder, deadline) if case["losses"] else None
+        if losses:
+            row |= losses["row"]
     row["cold_s"] = colds[0] if colds else None
     row["warm_s"] = statistics.median(warms) if warms else None
     row |= eager
@@ -122,6 +125,7 @@ def add_case_options(parser):
     parser.add_argument("--train", action="store_true", help="whole training steps")
     parser.add_argument("--amp", default="", choices=["", "f16", "bf16"], help="with --train: autocast of the forward pass")
     parser.add_argument("--optimizer", default="sgd", choices=["sgd", "adamw", "radam"], help="with --train")
+    parser.add_argument("--losses", type=int, default=0, help="with --train: losses of so many steps, beside eager's")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of timing per measure")
     parser.add_argument("--starts", type=int, default=3, help="fresh processes for a first call of eager and a warm one")
     parser.add_argument("--timeout", type=float, default=600, help="seconds that one process may take")
@@ -132,6 +136,8 @@ def cases_of(options, device):
     """The cases of a command line, without kind and mode."""
     import strangers
 
+    if options.losses and not options.train:
+        sys.exit("--losses compares training steps with eager's; add --train")
     for text in options.models:
         model, _, spec = text.partition(":")
         dtype = spec.partition("[")[0]
@@ -146,6 +152,7 @@ def cases_of(options, device):
             "freeze": options.freeze or strangers.is_stranger(model),  # files own their weights
             "train": options.optimizer if options.train else "",
             "amp": options.amp,
+            "losses": options.losses,
             "budget": options.budget,
             "timeout": options.timeout,
             "kernels": options.kernels,

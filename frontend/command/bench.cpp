@@ -56,25 +56,34 @@ struct Measured {
 };
 
 void measure_eager(const TargetOptions& target, double budget, Measured& measured) {
-  auto row = measure(target, "default", "eager", budget, "off");
+  auto row = measure(target, "default", {.kind = "eager", .budget = budget}, "off");
   if (row) measured.eager_cold_s.push_back(row->at("eager_cold_s"));
   if (!measured.eager) measured.eager = std::move(row);
 }
 
-/// The compiled function from an empty kernel cache and then, for its first call (and where asked for, its kernels), in
-/// other processes with what the first one left in it. The first round measures all, later ones first calls.
+/// The compiled function from an empty kernel cache and then, for its first call (and where asked for, its kernels and
+/// its losses), in other processes with what the first one left in it. The first round measures all, later ones first
+/// calls.
 void measure_mode(const TargetOptions& target, const std::string& mode, bool all, const BenchOptions& options,
                   Measured::OfMode& measured) {
   const TemporaryFolder cache;
-  auto row = measure(target, mode, all ? "compiled" : "start", options.budget, cache.path());
+  const auto in_child = [&](const std::string& kind) {
+    const ChildOptions child{.kind = kind, .budget = options.budget, .losses = kind == "losses" ? options.losses : 0};
+    return measure(target, mode, child, cache.path());
+  };
+  auto row = in_child(all ? "compiled" : "start");
   if (!row) return;
   measured.cold_s.push_back(row->at("cold_s"));
-  const auto warm = measure(target, mode, "start", options.budget, cache.path());
+  const auto warm = in_child("start");
   if (warm) measured.warm_s.push_back(warm->at("cold_s"));
   if (!all) return;
   if (options.kernels && row->at("device").get<std::string>().starts_with("cuda")) {
-    const auto kernels = measure(target, mode, "kernels", options.budget, cache.path());
+    const auto kernels = in_child("kernels");
     if (kernels) (*row)["traced"] = kernels->at("traced");
+  }
+  if (options.losses > 0) {
+    const auto losses = in_child("losses");
+    if (losses) (*row)["losses"] = losses->at("losses");
   }
   measured.compiled = std::move(row);
 }
@@ -84,7 +93,7 @@ void measure_mode(const TargetOptions& target, const std::string& mode, bool all
 Measured measure_model(const TargetOptions& target, const BenchOptions& options) {
   Measured measured;
   measured.modes.resize(options.modes.size());
-  (void)measure(target, "default", "eager", options.budget, "off");
+  (void)measure(target, "default", {.kind = "eager", .budget = options.budget}, "off");
   for (int64_t round = 0; round < options.starts; ++round) {
     const bool eager_first = round % 2 == 0;
     if (eager_first) measure_eager(target, options.budget, measured);
@@ -157,6 +166,7 @@ int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& t
       const Starts starts{mode.cold_s, mode.warm_s, measured.eager_cold_s};
       Json row = make_row(target, options.modes[i], *mode.compiled, *measured.eager, starts);
       std::string lines = row_line(row);
+      lines += losses_line(row);
       if (options.kernels) lines += add_kernels(row, *mode.compiled);
       fmt::print("{}", lines);
       std::fflush(stdout);
@@ -181,6 +191,9 @@ int measure_all(const BenchOptions& options, const std::vector<TargetOptions>& t
 int bench(const BenchOptions& options) {
   if (!options.from.empty()) return compare(options);
   for (const std::string& mode : options.modes) (void)parse_mode(mode);
+  if (options.losses > 0 && !options.target.train) {
+    throw UserError("--losses compares training steps with eager's; add --train");
+  }
   if (options.target.model.empty()) return measure_all(options, standard_set(options.target), false);
   if (!is_file(options.target.model)) (void)bench::find_model(options.target.model);
   return measure_all(options, {options.target}, true);

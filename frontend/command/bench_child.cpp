@@ -2,6 +2,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -98,6 +99,16 @@ Json compile_alone(const TargetOptions& options, const Target& target, double bu
   return {{"compile_times", std::move(times)}};
 }
 
+/// Losses that are no finite number are null: JSON has no word for them.
+Json losses_json(const Losses& losses) {
+  const auto finite = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
+  return {{"steps", losses.steps},
+          {"first", finite(losses.first)},
+          {"last", finite(losses.last)},
+          {"eager_last", finite(losses.eager_last)},
+          {"largest_difference", finite(losses.largest_difference)}};
+}
+
 int64_t launches_of(const EntryReport& entry) {
   int64_t launches = 0;
   for (const KernelRecord& kernel : entry.kernels) launches += kernel.launches;
@@ -151,22 +162,23 @@ Json compiled_row(const TargetOptions& options, const Target& target, bench::Mem
   return row;
 }
 
-Json measured(const TargetOptions& options, const Target& target, bench::MemoryMeter& memory, const std::string& kind,
-              double budget) {
-  if (kind == "eager") return eager_alone(options, target, memory);
-  if (kind == "start") return start(options, target);
-  if (kind == "compile") return compile_alone(options, target, budget);
-  if (kind == "kernels") return {{"traced", kernels_of_one_call(options, target)}};
-  return compiled_row(options, target, memory, budget);
+Json measured(const TargetOptions& options, const Target& target, bench::MemoryMeter& memory,
+              const ChildOptions& child) {
+  if (child.kind == "eager") return eager_alone(options, target, memory);
+  if (child.kind == "start") return start(options, target);
+  if (child.kind == "compile") return compile_alone(options, target, child.budget);
+  if (child.kind == "kernels") return {{"traced", kernels_of_one_call(options, target)}};
+  if (child.kind == "losses") return {{"losses", losses_json(losses_over_steps(options, child.losses))}};
+  return compiled_row(options, target, memory, child.budget);
 }
 
 }  // namespace
 
-int bench_child(const TargetOptions& options, const std::string& kind, double budget, const std::string& file) {
+int bench_child(const TargetOptions& options, const ChildOptions& child, const std::string& file) {
   const at::AutoGradMode grad(options.train);
   bench::MemoryMeter memory(parse_device(options.device));
   const Target target = make_target(options);
-  Json row = measured(options, target, memory, kind, budget);
+  Json row = measured(options, target, memory, child);
   row["shape"] = target.shape();
   row["dtype"] = target.dtype();
   row["device"] = target.device.str();

@@ -2,18 +2,17 @@
 
 #include <fmt/format.h>
 
-#include "frontend/command/commands.h"
 #include "frontend/command/process.h"
 
 namespace sinter::command {
 namespace {
 
-std::vector<std::string> child_arguments(const TargetOptions& target, const std::string& mode, const std::string& kind,
-                                         double budget, const std::string& file) {
+std::vector<std::string> child_arguments(const TargetOptions& target, const std::string& mode,
+                                         const ChildOptions& child, const std::string& file) {
   std::vector<std::string> arguments{"bench-child", target.model,
                                      "--mode",      mode,
-                                     "--kind",      kind,
-                                     "--budget",    fmt::format("{}", budget),
+                                     "--kind",      child.kind,
+                                     "--budget",    fmt::format("{}", child.budget),
                                      "--out",       file,
                                      "--seed",      fmt::format("{}", target.seed),
                                      "--numerics",  target.numerics,
@@ -28,6 +27,7 @@ std::vector<std::string> child_arguments(const TargetOptions& target, const std:
   if (target.train) arguments.emplace_back("--train");
   if (!target.amp.empty()) arguments.insert(arguments.end(), {"--amp", target.amp});
   if (!target.optimizer.empty()) arguments.insert(arguments.end(), {"--optimizer", target.optimizer});
+  if (child.losses > 0) arguments.insert(arguments.end(), {"--losses", fmt::format("{}", child.losses)});
   if (target.freeze) arguments.emplace_back("--freeze");
   if (target.strict) arguments.emplace_back("--strict");
   if (target.fullgraph) arguments.emplace_back("--fullgraph");
@@ -36,10 +36,10 @@ std::vector<std::string> child_arguments(const TargetOptions& target, const std:
 
 }  // namespace
 
-std::optional<nlohmann::json> measure(const TargetOptions& target, const std::string& mode, const std::string& kind,
-                                      double budget, const std::string& cache) {
+std::optional<nlohmann::json> measure(const TargetOptions& target, const std::string& mode, const ChildOptions& child,
+                                      const std::string& cache) {
   const TemporaryFile file;
-  const int code = run_self(child_arguments(target, mode, kind, budget, file.path()), {"SINTER_CACHE=" + cache});
+  const int code = run_self(child_arguments(target, mode, child, file.path()), {"SINTER_CACHE=" + cache});
   if (code == 2) throw AlreadySaid();
   if (code != 0) return std::nullopt;
   return nlohmann::json::parse(file.read());

@@ -83,6 +83,7 @@ Json make_row(const TargetOptions& target, const std::string& mode, const Json& 
     row[what] = compiled.at(what);
     row[std::string("eager_") + what] = eager.at(what);
   }
+  if (compiled.contains("losses")) row["losses"] = compiled.at("losses");
   add_options(target, row);
   const auto parsed = bench::parse_results({{"rows", {row}}}, "this run").front().rows.front();
   const auto calls = bench::break_even(parsed);
@@ -109,6 +110,17 @@ std::string row_line(const Json& row) {
                      mebibytes(row.at("eager_device_bytes")), mebibytes(row.at("allocated_bytes")),
                      mebibytes(row.at("eager_allocated_bytes")), row.at("kernels").dump(),
                      row.at("eager_kernels").dump(), pays, fmt::format("{:.3g}", row.at("max_error").get<double>()));
+}
+
+std::string losses_line(const Json& row) {
+  if (!row.contains("losses")) return "";
+  const Json& losses = row.at("losses");
+  const auto shown = [&](const char* key) {
+    return losses.at(key).is_null() ? "not finite" : fmt::format("{:.4g}", losses.at(key).get<double>());
+  };
+  return fmt::format("  losses of {} steps: {} to {}, eager to {}; largest difference {} of eager's\n",
+                     losses.at("steps").get<int64_t>(), shown("first"), shown("last"), shown("eager_last"),
+                     shown("largest_difference"));
 }
 
 }  // namespace sinter::command

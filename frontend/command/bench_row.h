@@ -25,4 +25,7 @@ struct Starts {
 [[nodiscard]] std::string row_line(const nlohmann::json& row);
 [[nodiscard]] std::string row_header();
 
+/// What its losses say, as a line below the row; empty where it has none.
+[[nodiscard]] std::string losses_line(const nlohmann::json& row);
+
 }  // namespace sinter::command

@@ -66,6 +66,7 @@ struct BenchOptions {
   double budget = 1.0;             ///< seconds of timing per measure
   int64_t starts = 3;              ///< fresh processes for each first call, whose median counts
   bool kernels = false;            ///< also every GPU kernel of one call, and whose it is
+  int64_t losses = 0;              ///< training steps whose losses are compared with eager's
 };
 /// Measures models and modes, each in a fresh process, and prints one row each.
 int bench(const BenchOptions& options);
@@ -121,7 +122,13 @@ int check_files(const CheckFilesOptions& options);
 /// The files named in `list`, in this process; one line of JSON each in `out`.
 int check_files_child(const CheckFilesOptions& options, const std::string& list, const std::string& out);
 
-/// One measurement inside a child process of `bench`; prints its JSON to `file`.
-int bench_child(const TargetOptions& target, const std::string& kind, double budget, const std::string& file);
+/// One measurement of `bench`, which has a process of its own.
+struct ChildOptions {
+  std::string kind;     ///< "eager", "start", "compiled", "kernels", "losses" or "compile"
+  double budget = 1.0;  ///< seconds of timing per measure
+  int64_t losses = 0;   ///< training steps whose losses are compared with eager's
+};
+/// Measures in this process; prints its JSON to `file`.
+int bench_child(const TargetOptions& target, const ChildOptions& child, const std::string& file);
 
 }  // namespace sinter::command

@@ -98,7 +98,7 @@ std::vector<CompiledProcess> compile_all(const CompileTimesOptions& options) {
   std::vector<CompiledProcess> all;
   for (const std::string& mode : options.modes) {
     const TemporaryFolder cache;
-    const auto row = measure(options.target, mode, "compile", options.budget, cache.path());
+    const auto row = measure(options.target, mode, {.kind = "compile", .budget = options.budget}, cache.path());
     if (!row) throw UserError(fmt::format("{} {}: the measuring process failed", options.target.model, mode));
     for (auto& process : processes_of(row->at("compile_times").dump(), mode)) all.push_back(std::move(process));
   }

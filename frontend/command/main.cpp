@@ -107,7 +107,7 @@ class Program {
     if (app_.got_subcommand("ops")) return ops(ops_);
     if (app_.got_subcommand("check-files")) return check_files(check_files_);
     if (app_.got_subcommand("check-files-child")) return check_files_child(check_files_, files_list_, child_file_);
-    if (app_.got_subcommand("bench-child")) return bench_child(child_, kind_, bench_.budget, child_file_);
+    if (app_.got_subcommand("bench-child")) return bench_child(child_target_, child_, child_file_);
     return list_models();
   }
 
@@ -132,6 +132,8 @@ class Program {
     app.add_option("--starts", bench_.starts, "fresh processes for each first call; their median counts")
         ->check(CLI::PositiveNumber);
     app.add_flag("--kernels", bench_.kernels, "also list every GPU kernel of one call, and whose it is");
+    app.add_option("--losses", bench_.losses, "with --train: also the losses of so many steps, beside eager's")
+        ->check(CLI::NonNegativeNumber);
     auto* from = app.add_option("--from", bench_.from, "join the rows of this result file instead of measuring");
     for (CLI::Option* measuring : app.get_options()) {
       const std::string name = measuring->get_single_name();
@@ -183,10 +185,11 @@ class Program {
   }
 
   void add_child(CLI::App& app) {
-    add_target(app, child_, true);
-    app.add_option("--mode", child_.mode);
-    app.add_option("--kind", kind_);
-    app.add_option("--budget", bench_.budget);
+    add_target(app, child_target_, true);
+    app.add_option("--mode", child_target_.mode);
+    app.add_option("--kind", child_.kind);
+    app.add_option("--budget", child_.budget);
+    app.add_option("--losses", child_.losses);
     app.add_option("--out", child_file_);
   }
 
@@ -200,8 +203,8 @@ class Program {
   OpsOptions ops_;
   CheckFilesOptions check_files_;
   std::string files_list_;
-  TargetOptions child_;
-  std::string kind_;
+  TargetOptions child_target_;
+  ChildOptions child_;
   std::string child_file_;
 };
 

@@ -85,6 +85,9 @@ struct Target {
 /// classes its first result has; the train or eval mode that it was saved in stays. Calls need grad mode.
 [[nodiscard]] Target make_training_target(const TargetOptions& options);
 
+/// Inputs of several calls: those that the target came with, and others that it draws.
+[[nodiscard]] std::vector<Tensors> draw_calls(const Target& target, size_t count);
+
 /// What --dtype names; nothing where it is empty. Throws UserError for what is no float.
 [[nodiscard]] std::optional<ir::DType> parse_float_dtype(const std::string& text);
 
@@ -108,6 +111,19 @@ struct Judged {
 /// The same for training: how far several compiled steps move parameters and buffers, beside eager's steps, from the
 /// same start on the same inputs. The reference is float64, or eager where a step draws random numbers.
 [[nodiscard]] Judged judge_training(const TargetOptions& options);
+
+/// Losses of training steps, compiled beside eager.
+struct Losses {
+  int64_t steps = 0;
+  double first = 0;
+  double last = 0;
+  double eager_last = 0;
+  double largest_difference = 0;  ///< |compiled - eager| / |eager|; not a number where a loss is none
+};
+
+/// `steps` steps from the same start on the same few batches, first eager, then compiled in the options' mode. One
+/// model at a time is alive.
+[[nodiscard]] Losses losses_over_steps(const TargetOptions& options, int64_t steps);
 
 /// The least accurate of several tensors; not ok where there are not as many everywhere.
 [[nodiscard]] bench::Accuracy worst_of(const Tensors& compiled, const Tensors& eager, const Tensors& reference);

@@ -83,8 +83,7 @@ bench::Accuracy with_allowance(bench::Accuracy accuracy, double allowed) {
 
 Judged judge_training(const TargetOptions& options) {
   const Target compiled = make_training_target(options);
-  std::vector<Tensors> inputs{compiled.first};
-  while (inputs.size() < steps_of(options)) inputs.push_back(compiled.draw());
+  const std::vector<Tensors> inputs = draw_calls(compiled, steps_of(options));
   const auto fast = sinter::compile(compiled.forward, compile_options(options, compiled));
   const Trained ours = trained(compiled, inputs, options.seed, [&](const Tensors& call) { (void)fast(call); });
   const Target eager = make_training_target(options);

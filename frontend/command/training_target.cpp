@@ -142,4 +142,10 @@ Target make_training_target(const TargetOptions& options) {
   return target;
 }
 
+std::vector<Tensors> draw_calls(const Target& target, size_t count) {
+  std::vector<Tensors> calls{target.first};
+  while (calls.size() < count) calls.push_back(target.draw());
+  return calls;
+}
+
 }  // namespace sinter::command

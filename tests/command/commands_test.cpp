@@ -207,6 +207,24 @@ TEST(Commands, bench_trains_under_autocast) {
   EXPECT_GT(row.at("max_error").get<double>(), 1e-4) << "bf16 gradients differ from float64's";
 }
 
+TEST(Commands, bench_compares_the_losses_of_as_many_steps_as_asked_for) {
+  const Folder folder;
+  const std::string path = folder.path("rows.json");
+  const std::vector<std::string> bench = {"bench",   "gelu_mlp",   "--train", "--device", "cpu",
+                                          "--input", "f32[4,768]", "--mode",  "default",  "--budget",
+                                          "0.02",    "--starts",   "1",       "--json",   path};
+  std::vector<std::string> with_losses = bench;
+  with_losses.insert(with_losses.end(), {"--optimizer", "radam", "--losses", "12"});
+  expect_output(with_losses, {"gelu_mlp ", "losses of 12 steps: "});
+  const json losses = json::parse(text_of(path)).at("rows").at(0).at("losses");
+  EXPECT_EQ(losses.at("steps"), 12);
+  EXPECT_LT(losses.at("last").get<double>(), losses.at("first").get<double>()) << "a few batches are soon known";
+  EXPECT_NEAR(losses.at("last").get<double>(), losses.at("eager_last").get<double>(), 1e-3);
+  EXPECT_LT(losses.at("largest_difference").get<double>(), 1e-4);
+  expect_output(bench, {"gelu_mlp "});
+  EXPECT_FALSE(json::parse(text_of(path)).at("rows").at(0).contains("losses"));
+}
+
 TEST(Commands, bench_says_that_a_cpu_runs_no_gpu_kernels) {
   const Folder folder;
   const std::string path = folder.path("rows.json");

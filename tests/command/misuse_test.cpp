@@ -61,6 +61,11 @@ TEST(Misuse, an_unknown_optimizer_lists_the_known_ones) {
                 {"optimizer 'lion' is unknown", "sgd, adamw, radam"});
 }
 
+TEST(Misuse, losses_are_those_of_training_steps) {
+  expect_misuse({"bench", "gelu_mlp", "--losses", "5", "--device", "cpu"}, {"--losses", "add --train"});
+  expect_misuse({"bench", "gelu_mlp", "--train", "--losses", "-5", "--device", "cpu"}, {"--losses"});
+}
+
 TEST(Misuse, unknown_numerics_list_the_known_ones) {
   expect_misuse({"run", "gelu", "--numerics", "exact"}, {"numerics 'exact' is unknown", "fast, eager"});
 }
