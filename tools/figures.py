@@ -17,7 +17,14 @@ A table's figures are described by a comment above it, a sentence's by one befor
 
 A cell is text with figures in braces: MODE.FIELD of the row of the file (docs/benchmarking.md) that has this mode and
 everything that `rows` says of it, or the difference of two (" - "), or one divided by a number, MiB or GiB (" / "). A
-field that is a list of numbers stands for their sum.
+field that is a list of numbers stands for their sum, a list of kernels for that of their microseconds. MODE.FIELD.PART
+is a part of a field.
+Training steps have a table of their own, with eager above the modes of each contender (LibTorch's above Sinter's, which
+speed-ups are against), and a dash for what a row does not have:
+
+    <!-- figures {"training": ["reduce-overhead", "torch.compile default"], "files": ["bench/results/F.json"],
+      "rows": [{"label": "Swin-B, f16", "model": "swin_b", "train": "radam", "amp": "f16"}]} -->
+
 A name without a dot is what `rows` says. Files are looked through in order; a row may name "files" of its own. Of the
 columns counted in "best" the smallest figure of a row is set in bold. Files that state a commit must state the same one.
 """
@@ -31,6 +38,14 @@ import sys
 TABLE = re.compile(r"<!-- figures (\{.*?\}) -->\n\n?((?:\|[^\n]*\n)*)", re.S)
 INLINE = re.compile(r"<!-- figure (\{.*?\}) -->(.*?)<!-- /figure -->", re.S)
 UNITS = {"MiB": 1 << 20, "GiB": 1 << 30}
+# Columns of a table of training steps: head, a contender's field and eager's, what they are divided by, their form.
+TRAINING = [
+    ("device, ms", "kernel_table", "eager_kernel_table", 1e3, "#.3g"),
+    ("host, ms", "unsynchronised_ms_wrong", None, 1, "#.3g"),
+    ("allocated, MiB", "allocated_bytes", "eager_allocated_bytes", UNITS["MiB"], ".0f"),
+    ("first call, s", "cold_s", "eager_cold_s", 1, ".1f"),
+    ("losses differ by", "losses.largest_difference", None, 1, ".1e"),
+]
 UNSAID = {"freeze": False, "train": "", "amp": "", "numerics": "fast", "settings": []}
 
 
@@ -64,6 +79,16 @@ def fits(row, mode, wanted):
     return row["mode"] == mode and all((row.get(key) or UNSAID.get(key)) == value for key, value in fields.items())
 
 
+def number_in(row, field):
+    """The number that a field of a row stands for; None where it has none."""
+    found = row
+    for part in field.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    if isinstance(found, list):
+        return sum(one["us"] if isinstance(one, dict) else one for one in found)
+    return found if isinstance(found, (int, float)) else None
+
+
 def figure(term, wanted, files):
     """The number that MODE.FIELD stands for."""
     mode, _, field = term.rpartition(".")
@@ -71,9 +96,11 @@ def figure(term, wanted, files):
     for name, rows in files.rows(wanted["files"]):
         looked.append(name)
         for row in rows:
-            found = row.get(field)
-            if fits(row, mode, wanted) and isinstance(found, (int, float, list)):
-                return sum(found) if isinstance(found, list) else found
+            if not term.startswith(row["mode"] + ".") or not fits(row, row["mode"], wanted):
+                continue
+            found = number_in(row, term.removeprefix(row["mode"] + "."))
+            if found is not None:
+                return found
     said = {key: value for key, value in wanted.items() if key != "files"}
     raise Missing(f"no '{field}' of mode '{mode}' for {json.dumps(said)} in {', '.join(looked)}")
 
@@ -118,6 +145,38 @@ def table(spec, files):
     return "\n".join(lines) + "\n"
 
 
+def step_cells(mode, eager, first, wanted, files):
+    """Cells of one line of a table of training steps: of a mode, or of the eager beside it."""
+    step = figure(f"{mode}.{'eager_ms' if eager else 'steady_ms'}", wanted, files)
+    cells = [format(step, "#.3g").removesuffix("."), f"{figure(first + '.eager_ms', wanted, files) / step:.2f}"]
+    for _, contenders, eagers, unit, form in TRAINING:
+        field = eagers if eager else contenders
+        try:
+            found = figure(f"{mode}.{field}", wanted, files) / unit if field else None
+        except Missing:
+            found = None
+        cells.append("–" if found is None else format(found, form).removesuffix("."))
+    return cells
+
+
+def training_table(spec, files):
+    modes = spec["training"]
+    heads = ["model", "", "step, ms", "speed-up"] + [column[0] for column in TRAINING]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for row in spec["rows"]:
+        wanted, shown = {"files": spec["files"], **row}, set()
+        label = row.get("label", row["model"])
+        for mode in modes:
+            peer = mode.rpartition(" ")[0]  # empty: Sinter
+            if peer not in shown:
+                cells = step_cells(mode, True, modes[0], wanted, files)
+                lines.append("| " + " | ".join([label, f"eager beside {peer}" if peer else "eager", *cells]) + " |")
+            shown.add(peer)
+            cells = step_cells(mode, False, modes[0], wanted, files)
+            lines.append("| " + " | ".join([label, mode, *cells]) + " |")
+    return "\n".join(lines) + "\n"
+
+
 class Page:
     def __init__(self, path, instead):
         with open(path) as file:
@@ -154,7 +213,7 @@ class Page:
         return f"<!-- {kind} {text} -->"
 
     def table(self, match, spec):
-        made = table(spec, self.files)
+        made = training_table(spec, self.files) if "training" in spec else table(spec, self.files)
         self.tables.append(made)
         return self.comment(match, "figures") + "\n\n" + made
 

@@ -64,6 +64,25 @@ class Fields {
     return all;
   }
 
+  /// The sum of one field of a list of objects; nothing where the list is missing or null.
+  [[nodiscard]] std::optional<double> sum(const char* name, const char* field) const {
+    if (!row_.contains(name) || row_.at(name).is_null()) return std::nullopt;
+    if (!row_.at(name).is_array()) wrong(name, "a list of objects");
+    double all = 0;
+    for (const Json& one : row_.at(name)) {
+      if (!one.is_object()) wrong(name, "a list of objects");
+      all += Fields(one, number_, file_).number(field).value_or(0);
+    }
+    return all;
+  }
+
+  /// A number in an object; nothing where either is missing or null.
+  [[nodiscard]] std::optional<double> number_in(const char* name, const char* field) const {
+    if (!row_.contains(name) || row_.at(name).is_null()) return std::nullopt;
+    if (!row_.at(name).is_object()) wrong(name, "an object");
+    return Fields(row_.at(name), number_, file_).number(field);
+  }
+
   [[nodiscard]] bool flag(const char* name) const {
     if (!row_.contains(name)) return false;
     if (!row_.at(name).is_boolean()) wrong(name, "true or false");
@@ -116,6 +135,10 @@ std::optional<double> either(std::optional<double> first, std::optional<double> 
   return first ? first : second;
 }
 
+std::optional<double> in_milliseconds(std::optional<double> microseconds) {
+  return microseconds ? std::optional(*microseconds / 1e3) : std::nullopt;
+}
+
 /// The calls after the first one. Files without first_calls_s have the second and the third under other names.
 std::vector<double> later_calls(const Fields& fields) {
   std::vector<double> calls = fields.numbers("first_calls_s");
@@ -141,8 +164,10 @@ Row parse_row(const Json& source, size_t number, const std::string& file, const 
   row.peer = fields.text_or_empty("peer");
   if (row.peer.empty()) row.peer = default_peer;
   for (const std::string& setting : fields.texts("settings")) row.model += " " + setting;
-  if (const std::string optimizer = fields.text_or_empty("train"); !optimizer.empty())
+  if (const std::string optimizer = fields.text_or_empty("train"); !optimizer.empty()) {
     row.model += " train=" + optimizer;
+    row.trains = true;
+  }
   if (const std::string amp = fields.text_or_empty("amp"); !amp.empty()) row.model += " amp=" + amp;
   if (fields.flag("freeze")) row.mode += " freeze";
   if (const std::string numerics = fields.text_or_empty("numerics"); !numerics.empty() && numerics != "fast")
@@ -166,6 +191,10 @@ Row parse_row(const Json& source, size_t number, const std::string& file, const 
   row.max_error = fields.number("max_error");
   row.eager_max_error = fields.number("eager_max_error");
   row.break_even_calls = row.later_calls_s.size() > 2 ? break_even(row) : fields.number("break_even_calls");
+  row.unsynchronised_ms = fields.number("unsynchronised_ms_wrong");
+  row.device_ms = in_milliseconds(fields.sum("kernel_table", "us"));
+  row.eager_device_ms = in_milliseconds(fields.sum("eager_kernel_table", "us"));
+  row.loss_difference = fields.number_in("losses", "largest_difference");
   row.source = source;
   return row;
 }

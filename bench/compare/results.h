@@ -29,7 +29,11 @@ struct Row {
   std::optional<double> kernels, eager_kernels;
   std::optional<double> max_error, eager_max_error;
   std::optional<double> break_even_calls;
-  Json source;  ///< all fields, as they stood in the file
+  bool trains = false;                               ///< a call is a training step
+  std::optional<double> unsynchronised_ms;           ///< a call that is not waited for
+  std::optional<double> device_ms, eager_device_ms;  ///< all kernels of a call, where they were listed
+  std::optional<double> loss_difference;             ///< from eager's, the largest of several steps
+  Json source;                                       ///< all fields, as they stood in the file
 };
 
 /// The rows of one contender in one file.

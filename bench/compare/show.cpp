@@ -38,6 +38,68 @@ std::string eager_line(const std::string& name, const Row& row, double eager_ms)
       number(row.eager_kernels), number(row.eager_max_error));
 }
 
+/// One line of the table of training steps.
+struct StepLine {
+  std::string name;
+  double step_ms = 0;
+  double speedup = 1;
+  std::optional<double> device_ms, host_ms, allocated_bytes, eager_allocated_bytes, cold_s, loss_difference;
+};
+
+std::string step_line(const StepLine& line) {
+  const auto share = line.allocated_bytes && line.eager_allocated_bytes.value_or(0) > 0
+                         ? fmt::format("{:.2f}x", *line.allocated_bytes / *line.eager_allocated_bytes)
+                         : "-";
+  return fmt::format("  {:<34} {:>9.4g} {:>8.2f}x {:>9} {:>9} {:>9} {:>9} {:>8} {:>12}\n", line.name, line.step_ms,
+                     line.speedup, number(line.device_ms), number(line.host_ms), mebibytes(line.allocated_bytes), share,
+                     number(line.cold_s), line.loss_difference ? fmt::format("{:.2g}", *line.loss_difference) : "-");
+}
+
+StepLine eager_step(const std::string& name, const Row& row, double eager_ms, double speedup) {
+  return {.name = name,
+          .step_ms = eager_ms,
+          .speedup = speedup,
+          .device_ms = row.eager_device_ms,
+          .host_ms = {},
+          .allocated_bytes = row.eager_allocated_bytes,
+          .eager_allocated_bytes = {},
+          .cold_s = row.eager_cold_s,
+          .loss_difference = {}};
+}
+
+StepLine step_of(const Contender& contender) {
+  const Row& row = contender.row;
+  return {.name = contender.name,
+          .step_ms = row.steady_ms,
+          .speedup = contender.speedup,
+          .device_ms = row.device_ms,
+          .host_ms = row.unsynchronised_ms,
+          .allocated_bytes = row.allocated_bytes,
+          .eager_allocated_bytes = row.eager_allocated_bytes,
+          .cold_s = row.cold_s,
+          .loss_difference = row.loss_difference};
+}
+
+/// What training steps are compared by: time of the step, of the device in it and of the host, memory, losses. Memory
+/// and losses are beside the eager of the same contender.
+std::string steps_of(const Case& one) {
+  std::string text =
+      fmt::format("\n  {:<34} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>12}\n", "a training step", "step ms",
+                  "speed-up", "device ms", "host ms", "alloc. M", "of eager", "cold s", "losses differ");
+  std::string shown = "\n";  // no peer's name
+  for (const Contender& contender : one.contenders) {
+    const Row& row = contender.row;
+    if (row.peer != shown) {
+      shown = row.peer;
+      text += step_line(shown.empty()
+                            ? eager_step("eager (LibTorch)", row, one.eager_ms, 1)
+                            : eager_step("eager beside " + shown, row, row.eager_ms, one.eager_ms / row.eager_ms));
+    }
+    text += step_line(step_of(contender));
+  }
+  return text;
+}
+
 /// Kernel tables of those contenders that have one, eager's before Sinter's.
 std::string kernels_of(const Case& one) {
   std::vector<KernelList> lists;
@@ -73,7 +135,8 @@ std::string case_block(const Case& one) {
                         contender.row.eager_ms, contender.name, 100 * (contender.row.eager_ms / one.eager_ms - 1),
                         one.eager_ms);
   }
-  return text + kernels_of(one);
+  const bool trains = !one.contenders.empty() && one.contenders.front().row.trains;
+  return text + (trains ? steps_of(one) : "") + kernels_of(one);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/support/errors.h"
@@ -140,6 +141,35 @@ TEST(Join, kernel_tables_of_all_who_have_one_stand_side_by_side) {
   EXPECT_NE(text.find("sinter default, longest kernels"), std::string::npos) << text;
   EXPECT_NE(text.find("rival frozen, longest kernels"), std::string::npos) << text;
   EXPECT_EQ(text.find("rival other, longest kernels"), std::string::npos) << text;
+}
+
+/// What stands behind `name` in the last line that begins with it.
+std::string last_line_of(const std::string& text, const std::string& name) {
+  const size_t found = text.rfind("\n  " + name + " ");
+  if (found == std::string::npos) return "none in " + text;
+  const size_t begin = found + 3 + name.size();
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+TEST(Join, training_steps_have_a_table_of_their_own) {
+  Json own = row("net", "default", 2.0);
+  own["train"] = "radam";
+  own["unsynchronised_ms_wrong"] = 0.25;
+  own["allocated_bytes"] = 3 << 20;
+  own["eager_allocated_bytes"] = 4 << 20;
+  own["kernel_table"] = {{{"name", "gemm"}, {"count", 2}, {"us", 1500.0}},
+                         {{"name", "add"}, {"count", 1}, {"us", 250}}};
+  own["eager_kernel_table"] = Json::array({Json{{"name", "gemm"}, {"count", 2}, {"us", 3500.0}}});
+  own["losses"] = {{"steps", 50}, {"largest_difference", 0.002}};
+  Json peer = row("net", "rival default", 1.0, "rival");
+  peer["train"] = "radam";
+  peer["eager_ms"] = 5.0;
+  const std::string text = to_text(joined({document({own, row("net", "default", 2.0)}), document({peer})}));
+  EXPECT_EQ(last_line_of(text.substr(0, text.find("longest kernels")), "sinter default"),
+            fmt::format("{:>30} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>12}", "2", "2.00x", "1.75", "0.25", "3.0",
+                        "0.75x", "0.5", "0.002"));
+  EXPECT_NE(text.find("a training step"), std::string::npos) << text;
+  EXPECT_EQ(text.find("a training step"), text.rfind("a training step")) << "the other case trains nothing";
 }
 
 TEST(Join, rows_that_are_frozen_say_so_and_training_is_a_model_of_its_own) {

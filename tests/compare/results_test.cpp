@@ -73,12 +73,20 @@ TEST(Results, a_field_of_a_wrong_type_is_named_with_its_row) {
       expect_part(refusal_with(field, value), std::string("row 2: '") + field + "' is not a number");
   }
   for (const char* field : {"cold_s", "latency_ms", "warm_s", "eager_cold_s", "verify_s", "peak_bytes", "device_bytes",
-                            "eager_device_bytes", "reserved_bytes", "kernels", "max_error", "break_even_calls"}) {
+                            "eager_device_bytes", "reserved_bytes", "kernels", "max_error", "break_even_calls",
+                            "unsynchronised_ms_wrong"}) {
     for (const Json& value : {Json("1"), Json(true), Json::array(), Json(-1)})
       expect_part(refusal_with(field, value), std::string("row 2: '") + field + "' is not a number");
     EXPECT_EQ(refusal_with(field, nullptr), "accepted") << field;
   }
   expect_part(refusal_with("freeze", "yes"), "'freeze' is not true or false");
+  for (const char* field : {"kernel_table", "eager_kernel_table"}) {
+    expect_part(refusal_with(field, Json::object()), std::string("'") + field + "' is not a list of objects");
+    expect_part(refusal_with(field, Json::array({Json{{"us", "1"}}})), "'us' is not a number");
+    EXPECT_EQ(refusal_with(field, nullptr), "accepted") << field;
+  }
+  expect_part(refusal_with("losses", 1), "'losses' is not an object");
+  expect_part(refusal_with("losses", Json{{"largest_difference", "1"}}), "'largest_difference' is not a number");
   for (const Json& value : {Json("1"), Json({1, -1}), Json({"1"})})
     expect_part(refusal_with("first_calls_s", value), "'first_calls_s' is not a list of numbers");
 }

@@ -62,4 +62,26 @@ sed -i 's/"files": \["b.json"\]/"label": ""/' "$folder/page.md"
 expect ''
 grep -q '"files": \["c.json"\]' "$folder/page.md" && grep -q '| net | 2.00 | \*\*0.125\*\* |' "$folder/page.md" ||
   { echo "not taken from another file"; failed=1; }
+
+cat >"$folder/page.md" <<'TEXT'
+<!-- figures {"training": ["reduce-overhead", "rival default"], "files": ["d.json"],
+  "rows": [{"label": "Net", "model": "net", "train": "sgd"}]} -->
+
+TEXT
+cat >"$folder/d.json" <<'TEXT'
+{"rows": [{"model": "net", "mode": "reduce-overhead", "train": "sgd", "eager_ms": 8, "steady_ms": 4, "cold_s": 1.5,
+  "kernel_table": [{"us": 1500}, {"us": 250}], "allocated_bytes": 3145728, "eager_allocated_bytes": 4194304,
+  "unsynchronised_ms_wrong": 0.5, "losses": {"largest_difference": 0.002}},
+ {"model": "net", "mode": "rival default", "train": "sgd", "eager_ms": 10, "steady_ms": 5, "losses": null}]}
+TEXT
+"$python" "$figures" "$folder/page.md" --write || failed=1
+for line in '| Net | eager | 8.00 | 1.00 | – | – | 4 | – | – |' \
+  '| Net | reduce-overhead | 4.00 | 2.00 | 1.75 | 0.500 | 3 | 1.5 | 2.0e-03 |' \
+  '| Net | eager beside rival | 10.0 | 0.80 | – | – | – | – | – |' \
+  '| Net | rival default | 5.00 | 1.60 | – | – | – | – | – |'; do
+  grep -qF "$line" "$folder/page.md" || { echo "not in the table of training steps: $line"; failed=1; }
+done
+expect ''
+sed -i 's/| 0.500 |/| 0.400 |/' "$folder/page.md"
+expect '| 0.400 |'
 exit $failed
