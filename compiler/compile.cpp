@@ -6,7 +6,7 @@
 
 #include "compiler/generate.h"
 #include "compiler/ir/print.h"
-#include "compiler/passes/eager_peak.h"
+#include "compiler/passes/live_bytes.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/passes/plan_memory.h"
 #include "compiler/plan_print.h"
@@ -58,6 +58,7 @@ Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report
                          const std::string item = "after:" + std::string(row.name);
                          if (dump.wants(item)) dump.write(item, after.name, ir::print(after));
                        });
+  report.memory.owners = passes::owners_at_peak(graph, options.freeze);
   auto planned = timed(report, options.observer, phase_of_pass("plan_memory"),
                        [&] { return passes::plan_memory(graph, context); });
   Plan plan =

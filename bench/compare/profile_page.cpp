@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 
 constexpr size_t most_lines = 10;      ///< in the plot
 constexpr size_t most_operators = 60;  ///< in the table
+constexpr size_t most_owners = 20;     ///< of a segment
 constexpr size_t most_gains = 30;      ///< in the table of limits
 constexpr double least_share = 0.001;  ///< of a step that a module's row takes
 constexpr const char* time_columns[] = {"forward_ms", "backward_ms", "optimizer_ms", "compiled_ms"};
@@ -64,13 +65,34 @@ std::string wait_item(const Json& mode, const Json& wait) {
   return "<li>" + escape(what) + (hint.empty() ? "" : "<br>" + escape("Try: " + hint)) + "</li>\n";
 }
 
-std::string waits(const Json& profile) {
+/// "aten::mm of MmBackward0"
+std::string called_by(const Json& row) {
+  const std::string autograd = text_of(row, "autograd");
+  return text_of(row, "op") + (autograd.empty() ? "" : " of " + autograd);
+}
+
+std::string slow_item(const Json& mode, const Json& slow) {
+  const std::string what = fmt::format("{}: {} takes {} a step, {:.4g} times, {:.4g} launches, in {} ({}, {})",
+                                       text_of(mode, "mode"), called_by(slow), milliseconds(number_of(slow, "ms")),
+                                       number_of(slow, "count"), number_of(slow, "launches"), text_of(slow, "phase"),
+                                       path_of(mode, slow.at("module")), text_of(slow, "line"));
+  return "<li>" + escape(what) + "<br>" + escape("Try: " + text_of(slow, "hint")) + "</li>\n";
+}
+
+/// A list that stands above everything else, of the rows of `key` of all modes; nothing without any.
+template <class ItemOf>
+std::string warnings(const Json& profile, const char* key, const std::string& title, ItemOf item_of) {
   std::string items;
   for (const Json& mode : profile.at("modes")) {
-    for (const Json& wait : mode.at("waits")) items += wait_item(mode, wait);
+    for (const Json& row : mode.at(key)) items += item_of(mode, row);
   }
   if (items.empty()) return "";
-  return "<div class=\"warnings\" role=\"note\"><h2>The host waits</h2>\n<ul>" + items + "</ul></div>";
+  return "<div class=\"warnings\" role=\"note\"><h2>" + title + "</h2>\n<ul>" + items + "</ul></div>";
+}
+
+std::string findings(const Json& profile) {
+  return warnings(profile, "waits", "The host waits", wait_item) +
+         warnings(profile, "slow", "Deterministic algorithms are slow", slow_item);
 }
 
 /// A figure of bars for each mode; nothing for one without any.
@@ -184,6 +206,51 @@ std::string memory_table(const Json& profile) {
                                               "<tbody>" + body + "</tbody></table>");
 }
 
+std::string bytes_or_dash(double bytes) { return "<td>" + (bytes > 0 ? show_bytes(bytes) : "–") + "</td>"; }
+
+std::string recomputed_table(const Json& profile) {
+  std::string body;
+  for (const Json& mode : profile.at("modes")) {
+    const Json& recomputed = mode.at("memory").at("recomputed");
+    if (recomputed.empty()) continue;
+    body += group_row(mode, 4);
+    for (const Json& one : recomputed) {
+      body += "<tr><th scope=\"row\">" + escape(text_of(one, "op")) + "</th>" + bytes_or_dash(number_of(one, "bytes")) +
+              "<td>" + short_number(number_of(one, "ms")) + "</td><td>" +
+              fmt::format("{}", one.at("operators").get<int64_t>()) + "</td></tr>\n";
+    }
+    body += "</tbody>\n";
+  }
+  if (body.empty()) return "";
+  return "<h3>Recomputing activations in the backward pass would save at most</h3>\n" +
+         scrolling("recomputing",
+                   "<table>" + head_of({"operator", "bytes", "ms a step", "operators"}) + body + "</table>");
+}
+
+std::string segment_rows(const Json& mode, const Json& segment) {
+  std::string title = fmt::format("{}: {}, arena {}", text_of(mode, "mode"), text_of(segment, "signature"),
+                                  show_bytes(number_of(segment, "arena")));
+  std::string rows = "<tbody><tr><th scope=\"rowgroup\" colspan=\"5\"><span>" + escape(title) + "</span></th></tr>\n";
+  const Json& owners = segment.at("owners");
+  for (size_t i = 0; i < std::min(owners.size(), most_owners); ++i) {
+    const Json& owner = owners[i];
+    rows += "<tr><th scope=\"row\">" + escape(path_of(mode, owner.at("module"))) + "</th>" +
+            bytes_or_dash(number_of(owner, "bytes")) + "<td>" + escape(text_of(owner, "kind")) + "</td><td>" +
+            escape(text_of(owner, "phase")) + "</td><td>" + escape(text_of(owner, "line")) + "</td></tr>\n";
+  }
+  return rows + "</tbody>\n";
+}
+
+std::string segments_table(const Json& profile) {
+  std::string body;
+  for (const Json& mode : profile.at("modes")) {
+    for (const Json& segment : mode.at("segments")) body += segment_rows(mode, segment);
+  }
+  if (body.empty()) return "";
+  return "<h3>What compiled segments hold at their fullest moment</h3>\n" +
+         scrolling("segments", "<table>" + head_of({"module", "bytes", "what", "phase", "line"}) + body + "</table>");
+}
+
 std::string module_row(const Json& line, const std::string& program, double all) {
   double total = 0;
   std::string cells;
@@ -200,31 +267,30 @@ std::string module_row(const Json& line, const std::string& program, double all)
       "<tr><th scope=\"row\" style=\"padding-left:{}px\">{} <span>{}</span></th>{}<td>{:.1f} "
       "%</td><td>{}</td><td>{}</td></tr>\n",
       24 + 16 * line.at("depth").get<int64_t>(), escape(label), escape(text_of(line, "kind")), cells,
-      all > 0 ? 100 * total / all : 0, line.at("operators").get<int64_t>(), line.at("launches").get<int64_t>());
+      all > 0 ? 100 * total / all : 0, line.at("operators").get<int64_t>(), line.at("launches").get<int64_t>(),
+      bytes_or_dash(number_of(line, "saved")));
 }
 
 std::string modules(const Json& profile) {
   std::string body;
   for (const Json& mode : profile.at("modes")) {
-    body += group_row(mode, 8);
+    body += group_row(mode, 9);
     for (const Json& line : mode.at("tree")) body += module_row(line, text_of(profile, "name"), time_of(mode));
     body += "</tbody>\n";
   }
   return scrolling("modules", "<table class=\"modules\">" +
                                   head_of({"module", "forward ms", "backward ms", "optimizer ms", "compiled ms",
-                                           "share", "operators", "launches"}) +
+                                           "share", "operators", "launches", "saved"}) +
                                   body + "</table>");
 }
 
 std::string operator_row(const Json& mode, const Json& sum) {
-  const std::string autograd = text_of(sum, "autograd");
   const Json& owners = sum.at("modules");
   std::string module = owners.empty() ? "–" : path_of(mode, owners.front());
   if (owners.size() > 1) module += fmt::format(" and {} more", owners.size() - 1);
   return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{:.4g}</td><td>{}</td><td>{}</td></tr>\n",
-                     escape(text_of(sum, "op") + (autograd.empty() ? "" : " of " + autograd)),
-                     escape(text_of(sum, "phase")), short_number(number_of(sum, "ms")), number_of(sum, "calls"),
-                     escape(text_of(sum, "line")), escape(module));
+                     escape(called_by(sum)), escape(text_of(sum, "phase")), short_number(number_of(sum, "ms")),
+                     number_of(sum, "calls"), escape(text_of(sum, "line")), escape(module));
 }
 
 /// Sums whose limit is known, those that could win most first.
@@ -254,10 +320,8 @@ std::string rate_cells(double amount, double ms, double limit, double unit) {
 
 std::string gain_row(const Json& mode, const Json& sum) {
   const double ms = number_of(sum, "ms");
-  const std::string autograd = text_of(sum, "autograd");
-  return "<tr><th scope=\"row\">" + escape(text_of(sum, "op") + (autograd.empty() ? "" : " of " + autograd)) +
-         "</th><td>" + short_number(number_of(sum, "gain_ms")) + "</td><td>" + short_number(ms) + "</td><td>" +
-         show_bytes(number_of(sum, "bytes")) + "</td>" +
+  return "<tr><th scope=\"row\">" + escape(called_by(sum)) + "</th><td>" + short_number(number_of(sum, "gain_ms")) +
+         "</td><td>" + short_number(ms) + "</td><td>" + show_bytes(number_of(sum, "bytes")) + "</td>" +
          rate_cells(number_of(sum, "bytes"), ms, number_of(mode.at("limits"), "bytes_per_s"), 1e9) +
          rate_cells(number_of(sum, "flops"), ms, peak_of(mode, text_of(sum, "dtype")), 1e12) + "<td>" +
          escape(text_of(sum, "phase")) + "</td><td>" + escape(text_of(sum, "line")) + "</td></tr>\n";
@@ -317,12 +381,13 @@ std::string profile_page(const Json& profile) {
   return fill(profile_page_template(), {{"style", std::string(page_style())},
                                         {"name", escape(text_of(profile, "name"))},
                                         {"lead", lead(profile)},
-                                        {"waits", waits(profile)},
+                                        {"findings", findings(profile)},
                                         {"device", device_section(profile)},
                                         {"phases", panels(profile, "Milliseconds a step by phase", phase_bars)},
                                         {"lines", panels(profile, "Milliseconds a step by line", line_bars)},
                                         {"memory", panels(profile, "Bytes at the peak", memory_bars)},
                                         {"memory-modes", memory_table(profile)},
+                                        {"memory-more", segments_table(profile) + recomputed_table(profile)},
                                         {"modules", modules(profile)},
                                         {"operators", operators(profile)},
                                         {"limits", limits_section(profile)},

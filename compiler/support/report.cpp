@@ -2,6 +2,18 @@
 
 namespace sinter {
 
+const char* name(SegmentOwner::Kind kind) {
+  switch (kind) {
+    case SegmentOwner::Kind::temporary:
+      return "temporaries";
+    case SegmentOwner::Kind::library_result:
+      return "library results";
+    case SegmentOwner::Kind::output:
+      return "outputs";
+  }
+  return "";
+}
+
 void EntryReport::add_phase(const std::string& phase, double seconds) {
   for (PhaseTime& known : phases) {
     if (known.name != phase) continue;

@@ -43,10 +43,28 @@ struct GuardMiss {
   std::string is;
 };
 
+/// Bytes that live at the moment of a run of a segment at which most do, beside its inputs, state and what is computed
+/// once.
+struct SegmentOwner {
+  enum class Kind : uint8_t {
+    temporary,       ///< what a kernel of ours hands to later steps: in the arena
+    library_result,  ///< what a library call hands to later steps
+    output,          ///< what the segment gives
+  };
+  Kind kind = Kind::temporary;
+  std::string module;  ///< of the operator that computes them; empty where not known
+  std::string source;  ///< its place in the program; empty where not known
+  int64_t bytes = 0;
+};
+
+/// "temporaries", "library results", "outputs"
+[[nodiscard]] const char* name(SegmentOwner::Kind kind);
+
 struct MemoryRecord {
   int64_t arena_bytes = 0;
   int64_t peak_bytes = -1;  ///< of one compiled call beyond what was allocated before it; -1 not measured
   int64_t eager_peak_bytes = -1;
+  std::vector<SegmentOwner> owners = {};  ///< the largest first
 };
 
 /// How the kernels of one entry were come by.

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "compiler/support/symbol_name.h"
+#include "frontend/profile/hints.h"
 #include "runtime/busy_time.h"
 
 namespace sinter::frontend {

@@ -21,7 +21,4 @@ void add_device_work(const runtime::ActivityTrace& trace, uint64_t origin, ModeP
 /// profile itself waits for the device, is a wait.
 [[nodiscard]] StepTimeline timeline_of(const runtime::ActivityTrace& trace, std::vector<Span> steps);
 
-/// What to do instead of a wait of this operator; empty where nothing is known. The table is docs/profiling.md's.
-[[nodiscard]] std::string hint_for(const std::string& op, const std::string& autograd, bool pageable);
-
 }  // namespace sinter::frontend

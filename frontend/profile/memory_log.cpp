@@ -38,8 +38,6 @@ class Living {
   int64_t bytes_ = 0;
 };
 
-constexpr const char* saved_activations = "saved activations";
-
 /// Says what new blocks are for.
 class BlockKinds {
  public:
@@ -57,7 +55,7 @@ class BlockKinds {
     const bool early = op.phase == Phase::forward || op.phase == Phase::loss;
     const auto kept = after_.find(event.address);
     if (early) {
-      block.kind = trains_ ? saved_activations : "activations";
+      block.kind = trains_ ? saved_activations : activations;
     } else if (kept != after_.end()) {
       block.kind = kept->second->kind;
       block.module = kept->second->module;
@@ -104,19 +102,19 @@ std::vector<MemoryOwner> owners_of(const Living& living) {
 /// Does no arithmetic that counts beside the bytes it moves.
 bool streams(const ProfiledOperator& op) { return op.bytes > 0 && op.flops == 0; }
 
-std::vector<RecomputedActivations> recomputed_of(const Living& living, std::span<const ProfiledOperator> operators) {
+std::vector<RecomputedActivations> recomputed_of(const Living& living, const ModeProfile& profile) {
   std::map<int64_t, int64_t> bytes;  // by operator
   for (const auto& [address, block] : living.blocks()) {
     if (block.kind == saved_activations && block.position >= 0) bytes[block.position] += block.bytes;
   }
   std::map<std::string, RecomputedActivations> sums;
   for (const auto& [position, given] : bytes) {
-    const ProfiledOperator& op = operators[static_cast<size_t>(position)];
+    const ProfiledOperator& op = profile.operators[static_cast<size_t>(position)];
     if (!streams(op)) continue;
     RecomputedActivations& sum = sums[op.op];
     ++sum.operators;
     sum.bytes += given;
-    sum.milliseconds += (op.device > 0 ? op.device : op.host) / 1e3;
+    sum.milliseconds += profile.time_of(op) / 1e3;
   }
   std::vector<RecomputedActivations> recomputed;
   for (auto& [name, sum] : sums) {
@@ -162,8 +160,8 @@ std::vector<KnownBlock> known_blocks(const ModuleTable& modules, at::DeviceType 
 }
 
 ProfiledMemory memory_of_step(std::span<const MemoryEvent> events, std::span<const KnownBlock> before,
-                              std::span<const KnownBlock> after, std::span<const ProfiledOperator> operators) {
-  const BlockKinds kinds(after, operators);
+                              std::span<const KnownBlock> after, const ModeProfile& profile) {
+  const BlockKinds kinds(after, profile.operators);
   Living living(before);
   ProfiledMemory memory{.before = living.bytes(), .peak = living.bytes()};
   size_t at_peak = 0;
@@ -176,7 +174,7 @@ ProfiledMemory memory_of_step(std::span<const MemoryEvent> events, std::span<con
   Living peak(before);
   for (size_t i = 0; i < at_peak; ++i) peak.apply(events[i], kinds.block_of(events[i]));
   memory.owners = owners_of(peak);
-  memory.recomputed = recomputed_of(peak, operators);
+  memory.recomputed = recomputed_of(peak, profile);
   memory.held = held_besides(events, memory.before);
   memory.peak += memory.held;
   if (memory.held > 0) memory.owners.push_back({"held between steps", no_module, memory.held});

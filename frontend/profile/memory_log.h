@@ -11,6 +11,10 @@
 
 namespace sinter::frontend {
 
+/// Kinds of memory of a forward pass: of a step that trains, and of one that does not.
+inline constexpr const char* saved_activations = "saved activations";
+inline constexpr const char* activations = "activations";
+
 /// A block that an allocator of LibTorch gave out or took back.
 struct MemoryEvent {
   const void* address = nullptr;
@@ -52,10 +56,9 @@ class MemoryLog final : public c10::MemoryReportingInfoBase {
 [[nodiscard]] std::vector<KnownBlock> known_blocks(const ModuleTable& modules, at::DeviceType device);
 
 /// The peak of a step and its owners. What the allocator had given out besides `before` is theirs that nobody knows:
-/// inputs, graphs, workspaces of libraries. `before` was there when the step began, `after` when it ended; `operators`
-/// are those that positions of the events name.
+/// inputs, graphs, workspaces of libraries. `before` was there when the step began, `after` when it ended; positions of
+/// the events are of the profile's operators, whose times are known.
 [[nodiscard]] ProfiledMemory memory_of_step(std::span<const MemoryEvent> events, std::span<const KnownBlock> before,
-                                            std::span<const KnownBlock> after,
-                                            std::span<const ProfiledOperator> operators);
+                                            std::span<const KnownBlock> after, const ModeProfile& profile);
 
 }  // namespace sinter::frontend

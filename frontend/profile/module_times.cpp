@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "frontend/profile/memory_log.h"
+
 namespace sinter::frontend {
 namespace {
 
@@ -85,6 +87,7 @@ class Folding {
     line.compiled += times.compiled;
     line.operators += times.operators;
     line.launches += times.launches;
+    line.saved += times.saved;
   }
 
   /// "0", "1, 3, 7" or "layer_0..11".
@@ -167,6 +170,20 @@ std::vector<ProfiledModule> module_times(const ModuleTable& modules, const ModeP
     module.launches /= std::max<int64_t>(profile.steps, 1);
   }
   return times;
+}
+
+void add_saved(ModeProfile& profile) {
+  const auto add = [&](int64_t module, int64_t bytes) {
+    if (module >= 0) profile.modules[static_cast<size_t>(module)].saved += bytes;
+  };
+  for (const MemoryOwner& owner : profile.memory.owners) {
+    if (owner.kind == saved_activations || owner.kind == activations) add(owner.module, owner.bytes);
+  }
+  for (const ProfiledSegment& segment : profile.segments) {
+    for (const SegmentMemory& owner : segment.owners) {
+      if (owner.phase == Phase::forward) add(owner.module, owner.bytes);
+    }
+  }
 }
 
 std::vector<FoldedModule> folded(const std::vector<ProfiledModule>& modules) { return Folding(modules).run(); }

@@ -12,6 +12,10 @@ namespace sinter::frontend {
 /// the table's.
 [[nodiscard]] std::vector<ProfiledModule> module_times(const ModuleTable& modules, const ModeProfile& profile);
 
+/// Tells modules what of their forward pass lives at the peak, with what compiled segments hold. Needs: the profile's
+/// memory and segments.
+void add_saved(ModeProfile& profile);
+
 /// A line of a folded tree: one module, or several of one build beside each other.
 struct FoldedModule {
   std::string name;  ///< "encoder_layer_0..11"; the last part of the path
@@ -25,6 +29,7 @@ struct FoldedModule {
   double compiled = 0;
   int64_t operators = 0;
   int64_t launches = 0;
+  int64_t saved = 0;  ///< bytes
 
   [[nodiscard]] double total() const { return forward + backward + optimizer + compiled; }
 };

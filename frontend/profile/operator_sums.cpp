@@ -4,6 +4,8 @@
 #include <map>
 #include <tuple>
 
+#include "frontend/profile/hints.h"
+
 namespace sinter {
 
 const char* name(Phase phase) {
@@ -91,6 +93,7 @@ std::vector<OperatorSum> operator_sums(const ModeProfile& profile) {
     OperatorSum& sum = sums[{op.phase, op.op, op.autograd, op.line}];
     sum.milliseconds += profile.time_of(op) / 1e3 / steps;
     if (sum.calls++ == 0) sum.least = 0;
+    sum.launches += op.launches;
     add_work(profile, op, steps, sum);
     if (op.module >= 0 && std::ranges::find(sum.modules, op.module) == sum.modules.end()) {
       sum.modules.push_back(op.module);
@@ -103,6 +106,18 @@ std::vector<OperatorSum> operator_sums(const ModeProfile& profile) {
   }
   std::ranges::stable_sort(sorted, std::greater(), &OperatorSum::milliseconds);
   return sorted;
+}
+
+std::vector<OperatorSum> slow_sums(const ModeProfile& profile) {
+  constexpr double least_share = 0.01;
+  if (!profile.deterministic) return {};
+  std::vector<OperatorSum> sums = operator_sums(profile);
+  double all = 0;
+  for (const OperatorSum& sum : sums) all += sum.milliseconds;
+  std::erase_if(sums, [all](const OperatorSum& sum) {
+    return sum.milliseconds < least_share * all || slow_hint_for(sum.op).empty();
+  });
+  return sums;
 }
 
 std::vector<OperatorSum> sums_by_gain(std::vector<OperatorSum> sums) {

@@ -18,6 +18,7 @@ struct OperatorSum {
   std::vector<int64_t> modules;  ///< each once
   double milliseconds = 0;       ///< a step
   int64_t calls = 0;             ///< of all traced steps
+  int64_t launches = 0;          ///< of all traced steps
   bool work_known = true;        ///< of all calls
   double bytes = 0;              ///< a step
   double flops = 0;              ///< a step
@@ -33,6 +34,10 @@ struct OperatorSum {
 
 /// Those whose limit is known, the ones that could win most first.
 [[nodiscard]] std::vector<OperatorSum> sums_by_gain(std::vector<OperatorSum> sums);
+
+/// Those that take at least a hundredth of the time of a step in a form that deterministic algorithms ask for, the
+/// longest first; slow_hint_for says what to do.
+[[nodiscard]] std::vector<OperatorSum> slow_sums(const ModeProfile& profile);
 
 /// Milliseconds a step of one phase.
 [[nodiscard]] double time_of_phase(const ModeProfile& profile, Phase phase);

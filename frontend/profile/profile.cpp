@@ -1,5 +1,6 @@
 #include "sinter/profile.h"
 
+#include <ATen/Context.h>
 #include <c10/util/Logging.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/nn/module.h>
@@ -15,6 +16,7 @@
 #include "frontend/profile/memory_log.h"
 #include "frontend/profile/module_times.h"
 #include "frontend/profile/operator_log.h"
+#include "frontend/profile/segments.h"
 #include "frontend/profile/step_shares.h"
 #include "runtime/stopwatch.h"
 
@@ -49,16 +51,26 @@ class ProfileRun {
              const std::function<void()>& step, int64_t warmup, frontend::StepPlaces places)
       : modules_(modules), options_(options), step_(step), warmup_(warmup), places_(std::move(places)) {}
 
-  /// `direct`: the same program compiled without graphs, whose operators graphs replay; null where there are none.
-  ModeProfile run(std::string mode, const ModeProfile* direct = nullptr) {
+  /// What a compiled program is profiled with beside its step.
+  struct Compiled {
+    std::function<Report()> report = {};
+    const ModeProfile* direct = nullptr;  ///< the same without graphs, whose operators graphs replay; null: none
+  };
+
+  ModeProfile run(std::string mode, const Compiled& compiled) {
     profile_.mode = std::move(mode);
     profile_.steps = options_.steps;
+    profile_.deterministic = at::globalContext().deterministicAlgorithms();
     warm_up();
     profile_.device = device_.str();
     profile_.step_ms = runtime::median(timed_steps([](int64_t) {}, [](int64_t, int64_t) {}));
     trace();
-    if (direct != nullptr && profile_.on_device()) frontend::attribute_graphs(*direct, modules_, profile_);
+    if (compiled.direct != nullptr && profile_.on_device()) {
+      frontend::attribute_graphs(*compiled.direct, modules_, profile_);
+    }
+    if (compiled.report) profile_.segments = frontend::segments_of(compiled.report(), modules_);
     profile_.modules = frontend::module_times(modules_, profile_);
+    frontend::add_saved(profile_);
     return std::move(profile_);
   }
 
@@ -130,9 +142,7 @@ class ProfileRun {
       profile_.notes.emplace_back("no GPU took part: times are the host's, and nothing is waited for");
     const auto is_segment = [](const ProfiledOperator& op) { return op.op.starts_with(frontend::segment_prefix); };
     if (profile_.mode == "eager") return;
-    if (std::ranges::any_of(profile_.operators, is_segment)) {
-      profile_.notes.emplace_back("memory that compiled segments take is not told by module");
-    } else {
+    if (std::ranges::none_of(profile_.operators, is_segment)) {
       profile_.notes.emplace_back("no traced step ran compiled: `sinter run` and report() say why");
     }
   }
@@ -173,7 +183,7 @@ class ProfileRun {
         profile_.operators[static_cast<size_t>(event.position)].allocated += event.bytes;
       }
     }
-    return frontend::memory_of_step(events_, before_, after_, profile_.operators);
+    return frontend::memory_of_step(events_, before_, after_, profile_);
   }
 
   frontend::ModuleTable modules_;
@@ -224,16 +234,17 @@ Profile run_profile(const ProfiledProgram& program, const ProfileOptions& option
     return ProfileRun(modules, options, step, warmup,
                       profile.modes.empty() ? StepPlaces() : StepPlaces(profile.modes.front()));
   };
-  profile.modes.push_back(run(program.step, options.warmup).run("eager"));
+  profile.modes.push_back(run(program.step, options.warmup).run("eager", {}));
   if (!program.compiled_step || !options.compile) return with_limits(std::move(profile), options);
   constexpr int64_t unsteady = 6;  // calls that are recorded or compiled, also where the first one makes state
   const int64_t warmup = std::max(options.warmup, unsteady);
   std::optional<ModeProfile> direct;
   if (options.compile->mode != Mode::Default && profile.modes.front().on_device()) {
-    direct = run(program.direct_step, warmup).run("direct");
+    direct = run(program.direct_step, warmup).run("direct", {});
   }
   profile.modes.push_back(
-      run(program.compiled_step, warmup).run(name(options.compile->mode), direct ? &*direct : nullptr));
+      run(program.compiled_step, warmup)
+          .run(name(options.compile->mode), {.report = program.report, .direct = direct ? &*direct : nullptr}));
   return with_limits(std::move(profile), options);
 }
 

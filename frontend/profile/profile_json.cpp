@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "frontend/profile/hints.h"
 #include "frontend/profile/module_times.h"
 #include "frontend/profile/operator_sums.h"
 #include "sinter/profile.h"
@@ -43,7 +44,8 @@ static void to_json(json& out, const ProfiledModule& module) {
          {"optimizer_ms", module.optimizer},
          {"compiled_ms", module.compiled},
          {"operators", module.operators},
-         {"launches", module.launches}};
+         {"launches", module.launches},
+         {"saved", module.saved}};
 }
 
 static void to_json(json& out, const ProfiledWait& wait) {
@@ -83,6 +85,39 @@ static void to_json(json& out, const ProfiledMemory& memory) {
          {"reserved", memory.reserved}, {"owners", memory.owners}, {"recomputed", memory.recomputed}};
 }
 
+static void to_json(json& out, const SegmentMemory& owner) {
+  out = {{"kind", owner.kind},
+         {"phase", name(owner.phase)},
+         {"module", owner.module},
+         {"line", owner.line},
+         {"bytes", owner.bytes}};
+}
+
+static void to_json(json& out, const ProfiledSegment& segment) {
+  out = {{"signature", segment.signature},
+         {"arena", segment.arena},
+         {"graphs", segment.graphs},
+         {"owners", segment.owners}};
+}
+
+/// What deterministic algorithms make slow: rows as those of sums, with what to do instead.
+static json slow_of(const ModeProfile& profile) {
+  json slow = json::array();
+  const auto steps = static_cast<double>(profile.steps);
+  for (const frontend::OperatorSum& sum : frontend::slow_sums(profile)) {
+    slow.push_back({{"op", sum.op},
+                    {"autograd", sum.autograd},
+                    {"phase", name(sum.phase)},
+                    {"module", sum.modules.empty() ? int64_t{-1} : sum.modules.front()},
+                    {"line", sum.line},
+                    {"hint", frontend::slow_hint_for(sum.op)},
+                    {"count", static_cast<double>(sum.calls) / steps},
+                    {"launches", static_cast<double>(sum.launches) / steps},
+                    {"ms", sum.milliseconds}});
+  }
+  return slow;
+}
+
 /// Tables that people read, ready made; the times are milliseconds a step.
 static json tree_of(const ModeProfile& profile) {
   json lines = json::array();
@@ -97,7 +132,8 @@ static json tree_of(const ModeProfile& profile) {
                      {"optimizer_ms", module.optimizer},
                      {"compiled_ms", module.compiled},
                      {"operators", module.operators},
-                     {"launches", module.launches}});
+                     {"launches", module.launches},
+                     {"saved", module.saved}});
   }
   return lines;
 }
@@ -127,6 +163,7 @@ static void to_json(json& out, const ModeProfile& profile) {
   out = {{"mode", profile.mode},
          {"device", profile.device},
          {"steps", profile.steps},
+         {"deterministic", profile.deterministic},
          {"step_ms", profile.step_ms},
          {"traced_step_ms", profile.traced_step_ms},
          {"times_of", profile.on_device() ? "device" : "host"},
@@ -138,6 +175,8 @@ static void to_json(json& out, const ModeProfile& profile) {
          {"sums", sums_of(profile)},
          {"modules", profile.modules},
          {"waits", profile.waits},
+         {"slow", slow_of(profile)},
+         {"segments", profile.segments},
          {"memory", profile.memory},
          {"notes", profile.notes},
          {"operators", profile.operators},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "frontend/profile/hints.h"
 #include "frontend/profile/module_times.h"
 #include "frontend/profile/operator_sums.h"
 #include "sinter/profile.h"
@@ -17,6 +18,8 @@ constexpr size_t most_operators = 12;  ///< in the text; JSON has all
 constexpr size_t most_owners = 10;
 constexpr size_t most_recomputed = 5;
 constexpr size_t most_gains = 8;
+constexpr size_t most_segments = 3;
+constexpr size_t most_holders = 8;     ///< of a segment
 constexpr double least_share = 0.001;  ///< of a step that a module's line takes
 
 /// Three digits, never an exponent for what people wait for.
@@ -96,6 +99,9 @@ std::string heading(const std::string& program, const ModeProfile& profile) {
                      percent(profile.traced_step_ms - profile.step_ms, profile.step_ms), profile.steps);
 }
 
+/// "aten::mm of MmBackward0"
+std::string called_by(const OperatorSum& sum) { return sum.autograd.empty() ? sum.op : sum.op + " of " + sum.autograd; }
+
 std::string waits_text(const ModeProfile& profile) {
   std::string text;
   for (const ProfiledWait& wait : profile.waits) {
@@ -108,20 +114,35 @@ std::string waits_text(const ModeProfile& profile) {
   return text;
 }
 
+/// What deterministic algorithms make slow, with what to do instead.
+std::string slow_text(const ModeProfile& profile) {
+  std::string text;
+  for (const OperatorSum& sum : frontend::slow_sums(profile)) {
+    const int64_t steps = std::max<int64_t>(profile.steps, 1);
+    text +=
+        fmt::format("  slow   {} ms a step, {} times, {} launches: {}  {}  {}  {}\n", short_number(sum.milliseconds),
+                    sum.calls / steps, sum.launches / steps, called_by(sum), name(sum.phase),
+                    module_name(profile, sum.modules.empty() ? -1 : sum.modules.front()), sum.line);
+    text += fmt::format("         try: {}\n", frontend::slow_hint_for(sum.op));
+  }
+  return text;
+}
+
 std::string module_line(const FoldedModule& module, const std::string& program, double all) {
   std::string label(static_cast<size_t>(2 * module.depth), ' ');
   label += module.path.empty() ? program : module.name;
   if (module.repeats > 1) label += fmt::format(" x{}", module.repeats);
   if (!module.kind.empty()) label += "  " + module.kind;
-  return fmt::format("  {:<46} {:>8} {:>9} {:>9} {:>9} {:>6.1f} % {:>6} {:>8}\n", label, short_number(module.forward),
-                     short_number(module.backward), short_number(module.optimizer), short_number(module.compiled),
-                     percent(module.total(), all), module.operators, module.launches);
+  return fmt::format("  {:<46} {:>8} {:>9} {:>9} {:>9} {:>6.1f} % {:>6} {:>8} {:>12}\n", label,
+                     short_number(module.forward), short_number(module.backward), short_number(module.optimizer),
+                     short_number(module.compiled), percent(module.total(), all), module.operators, module.launches,
+                     module.saved > 0 ? show_bytes(module.saved) : "-");
 }
 
 std::string modules_text(const ModeProfile& profile, const std::string& program) {
   const double all = time_of_operators(profile);
-  std::string text = fmt::format("  {:<46} {:>8} {:>9} {:>9} {:>9} {:>8} {:>6} {:>8}\n", "module (ms a step)",
-                                 "forward", "backward", "optimizer", "compiled", "share", "calls", "launches");
+  std::string text = fmt::format("  {:<46} {:>8} {:>9} {:>9} {:>9} {:>8} {:>6} {:>8} {:>12}\n", "module (ms a step)",
+                                 "forward", "backward", "optimizer", "compiled", "share", "calls", "launches", "saved");
   size_t left_out = 0;
   for (const FoldedModule& module : frontend::folded(profile.modules)) {
     if (module.total() < least_share * all) {
@@ -137,11 +158,9 @@ std::string modules_text(const ModeProfile& profile, const std::string& program)
 std::string sum_text(const ModeProfile& profile, const OperatorSum& sum, double all) {
   std::string module = sum.modules.empty() ? "-" : module_name(profile, sum.modules.front());
   if (sum.modules.size() > 1) module += fmt::format(" and {} more", sum.modules.size() - 1);
-  std::string op = sum.op;
-  if (!sum.autograd.empty()) op += " of " + sum.autograd;
   return fmt::format("  {:>8} {:>5.1f} % {:>6}  {:<9}  {}  [{}]  {}\n", short_number(sum.milliseconds),
                      percent(sum.milliseconds, all), sum.calls / std::max<int64_t>(profile.steps, 1), name(sum.phase),
-                     op, module, sum.line);
+                     called_by(sum), module, sum.line);
 }
 
 std::string operators_text(const ModeProfile& profile) {
@@ -177,11 +196,10 @@ std::string rate_text(double amount, double milliseconds, double limit, double u
 std::string gain_line(const ModeProfile& profile, const OperatorSum& sum) {
   const auto peak = std::ranges::find(profile.limits.peaks, sum.dtype, &ArithmeticPeak::dtype);
   const double most = peak == profile.limits.peaks.end() ? 0 : peak->flops;
-  return fmt::format("  {:>8} {:>8} {:>12} {:>15} {:>15}  {:<9}  {}{}  {}\n", short_number(sum.gain()),
+  return fmt::format("  {:>8} {:>8} {:>12} {:>15} {:>15}  {:<9}  {}  {}\n", short_number(sum.gain()),
                      short_number(sum.milliseconds), show_bytes(static_cast<int64_t>(sum.bytes)),
                      rate_text(sum.bytes, sum.milliseconds, profile.limits.bandwidth, 1e9),
-                     rate_text(sum.flops, sum.milliseconds, most, 1e12), name(sum.phase), sum.op,
-                     sum.autograd.empty() ? "" : " of " + sum.autograd, sum.line);
+                     rate_text(sum.flops, sum.milliseconds, most, 1e12), name(sum.phase), called_by(sum), sum.line);
 }
 
 /// Operators whose work no rule knows, the longest first.
@@ -247,6 +265,26 @@ std::string recomputing_text(const std::vector<RecomputedActivations>& recompute
   return text;
 }
 
+/// What compiled segments hold themselves.
+std::string segments_text(const ModeProfile& profile) {
+  std::string text;
+  for (size_t i = 0; i < std::min(profile.segments.size(), most_segments); ++i) {
+    const ProfiledSegment& segment = profile.segments[i];
+    text +=
+        fmt::format("  segment {}: arena {}{}; at its fullest moment:\n", segment.signature, show_bytes(segment.arena),
+                    segment.graphs > 0 ? fmt::format(", {} CUDA Graphs", segment.graphs) : "");
+    for (size_t k = 0; k < std::min(segment.owners.size(), most_holders); ++k) {
+      const SegmentMemory& owner = segment.owners[k];
+      text += fmt::format("  {:>12}  {}  {}  {}  {}\n", show_bytes(owner.bytes), owner.kind, name(owner.phase),
+                          module_name(profile, owner.module), owner.line);
+    }
+  }
+  if (profile.segments.size() > most_segments) {
+    text += fmt::format("  ({} more segments in --json)\n", profile.segments.size() - most_segments);
+  }
+  return text;
+}
+
 std::string memory_text(const ModeProfile& profile) {
   const ProfiledMemory& memory = profile.memory;
   if (memory.peak < 0) return "";
@@ -261,7 +299,7 @@ std::string memory_text(const ModeProfile& profile) {
     const MemoryOwner& owner = memory.owners[i];
     text += fmt::format("  {:>12}  {}  {}\n", show_bytes(owner.bytes), owner.kind, module_name(profile, owner.module));
   }
-  return text + recomputing_text(memory.recomputed);
+  return text + recomputing_text(memory.recomputed) + segments_text(profile);
 }
 
 std::string shown_or_dash(int64_t bytes) { return bytes < 0 ? "-" : show_bytes(bytes); }
@@ -302,8 +340,8 @@ std::string memory_of_modes(const std::vector<ModeProfile>& modes) {
 }
 
 std::string mode_text(const std::string& program, const ModeProfile& profile) {
-  std::string text = heading(program, profile) + waits_text(profile) + phases_text(profile) + shares_text(profile) +
-                     strays_text(profile) + attribution_text(profile);
+  std::string text = heading(program, profile) + waits_text(profile) + slow_text(profile) + phases_text(profile) +
+                     shares_text(profile) + strays_text(profile) + attribution_text(profile);
   for (const std::string& note : profile.notes) text += "  note   " + note + "\n";
   return text + "\n" + modules_text(profile, program) + "\n" + operators_text(profile) + "\n" + limits_text(profile) +
          "\n" + memory_text(profile);

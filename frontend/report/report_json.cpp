@@ -40,10 +40,15 @@ static void to_json(json& out, const GraphBreak& found) {
          {"hint", found.hint}};
 }
 
+static void to_json(json& out, const SegmentOwner& owner) {
+  out = {{"kind", name(owner.kind)}, {"module", owner.module}, {"source", owner.source}, {"bytes", owner.bytes}};
+}
+
 static void to_json(json& out, const MemoryRecord& memory) {
   out = {{"arena_bytes", memory.arena_bytes},
          {"peak_bytes", memory.peak_bytes},
-         {"eager_peak_bytes", memory.eager_peak_bytes}};
+         {"eager_peak_bytes", memory.eager_peak_bytes},
+         {"owners", memory.owners}};
 }
 
 static void to_json(json& out, const EntryReport& entry) {

@@ -30,6 +30,21 @@ TEST(ProfilePage, begins_with_waits_and_what_to_do) {
   EXPECT_EQ(bench::profile_page(without).find("The host waits"), std::string::npos);
 }
 
+TEST(ProfilePage, tells_what_deterministic_algorithms_slow_down_and_what_recomputing_would_save) {
+  const std::string page = bench::profile_page(small_profile("net"));
+  EXPECT_NE(page.find("eager: net of net takes 5 ms a step, 1 times, 97 launches"), std::string::npos);
+  EXPECT_NE(page.find("Recomputing"), std::string::npos);
+  EXPECT_NE(page.find("<td>6 MiB</td>"), std::string::npos) << "what a segment holds";
+  nlohmann::json without = small_profile("net");
+  for (nlohmann::json& mode : without["modes"]) {
+    mode["memory"]["recomputed"] = mode["segments"] = mode["slow"] = nlohmann::json::array();
+  }
+  const std::string plain = bench::profile_page(without);
+  for (const char* text : {"Recomputing", "97 launches", "fullest moment"}) {
+    EXPECT_EQ(plain.find(text), std::string::npos) << text;
+  }
+}
+
 TEST(ProfilePage, texts_of_a_profile_are_shown_literally) {
   const std::string page =
       bench::profile_page(small_profile("\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{lead}}</svg>&lt;"));
@@ -60,7 +75,8 @@ TEST(ProfilePage, of_a_step_without_operators_says_so_with_empty_tables) {
   for (nlohmann::json& mode : empty["modes"]) {
     mode["phases_ms"] = {{"forward", 0.0}};
     mode["memory"]["owners"] = nlohmann::json::array();
-    mode["waits"] = nlohmann::json::array();
+    mode["memory"]["recomputed"] = nlohmann::json::array();
+    mode["waits"] = mode["slow"] = mode["segments"] = nlohmann::json::array();
     mode["shares"] = nullptr;
   }
   EXPECT_EQ(count_of(bench::profile_page(empty), "<svg"), 0U);

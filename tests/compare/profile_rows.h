@@ -24,7 +24,8 @@ inline nlohmann::json small_profile(const std::string& text, int modules = 2) {
                     {"optimizer_ms", 0.0},
                     {"compiled_ms", 0.25},
                     {"operators", 12},
-                    {"launches", 3}});
+                    {"launches", 3},
+                    {"saved", i % 2 == 0 ? 5 << 20 : 0}});
     sums.push_back({{"phase", "backward"},
                     {"op", text},
                     {"autograd", text},
@@ -57,7 +58,19 @@ inline nlohmann::json small_profile(const std::string& text, int modules = 2) {
         {"held", 0},
         {"peak", 3 << 20},
         {"reserved", -1},
-        {"owners", {{{"kind", "gradients"}, {"module", 1}, {"bytes", 3 << 20}}}}}},
+        {"owners", {{{"kind", "gradients"}, {"module", 1}, {"bytes", 3 << 20}}}},
+        {"recomputed", {{{"op", text}, {"operators", 2}, {"bytes", 2 << 20}, {"ms", 0.5}}}}}},
+      {"segments", json::array()},
+      {"slow",
+       {{{"op", text},
+         {"autograd", text},
+         {"phase", "backward"},
+         {"module", 1},
+         {"line", text},
+         {"hint", text},
+         {"count", 1.0},
+         {"launches", 97.0},
+         {"ms", 5.0}}}},
       {"waits",
        {{{"call", "cudaStreamSynchronize"},
          {"op", text},
@@ -70,6 +83,13 @@ inline nlohmann::json small_profile(const std::string& text, int modules = 2) {
          {"idle_ms", 0.5}}}}};
   json compiled = mode;
   compiled["mode"] = "default";
+  compiled["memory"]["recomputed"] = json::array();
+  compiled["segments"] = {
+      {{"signature", text},
+       {"arena", 7 << 20},
+       {"graphs", 1},
+       {"owners",
+        {{{"kind", "temporaries"}, {"phase", "forward"}, {"module", 1}, {"line", text}, {"bytes", 6 << 20}}}}}};
   return {{"name", text}, {"modes", {mode, compiled}}};
 }
 

@@ -57,6 +57,29 @@ TEST(Compile, reports_a_phase_for_every_pass_and_the_calls_that_stay) {
   EXPECT_EQ(report.externs[0].modules, (std::vector<std::string>{"fc1", "fc2"}));
 }
 
+std::string line_of(const SegmentOwner& owner) {
+  return std::string(name(owner.kind)) + " " + owner.module + " " + owner.source + " " + std::to_string(owner.bytes);
+}
+
+TEST(Compile, reports_who_holds_the_bytes_of_the_fullest_moment) {
+  EntryReport report;
+  compile_text(R"(
+graph @step on cuda:0 (%x: f32[64,64]) -> (%o) {
+  %w = state 0 "w" : f32[64,64]
+  %a = call aten.exp(%x) : f32[64,64]  # one  net.cpp:1
+  %h = call aten.mm(%a, %w) : f32[64,64]  # two  net.cpp:2
+  %b = call aten.mm(%h, %a) : f32[64,64]  # three  net.cpp:3
+  %s = call aten.sum.dim_IntList(%b, [0], false, none) : f32[64]  # four  net.cpp:4
+  %o = call aten.exp(%s) : f32[64]  # four  net.cpp:5
+})",
+               Backend::cuda, report);
+  std::vector<std::string> lines;
+  for (const SegmentOwner& owner : report.memory.owners) lines.push_back(line_of(owner));
+  // While the second product runs, its operands and its result live.
+  EXPECT_EQ(lines, (std::vector<std::string>{"temporaries one net.cpp:1 16384", "library results three net.cpp:3 16384",
+                                             "library results two net.cpp:2 16384"}));
+}
+
 TEST(Compile, counts_no_call_that_is_made_once) {
   EntryReport report;
   const Plan plan = compile_text(R"(

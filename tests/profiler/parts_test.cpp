@@ -6,9 +6,12 @@
 
 #include "frontend/profile/device_work.h"
 #include "frontend/profile/graph_kernels.h"
+#include "frontend/profile/hints.h"
 #include "frontend/profile/memory_log.h"
 #include "frontend/profile/module_search.h"
 #include "frontend/profile/module_times.h"
+#include "frontend/profile/operator_sums.h"
+#include "frontend/profile/segments.h"
 #include "frontend/profile/step_places.h"
 
 namespace sinter::test {
@@ -258,14 +261,71 @@ TEST(WaitHints, know_what_reads_the_host) {
   EXPECT_NE(hint_for("aten::nonzero", "IndexBackward0", false), hint_for("aten::nonzero", "", false));
 }
 
+ProfiledOperator called(const std::string& name, Phase phase, double microseconds = 0) {
+  ProfiledOperator op;
+  op.op = name;
+  op.phase = phase;
+  op.host = microseconds;
+  return op;
+}
+
+/// One step.
+ModeProfile step_of(std::vector<ProfiledOperator> operators) {
+  ModeProfile profile;
+  profile.steps = 1;
+  profile.operators = std::move(operators);
+  return profile;
+}
+
+TEST(SlowOperators, are_those_that_deterministic_algorithms_slow_down) {
+  ModeProfile profile =
+      step_of({called("aten::mm", Phase::forward, 5000), called("aten::gather_backward", Phase::backward, 1500),
+               called("aten::gather_backward", Phase::backward, 500), called("aten::cumsum", Phase::forward, 10)});
+  profile.deterministic = true;
+  const std::vector<OperatorSum> slow = slow_sums(profile);
+  ASSERT_EQ(slow.size(), 1U) << "a product is as fast as ever, and cumsum takes less than a hundredth";
+  EXPECT_EQ(slow[0].op, "aten::gather_backward");
+  EXPECT_DOUBLE_EQ(slow[0].milliseconds, 2);
+  EXPECT_NE((Profile{.name = "net", .modes = {profile}}).text().find("slow   2 ms a step"), std::string::npos);
+  profile.deterministic = false;
+  EXPECT_TRUE(slow_sums(profile).empty());
+}
+
+TEST(Segments, tell_what_lives_in_them_by_module_and_phase) {
+  using Kind = SegmentOwner::Kind;
+  ModuleTable modules;
+  EntryReport entry;
+  entry.compiled = true;
+  entry.memory.arena_bytes = 100;
+  entry.memory.owners = {{Kind::temporary, "fc", "forward net.cpp:3", 70},
+                         {Kind::temporary, "fc", "forward net.cpp:4", 20},
+                         {Kind::output, "", "~~backward ", 8}};
+  entry.replays = 1;
+  EntryReport unused = entry;
+  unused.replays = 0;
+  Report report;
+  report.entries = {entry, unused};
+  ModeProfile profile;
+  profile.segments = segments_of(report, modules);
+  ASSERT_EQ(profile.segments.size(), 1U);
+  const std::vector<SegmentMemory>& owners = profile.segments[0].owners;
+  ASSERT_EQ(owners.size(), 2U);
+  EXPECT_EQ(owners[0].bytes, 90);
+  EXPECT_EQ(owners[0].line, "net.cpp:3") << "that of the largest";
+  EXPECT_EQ(owners[0].phase, Phase::forward);
+  EXPECT_EQ(owners[1].module, -1) << "the loss is no module's";
+  profile.modules = module_times(modules, profile);
+  add_saved(profile);
+  const FoldedModule whole = folded(profile.modules).front();
+  EXPECT_EQ(whole.saved, 90);
+}
+
 TEST(MemoryOfStep, holds_what_the_allocator_gave_out_before_and_knows_what_it_keeps) {
-  std::vector<ProfiledOperator> operators(1);
-  operators[0].op = "compiled segment net";
-  operators[0].phase = Phase::compiled;
+  const ModeProfile profile = step_of({called("compiled segment net", Phase::compiled)});
   char memory[2];
   const KnownBlock parameter{&memory[0], 100, "parameters", 1};
   const MemoryEvent events[] = {{&memory[1], 70, 0, 670, 2048}, {&memory[1], -70, 0, 600, 1024}};
-  const ProfiledMemory found = memory_of_step(events, std::span(&parameter, 1), {}, operators);
+  const ProfiledMemory found = memory_of_step(events, std::span(&parameter, 1), {}, profile);
   EXPECT_EQ(found.before, 100);
   EXPECT_EQ(found.held, 500) << "600 were given out, and 100 of them are known";
   EXPECT_EQ(found.peak, 670);
@@ -286,16 +346,13 @@ TEST(MemoryOfStep, of_an_allocator_that_keeps_no_count_holds_nothing_else) {
 }
 
 TEST(MemoryOfStep, keeps_what_lives_at_the_peak) {
-  std::vector<ProfiledOperator> operators(2);
-  operators[0].phase = Phase::forward;
-  operators[0].module = 3;
-  operators[1].phase = Phase::backward;
-  operators[1].module = 3;
+  ModeProfile profile = step_of({called("aten::mm", Phase::forward), called("aten::mm", Phase::backward)});
+  for (ProfiledOperator& op : profile.operators) op.module = 3;
   char memory[4];
   const KnownBlock parameter{&memory[0], 100, "parameters", 1};
   const KnownBlock gradient{&memory[2], 50, "gradients", 1};
   const MemoryEvent events[] = {{&memory[1], 70, 0}, {&memory[2], 50, 1}, {&memory[1], -70, 1}, {&memory[3], 20, 1}};
-  const ProfiledMemory found = memory_of_step(events, std::span(&parameter, 1), std::span(&gradient, 1), operators);
+  const ProfiledMemory found = memory_of_step(events, std::span(&parameter, 1), std::span(&gradient, 1), profile);
   EXPECT_EQ(found.before, 100);
   EXPECT_EQ(found.peak, 220);
   ASSERT_EQ(found.owners.size(), 3U);
@@ -306,29 +363,30 @@ TEST(MemoryOfStep, keeps_what_lives_at_the_peak) {
 }
 
 TEST(MemoryOfStep, tells_what_recomputing_would_save) {
-  std::vector<ProfiledOperator> operators(5);
+  ModeProfile profile;
+  profile.operators.resize(5);
   const auto set = [&](size_t at, const char* name, Phase phase, int64_t bytes, double flops) {
-    operators[at].op = name;
-    operators[at].phase = phase;
-    operators[at].bytes = bytes;
-    operators[at].flops = flops;
-    operators[at].host = 2000;
+    ProfiledOperator& op = profile.operators[at];
+    op.op = name;
+    op.phase = phase;
+    op.bytes = bytes;
+    op.flops = flops;
+    op.host = 2000;
   };
   set(0, "aten::mm", Phase::forward, 100, 5e9);
   set(1, "aten::gelu", Phase::forward, 100, 0);
   set(2, "aten::gelu", Phase::forward, 100, 0);
   set(3, "aten::foo", Phase::forward, -1, 0);
   set(4, "aten::mul", Phase::backward, 100, 0);
-  operators[2].device = 500;
   char memory[5];
   const MemoryEvent events[] = {
       {&memory[0], 70, 0}, {&memory[1], 50, 1}, {&memory[2], 30, 2}, {&memory[3], 10, 3}, {&memory[4], 10, 4}};
-  const ProfiledMemory found = memory_of_step(events, {}, {}, operators);
+  const ProfiledMemory found = memory_of_step(events, {}, {}, profile);
   ASSERT_EQ(found.recomputed.size(), 1U) << "a product is not streamed; of the fourth nothing is known";
   EXPECT_EQ(found.recomputed[0].op, "aten::gelu");
   EXPECT_EQ(found.recomputed[0].operators, 2);
   EXPECT_EQ(found.recomputed[0].bytes, 80);
-  EXPECT_DOUBLE_EQ(found.recomputed[0].milliseconds, 2.5);
+  EXPECT_DOUBLE_EQ(found.recomputed[0].milliseconds, 4);
 }
 
 }  // namespace

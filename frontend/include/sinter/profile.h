@@ -93,6 +93,7 @@ struct ProfiledModule {
   double compiled = 0;    ///< steps of compiled segments
   int64_t operators = 0;  ///< a step
   int64_t launches = 0;   ///< a step
+  int64_t saved = 0;      ///< bytes of its forward pass that live at the peak: for the backward pass, if there is one
 };
 
 /// Bytes that live at the moment of a step at which most were, by what they are for.
@@ -111,6 +112,23 @@ struct RecomputedActivations {
   int64_t operators = 0;    ///< of a step
   int64_t bytes = 0;        ///< of what they gave, at the peak: at most so much is saved, as operands may have to stay
   double milliseconds = 0;  ///< a step, that computing it again takes, as long as the first time
+};
+
+/// Bytes that live at the moment of a run of a compiled segment at which most do, of one kind, phase and module.
+struct SegmentMemory {
+  std::string kind;  ///< "temporaries", which lie in the arena, "library results" or "outputs"
+  Phase phase = Phase::other;
+  int64_t module = -1;
+  std::string line = {};  ///< of the largest of them
+  int64_t bytes = 0;
+};
+
+/// A segment that a compiled step has run, and the memory that it takes for itself.
+struct ProfiledSegment {
+  std::string signature;                   ///< "f32[64,3,224,224], i64[64]"
+  int64_t arena = 0;                       ///< bytes of its arena
+  int64_t graphs = 0;                      ///< CUDA Graphs that a run replays; 0: launched directly
+  std::vector<SegmentMemory> owners = {};  ///< of its fullest moment, the largest first
 };
 
 struct ProfiledMemory {
@@ -154,13 +172,15 @@ struct ModeProfile {
   std::string mode;    ///< "eager", "default", "reduce-overhead"
   std::string device;  ///< "cpu", "cuda:0"
   int64_t steps = 0;
+  bool deterministic = false;               ///< LibTorch's deterministic algorithms were on
   double step_ms = 0;                       ///< a step that is not traced, waited for; median
   double traced_step_ms = 0;                ///< a traced one; median
   std::vector<ProfiledOperator> operators;  ///< of all traced steps, as they began; then those of replayed graphs
   std::vector<ProfiledKernel> kernels;
-  std::vector<ProfiledModule> modules;  ///< a module stands before its parts
-  std::vector<ProfiledWait> waits;      ///< those that wait longest first
-  std::optional<StepShares> shares;     ///< empty where a device's times are not known
+  std::vector<ProfiledModule> modules;    ///< a module stands before its parts
+  std::vector<ProfiledWait> waits;        ///< those that wait longest first
+  std::vector<ProfiledSegment> segments;  ///< of a compiled mode, those with the largest arena first
+  std::optional<StepShares> shares;       ///< empty where a device's times are not known
   ProfiledMemory memory;
   DeviceLimits limits;
   std::vector<std::string> notes;  ///< what could not be seen, and why
@@ -207,6 +227,7 @@ namespace detail {
 struct ProfiledProgram {
   std::function<void()> step;
   std::function<void()> compiled_step;  ///< empty: not asked for
+  std::function<Report()> report;       ///< of the compiled step
   std::function<void()> direct_step;    ///< the same without CUDA Graphs
   std::shared_ptr<torch::nn::Module> self;
 };
@@ -230,9 +251,9 @@ class Profiled {
     if (options_.compile) {
       Options options = *options_.compile;
       if (!program.self && options.modules.empty()) options.modules = options_.modules;
-      program.compiled_step = [&args..., fast = sinter::compile(callable_, options)] {
-        (void)fast(pass<Args>(args)...);
-      };
+      const auto compiled = sinter::compile(callable_, options);
+      program.report = [compiled] { return compiled.report(); };
+      program.compiled_step = [&args..., compiled] { (void)compiled(pass<Args>(args)...); };
       options.mode = Mode::Default;
       program.direct_step = [&args..., fast = sinter::compile(callable_, options)] { (void)fast(pass<Args>(args)...); };
     }

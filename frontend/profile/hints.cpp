@@ -1,7 +1,8 @@
+#include <algorithm>
 #include <array>
 #include <string_view>
 
-#include "frontend/profile/device_work.h"
+#include "frontend/profile/hints.h"
 
 namespace sinter::frontend {
 namespace {
@@ -46,6 +47,26 @@ constexpr std::array<WaitCause, 16> causes{{
     {"aten::repeat_interleave", "", "the size of its result is read on the host: give output_size"},
 }};
 
+/// A row holds for operators of this name, without overload, whoever calls them.
+struct SlowCause {
+  std::string_view op;
+  std::string_view hint;
+};
+
+// What LibTorch's deterministic form does in place of one kernel with atomic additions.
+constexpr std::array<SlowCause, 5> slow_when_deterministic{{
+    {"aten::gather_backward",
+     "under deterministic algorithms it sorts a position for every element: index with positions of rows instead, "
+     "x.index({rows, columns}), or switch them off here"},
+    {"aten::scatter_add",
+     "under deterministic algorithms it sorts a position for every element: index_add or index_put with positions of "
+     "rows, or switch them off here"},
+    {"aten::index_put",
+     "accumulating sorts its positions under deterministic algorithms: switch them off here, or use index_add"},
+    {"aten::scatter", "under deterministic algorithms it sorts its positions: index_put without accumulate does not"},
+    {"aten::cumsum", "it runs in a slower form under deterministic algorithms: switch them off for it alone"},
+}};
+
 constexpr std::string_view copy_hint =
     "a copy to or from the host is waited for: keep the tensor on the device (no .cpu(), no printing), or copy with "
     "non_blocking into pinned memory";
@@ -73,6 +94,11 @@ std::string hint_for(const std::string& op, const std::string& autograd, bool pa
   }
   if (pageable) return std::string(pageable_hint);
   return std::string(is_copy(plain) ? copy_hint : std::string_view());
+}
+
+std::string slow_hint_for(const std::string& op) {
+  const auto cause = std::ranges::find(slow_when_deterministic, without_overload(op), &SlowCause::op);
+  return cause == slow_when_deterministic.end() ? std::string() : std::string(cause->hint);
 }
 
 }  // namespace sinter::frontend
