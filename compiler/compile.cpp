@@ -58,9 +58,9 @@ Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report
                          const std::string item = "after:" + std::string(row.name);
                          if (dump.wants(item)) dump.write(item, after.name, ir::print(after));
                        });
-  report.memory.owners = passes::owners_at_peak(graph, options.freeze);
   auto planned = timed(report, options.observer, phase_of_pass("plan_memory"),
                        [&] { return passes::plan_memory(graph, context); });
+  report.memory.owners = std::move(planned.owners);
   Plan plan =
       timed(report, options.observer, "codegen", [&] { return generate_kernels(graph, std::move(planned), options); });
 

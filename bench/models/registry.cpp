@@ -20,7 +20,7 @@ std::span<const ModelRow> models() {
        "ViT-B/16 with torchvision's parameter names",
        {"f32[1,3,224,224]"},
        make_vit_b16,
-       {{"depth", 12}, {"image_size", 224}, {"patch_dropout", 0}}},
+       {{"depth", 12}, {"image_size", 224}, {"patch_dropout", 0}, {"patch_indexing", 0}}},
       {"swin_t", "Swin-T with torchvision's parameter names", {"f32[1,3,224,224]"}, make_swin_t, {{"depth", 6}}},
       {"swin_b", "Swin-B with torchvision's parameter names", {"f32[1,3,224,224]"}, make_swin_b, {{"depth", 18}}},
       {"convnext_l",

@@ -1,3 +1,4 @@
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/rand.h>
@@ -10,6 +11,7 @@
 #include <torch/nn/modules/normalization.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "bench/models/zoo.h"
 
@@ -66,27 +68,34 @@ struct EncoderLayerImpl : torch::nn::Module {
 };
 TORCH_MODULE(EncoderLayer);
 
-/// Drops patches at random in training and keeps the class token, as timm's PatchDropout.
+/// Drops patches at random in training and keeps the class token, as timm's PatchDropout, which gathers; `indexing`
+/// takes the same patches by their positions.
 struct PatchDropoutImpl : torch::nn::Module {
-  explicit PatchDropoutImpl(double part) : dropped(part) {}
+  PatchDropoutImpl(double part, bool by_index) : dropped(part), indexing(by_index) {}
 
   at::Tensor forward(const at::Tensor& x) {
     if (!is_training() || dropped == 0) return x;
     const int64_t patches = x.size(1) - 1;
     const int64_t kept = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(patches) * (1 - dropped)));
     const at::Tensor order = at::rand({x.size(0), patches}, x.options()).argsort(int64_t{1});
-    const at::Tensor index = order.narrow(1, 0, kept).unsqueeze(-1).expand({-1, -1, x.size(2)});
-    return at::cat({x.narrow(1, 0, 1), x.narrow(1, 1, patches).gather(1, index)}, 1);
+    return at::cat({x.narrow(1, 0, 1), taken(x.narrow(1, 1, patches), order.narrow(1, 0, kept))}, 1);
+  }
+
+  [[nodiscard]] at::Tensor taken(const at::Tensor& patches, const at::Tensor& order) const {
+    if (!indexing) return patches.gather(1, order.unsqueeze(-1).expand({-1, -1, patches.size(2)}));
+    const at::Tensor rows = at::arange(patches.size(0), order.options()).unsqueeze(1);
+    return patches.index({rows, order});
   }
 
   double dropped;
+  bool indexing;
 };
 TORCH_MODULE(PatchDropout);
 
 struct EncoderImpl : torch::nn::Module {
-  EncoderImpl(int64_t tokens, int64_t depth, double dropped) {
+  EncoderImpl(int64_t tokens, int64_t depth, PatchDropout dropping) {
     pos_embedding = register_parameter("pos_embedding", torch::empty({1, tokens, vit_width}));
-    patch_dropout = register_module("patch_dropout", PatchDropout(dropped));
+    patch_dropout = register_module("patch_dropout", std::move(dropping));
     for (int64_t i = 0; i < depth; ++i) layers->push_back("encoder_layer_" + std::to_string(i), EncoderLayer());
     register_module("layers", layers);
     ln = register_module("ln", layer_norm());
@@ -104,12 +113,12 @@ struct EncoderImpl : torch::nn::Module {
 TORCH_MODULE(Encoder);
 
 struct VitImpl : torch::nn::Module {
-  VitImpl(int64_t depth, int64_t image_size, double dropped) {
+  VitImpl(int64_t depth, int64_t image_size, PatchDropout dropping) {
     const int64_t patches = (image_size / patch) * (image_size / patch);
     class_token = register_parameter("class_token", torch::empty({1, 1, vit_width}));
     conv_proj =
         register_module("conv_proj", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, vit_width, patch).stride(patch)));
-    encoder = register_module("encoder", Encoder(patches + 1, depth, dropped));
+    encoder = register_module("encoder", Encoder(patches + 1, depth, std::move(dropping)));
     heads_ = register_module("heads", torch::nn::Sequential());
     heads_->push_back("head", torch::nn::Linear(vit_width, 1000));
     randomise(*this);
@@ -130,8 +139,8 @@ struct VitImpl : torch::nn::Module {
 }  // namespace
 
 Model make_vit_b16(const Settings& settings) {
-  auto module = std::make_shared<VitImpl>(integer_of(settings, "depth"), integer_of(settings, "image_size"),
-                                          value_of(settings, "patch_dropout"));
+  const PatchDropout dropping(value_of(settings, "patch_dropout"), value_of(settings, "patch_indexing") != 0);
+  auto module = std::make_shared<VitImpl>(integer_of(settings, "depth"), integer_of(settings, "image_size"), dropping);
   module->eval();
   return {module, [module](const std::vector<at::Tensor>& inputs) { return module->forward(inputs.at(0)); }};
 }

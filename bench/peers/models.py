@@ -145,9 +145,9 @@ def _vgg16(hidden=4096):
 class PatchDropout(nn.Module):
     """Drops patches at random in training and keeps the class token, as timm's and bench/models/vit.cpp."""
 
-    def __init__(self, part):
+    def __init__(self, part, indexing=False):
         super().__init__()
-        self.part = part
+        self.part, self.indexing = part, indexing
 
     def forward(self, x):
         if not self.training or self.part == 0:
@@ -155,13 +155,17 @@ class PatchDropout(nn.Module):
         patches = x.shape[1] - 1
         kept = max(1, int(patches * (1 - self.part)))
         order = torch.rand(x.shape[0], patches, dtype=x.dtype, device=x.device).argsort(1)
-        index = order[:, :kept].unsqueeze(-1).expand(-1, -1, x.shape[2])
-        return torch.cat([x[:, :1], x[:, 1:].gather(1, index)], 1)
+        return torch.cat([x[:, :1], self.taken(x[:, 1:], order[:, :kept])], 1)
+
+    def taken(self, patches, order):
+        if not self.indexing:
+            return patches.gather(1, order.unsqueeze(-1).expand(-1, -1, patches.shape[2]))
+        return patches[torch.arange(patches.shape[0], device=order.device).unsqueeze(1), order]
 
 
-def _vit_b16(depth=12, image_size=224, patch_dropout=0):
+def _vit_b16(depth=12, image_size=224, patch_dropout=0, patch_indexing=0):
     model = torchvision.models.VisionTransformer(int(image_size), 16, int(depth), 12, 768, 3072)
-    model.encoder.dropout = PatchDropout(patch_dropout)  # torchvision's drops nothing
+    model.encoder.dropout = PatchDropout(patch_dropout, patch_indexing != 0)  # torchvision's drops nothing
     return model
 
 

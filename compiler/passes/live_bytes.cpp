@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "compiler/ir/memory.h"
-#include "compiler/passes/frozen.h"
 #include "compiler/passes/liveness.h"
 
 namespace sinter::passes {
@@ -14,44 +13,22 @@ namespace {
 
 using namespace ir;
 
-/// Memory that a node of the graph makes, and the positions in the order from which and to which it lives.
-struct LiveValue {
-  ValueId value;
-  size_t first = 0;
-  size_t last = 0;
-  int64_t bytes = 0;
-};
-
-std::vector<LiveValue> live_values(const Graph& graph, const std::function<bool(NodeId)>& counts) {
-  const std::vector<NodeId>& order = graph.order();
-  const std::vector<size_t> last_use = last_uses(graph);
-  std::vector<LiveValue> values;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (!counts(order[i])) continue;
-    for (const ValueId result : graph.node(order[i]).results) {
-      if (memory_of(graph, result) != result) continue;
-      values.push_back({result, i, last_use[result.index], memory_bytes(graph.type(result))});
-    }
-  }
-  return values;
-}
-
 struct Peak {
-  size_t position = 0;
+  size_t step = 0;
   int64_t bytes = 0;
 };
 
-Peak peak_of(const std::vector<LiveValue>& values, size_t positions) {
-  std::vector<int64_t> change(positions + 2, 0);  // by position: bytes taken there less bytes given back before it
+Peak peak_of(const std::vector<LiveValue>& values) {
+  std::map<size_t, int64_t> change;  // by step: bytes taken there less bytes given back before it
   for (const LiveValue& value : values) {
     change[value.first] += value.bytes;
-    change[value.last + 1] -= value.bytes;
+    if (value.last + 1 > value.first) change[value.last + 1] -= value.bytes;
   }
   Peak peak;
   int64_t live = 0;
-  for (size_t i = 0; i < change.size(); ++i) {
-    live += change[i];
-    if (live > peak.bytes) peak = {i, live};
+  for (const auto& [step, bytes] : change) {
+    live += bytes;
+    if (live > peak.bytes) peak = {step, live};
   }
   return peak;
 }
@@ -71,33 +48,33 @@ Scope scope_of(const Graph& graph, ValueId value) {
 }  // namespace
 
 int64_t eager_peak_bytes(const Graph& captured) {
-  const auto calls = [&](NodeId id) { return captured.node(id).as<Call>() != nullptr; };
-  return peak_of(live_values(captured, calls), captured.order().size()).bytes;
+  const std::vector<NodeId>& order = captured.order();
+  const std::vector<size_t> last_use = last_uses(captured);
+  std::vector<LiveValue> values;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Node& node = captured.node(order[i]);
+    if (!node.as<Call>()) continue;
+    for (const ValueId result : node.results) {
+      if (memory_of(captured, result) != result) continue;
+      values.push_back(
+          {.value = result, .first = i, .last = last_use[result.index], .bytes = memory_bytes(captured.type(result))});
+    }
+  }
+  return peak_of(values).bytes;
 }
 
-std::vector<SegmentOwner> owners_at_peak(const Graph& fused, bool freeze) {
-  const std::vector<bool> frozen = frozen_nodes(fused, freeze);
-  const auto made_in_call = [&](NodeId id) {
-    const Node& node = fused.node(id);
-    return !frozen[id.index] && (node.as<Call>() != nullptr || node.as<Fused>() != nullptr);
-  };
-  const size_t end = fused.order().size();
-  const std::vector<LiveValue> values = live_values(fused, made_in_call);
-  const size_t peak = peak_of(values, end).position;
+std::vector<SegmentOwner> owners_at_peak(const Graph& graph, const std::vector<LiveValue>& values) {
+  const size_t peak = peak_of(values).step;
   std::map<std::tuple<SegmentOwner::Kind, std::string, std::string>, int64_t> sums;
   for (const LiveValue& value : values) {
     if (value.first > peak || value.last < peak || value.bytes == 0) continue;
-    const bool generated = fused.producer(value.value).as<Fused>() != nullptr;
-    const Scope scope = scope_of(fused, value.value);
-    const auto kind = value.last == end ? SegmentOwner::Kind::output
-                      : generated       ? SegmentOwner::Kind::temporary
-                                        : SegmentOwner::Kind::library_result;
-    sums[{kind, scope.module, scope.source}] += value.bytes;
+    const Scope scope = scope_of(graph, value.value);
+    sums[{value.kind, scope.module, scope.source}] += value.bytes;
   }
   std::vector<SegmentOwner> owners;
   for (const auto& [key, bytes] : sums) {
-    owners.push_back(
-        {.kind = std::get<0>(key), .module = std::get<1>(key), .source = std::get<2>(key), .bytes = bytes});
+    const auto& [kind, module, source] = key;
+    owners.push_back({.kind = kind, .module = module, .source = source, .bytes = bytes});
   }
   std::ranges::stable_sort(owners, std::greater(), &SegmentOwner::bytes);
   return owners;

@@ -12,8 +12,16 @@ namespace sinter::passes {
 /// eager execution needs at least. Inputs, state and workspaces inside ops are not counted.
 [[nodiscard]] int64_t eager_peak_bytes(const ir::Graph& captured);
 
-/// Who holds the tensors that live at the moment of a call at which most bytes do, each freed after its last use; the
-/// largest first. Needs: fused. Not counted: inputs, state, what is computed once (`freeze`), workspaces inside ops.
-[[nodiscard]] std::vector<SegmentOwner> owners_at_peak(const ir::Graph& fused, bool freeze);
+/// Memory that holds a value from one step to another, both included.
+struct LiveValue {
+  ir::ValueId value;
+  SegmentOwner::Kind kind = SegmentOwner::Kind::temporary;
+  size_t first = 0;
+  size_t last = 0;
+  int64_t bytes = 0;
+};
+
+/// Who holds the values that live at the step at which most bytes do, the largest first.
+[[nodiscard]] std::vector<SegmentOwner> owners_at_peak(const ir::Graph& graph, const std::vector<LiveValue>& values);
 
 }  // namespace sinter::passes

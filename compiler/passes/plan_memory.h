@@ -5,6 +5,7 @@
 #include "compiler/ir/graph.h"
 #include "compiler/passes/pass.h"
 #include "compiler/plan.h"
+#include "compiler/support/report.h"
 
 namespace sinter::passes {
 
@@ -18,6 +19,7 @@ struct PlannedKernel {
 struct PlannedMemory {
   Plan plan;  ///< complete but for `kernels`, which stay empty; Launch::kernel is an index into `kernels` below
   std::vector<PlannedKernel> kernels;
+  std::vector<SegmentOwner> owners;  ///< of the fullest moment of Plan::steps, the largest first
 };
 
 /// Gives every value a buffer and puts the steps in order. Needs: fused. The last pass: a graph goes in, a plan comes

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -37,6 +38,10 @@ class Living {
   std::unordered_map<const void*, KnownBlock> blocks_;
   int64_t bytes_ = 0;
 };
+
+/// Kinds of memory of a forward pass: of a step that trains, and of one that does not.
+constexpr const char* saved_activations = "saved activations";
+constexpr const char* activations = "activations";
 
 /// Says what new blocks are for.
 class BlockKinds {
@@ -89,6 +94,20 @@ int64_t most_reserved(std::span<const MemoryEvent> events) {
     if (event.reserved > 0) most = std::max(most, event.reserved);
   }
   return most;
+}
+
+bool is_of_forward_pass(const MemoryOwner& owner) {
+  return owner.kind == saved_activations || owner.kind == activations;
+}
+
+/// How many events come before the backward pass; nothing without one.
+std::optional<size_t> backward_begins(std::span<const MemoryEvent> events, const ModeProfile& profile) {
+  const auto is_backward = [&](const MemoryEvent& event) {
+    const bool known = event.position >= 0 && event.position < std::ssize(profile.operators);
+    return known && profile.operators[static_cast<size_t>(event.position)].phase == Phase::backward;
+  };
+  const auto first = std::ranges::find_if(events, is_backward);
+  return first == events.end() ? std::nullopt : std::optional(static_cast<size_t>(first - events.begin()));
 }
 
 std::vector<MemoryOwner> owners_of(const Living& living) {
@@ -171,9 +190,15 @@ ProfiledMemory memory_of_step(std::span<const MemoryEvent> events, std::span<con
     memory.peak = living.bytes();
     at_peak = i + 1;
   }
-  Living peak(before);
-  for (size_t i = 0; i < at_peak; ++i) peak.apply(events[i], kinds.block_of(events[i]));
+  const auto living_after = [&](size_t count) {
+    Living blocks(before);
+    for (size_t i = 0; i < count; ++i) blocks.apply(events[i], kinds.block_of(events[i]));
+    return blocks;
+  };
+  const Living peak = living_after(at_peak);
   memory.owners = owners_of(peak);
+  memory.saved = owners_of(living_after(backward_begins(events, profile).value_or(at_peak)));
+  std::erase_if(memory.saved, [](const MemoryOwner& owner) { return !is_of_forward_pass(owner); });
   memory.recomputed = recomputed_of(peak, profile);
   memory.held = held_besides(events, memory.before);
   memory.peak += memory.held;

@@ -11,10 +11,6 @@
 
 namespace sinter::frontend {
 
-/// Kinds of memory of a forward pass: of a step that trains, and of one that does not.
-inline constexpr const char* saved_activations = "saved activations";
-inline constexpr const char* activations = "activations";
-
 /// A block that an allocator of LibTorch gave out or took back.
 struct MemoryEvent {
   const void* address = nullptr;

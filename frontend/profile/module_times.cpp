@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "frontend/profile/memory_log.h"
-
 namespace sinter::frontend {
 namespace {
 
@@ -176,9 +174,7 @@ void add_saved(ModeProfile& profile) {
   const auto add = [&](int64_t module, int64_t bytes) {
     if (module >= 0) profile.modules[static_cast<size_t>(module)].saved += bytes;
   };
-  for (const MemoryOwner& owner : profile.memory.owners) {
-    if (owner.kind == saved_activations || owner.kind == activations) add(owner.module, owner.bytes);
-  }
+  for (const MemoryOwner& owner : profile.memory.saved) add(owner.module, owner.bytes);
   for (const ProfiledSegment& segment : profile.segments) {
     for (const SegmentMemory& owner : segment.owners) {
       if (owner.phase == Phase::forward) add(owner.module, owner.bytes);

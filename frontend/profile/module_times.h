@@ -12,7 +12,7 @@ namespace sinter::frontend {
 /// the table's.
 [[nodiscard]] std::vector<ProfiledModule> module_times(const ModuleTable& modules, const ModeProfile& profile);
 
-/// Tells modules what of their forward pass lives at the peak, with what compiled segments hold. Needs: the profile's
+/// Tells modules what of their forward pass is saved, by eager operators and by compiled segments. Needs: the profile's
 /// memory and segments.
 void add_saved(ModeProfile& profile);
 

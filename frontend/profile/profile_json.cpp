@@ -81,8 +81,9 @@ static void to_json(json& out, const RecomputedActivations& one) {
 }
 
 static void to_json(json& out, const ProfiledMemory& memory) {
-  out = {{"before", memory.before},     {"held", memory.held},     {"peak", memory.peak},
-         {"reserved", memory.reserved}, {"owners", memory.owners}, {"recomputed", memory.recomputed}};
+  out = {{"before", memory.before},        {"held", memory.held},     {"peak", memory.peak},
+         {"reserved", memory.reserved},    {"owners", memory.owners}, {"saved", memory.saved},
+         {"recomputed", memory.recomputed}};
 }
 
 static void to_json(json& out, const SegmentMemory& owner) {

@@ -358,6 +358,8 @@ TEST(MemoryOfStep, keeps_what_lives_at_the_peak) {
   ASSERT_EQ(found.owners.size(), 3U);
   EXPECT_EQ(found.owners[1].kind, "saved activations");
   EXPECT_EQ(found.owners[1].bytes, 70);
+  ASSERT_EQ(found.saved.size(), 1U);
+  EXPECT_EQ(found.saved[0].bytes, 70);
   EXPECT_EQ(found.owners[2].kind, "gradients");
   EXPECT_EQ(found.owners[2].module, 1);
 }

@@ -93,7 +93,8 @@ struct ProfiledModule {
   double compiled = 0;    ///< steps of compiled segments
   int64_t operators = 0;  ///< a step
   int64_t launches = 0;   ///< a step
-  int64_t saved = 0;      ///< bytes of its forward pass that live at the peak: for the backward pass, if there is one
+  int64_t saved = 0;      ///< bytes of its forward pass that live when the backward pass begins, or at the peak without
+                          ///< one; in a compiled step those at the fullest moment of a segment
 };
 
 /// Bytes that live at the moment of a step at which most were, by what they are for.
@@ -136,7 +137,8 @@ struct ProfiledMemory {
   int64_t held = 0;       ///< what else LibTorch's allocator had given out then: inputs, graphs, workspaces; 0 on a CPU
   int64_t peak = -1;      ///< most bytes at one time, `before` and `held` included; -1: not known
   int64_t reserved = -1;  ///< most bytes that the allocator kept of the device, given out or not; -1: not known
-  std::vector<MemoryOwner> owners = {};                ///< of the peak, the largest first
+  std::vector<MemoryOwner> owners = {};  ///< of the peak, the largest first
+  std::vector<MemoryOwner> saved = {};   ///< of forward passes, when the backward pass begins; eager alone
   std::vector<RecomputedActivations> recomputed = {};  ///< if the backward pass did, the largest first; in eager steps
 };
 
