@@ -40,7 +40,7 @@ TEST(ProfilePage, tells_what_deterministic_algorithms_slow_down_and_what_recompu
     mode["memory"]["recomputed"] = mode["segments"] = mode["slow"] = nlohmann::json::array();
   }
   const std::string plain = bench::profile_page(without);
-  for (const char* text : {"Recomputing", "97 launches", "fullest moment"}) {
+  for (const char* text : {"Recomputing", "97 launches", "What compiled segments hold"}) {
     EXPECT_EQ(plain.find(text), std::string::npos) << text;
   }
 }

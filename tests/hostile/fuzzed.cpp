@@ -244,6 +244,21 @@ void a_look_between_the_elements_of_an_input(Session& s) {
   for (int call = 0; call < 4; ++call) f(s.randn({1, 4}).slice(-1, 0, 4, 2));
 }
 
+/// The size of what is chosen depends on data; where too little is, eager refuses the view.
+void a_view_beyond_what_was_chosen(Session& s) {
+  const c10::NoGradGuard no_grad;
+  auto f = s.compile([](const Tensor& x) {
+    const Tensor chosen = at::masked_select(x, x > 0);
+    (void)chosen.as_strided({3}, {2});
+    return x + 1;
+  });
+  for (const int64_t positive : {5, 5, 5, 7, 7, 7, 6, 6, 4, 3, 6, 8}) {
+    Tensor x = s.randn({12}).abs().neg();
+    x.narrow(0, 0, positive).fill_(2);
+    f(x);
+  }
+}
+
 /// A power of one is a copy, and the result lies in it.
 void bits_of_a_first_power(Session& s) {
   auto f = s.compile([](const Tensor& x) { return at::pow(x, int64_t{1}).view(at::kByte); });
@@ -319,6 +334,7 @@ const Program programs[] = {
     {"a_cube_of_bfloats", a_cube_of_bfloats, Numbers::exact},
     {"a_cube_of_f16", a_cube_of_f16, Numbers::exact},
     {"a_look_between_the_elements_of_an_input", a_look_between_the_elements_of_an_input},
+    {"a_view_beyond_what_was_chosen", a_view_beyond_what_was_chosen},
     {"views_that_end_at_the_shorter_side", views_that_end_at_the_shorter_side},
     {"two_views_of_state_of_the_same_type", two_views_of_state_of_the_same_type},
     {"two_views_of_an_input_of_the_same_type", two_views_of_an_input_of_the_same_type},
