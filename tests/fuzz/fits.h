@@ -15,7 +15,8 @@ namespace sinter::test::fuzz {
 /// Whether a row keeps an index within the first tensor.
 [[nodiscard]] bool is_bounded_index(const Row& row);
 
-/// Whether numbers are small enough to be compared, and integers far enough from an overflow.
+/// Whether numbers are small enough to be compared, integers far enough from an overflow, and none so small that a
+/// rounding is no share of it: a product of many may be 0 in another order.
 [[nodiscard]] bool has_moderate_numbers(const at::Tensor& tensor);
 
 }  // namespace sinter::test::fuzz
