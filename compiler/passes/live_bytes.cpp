@@ -22,7 +22,8 @@ Peak peak_of(const std::vector<LiveValue>& values) {
   std::map<size_t, int64_t> change;  // by step: bytes taken there less bytes given back before it
   for (const LiveValue& value : values) {
     change[value.first] += value.bytes;
-    if (value.last + 1 > value.first) change[value.last + 1] -= value.bytes;
+    const size_t end = value.last + 1;  // 0 for what is never given back
+    if (end > 0) change[end] -= value.bytes;
   }
   Peak peak;
   int64_t live = 0;

@@ -177,7 +177,9 @@ void add_saved(ModeProfile& profile) {
   for (const MemoryOwner& owner : profile.memory.saved) add(owner.module, owner.bytes);
   for (const ProfiledSegment& segment : profile.segments) {
     for (const SegmentMemory& owner : segment.owners) {
-      if (owner.phase == Phase::forward) add(owner.module, owner.bytes);
+      // Without a graph the allocator has told of what library calls take.
+      const bool is_known = segment.graphs == 0 && owner.kind == sinter::name(SegmentOwner::Kind::library_result);
+      if (owner.phase == Phase::forward && !is_known) add(owner.module, owner.bytes);
     }
   }
 }

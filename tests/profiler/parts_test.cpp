@@ -299,6 +299,7 @@ TEST(Segments, tell_what_lives_in_them_by_module_and_phase) {
   entry.memory.arena_bytes = 100;
   entry.memory.owners = {{Kind::temporary, "fc", "forward net.cpp:3", 70},
                          {Kind::temporary, "fc", "forward net.cpp:4", 20},
+                         {Kind::library_result, "fc", "forward net.cpp:4", 10},
                          {Kind::output, "", "~~backward ", 8}};
   entry.replays = 1;
   EntryReport unused = entry;
@@ -309,15 +310,15 @@ TEST(Segments, tell_what_lives_in_them_by_module_and_phase) {
   profile.segments = segments_of(report, modules);
   ASSERT_EQ(profile.segments.size(), 1U);
   const std::vector<SegmentMemory>& owners = profile.segments[0].owners;
-  ASSERT_EQ(owners.size(), 2U);
+  ASSERT_EQ(owners.size(), 3U);
   EXPECT_EQ(owners[0].bytes, 90);
   EXPECT_EQ(owners[0].line, "net.cpp:3") << "that of the largest";
   EXPECT_EQ(owners[0].phase, Phase::forward);
-  EXPECT_EQ(owners[1].module, -1) << "the loss is no module's";
+  EXPECT_EQ(owners[2].module, -1) << "the loss is no module's";
   profile.modules = module_times(modules, profile);
   add_saved(profile);
   const FoldedModule whole = folded(profile.modules).front();
-  EXPECT_EQ(whole.saved, 90);
+  EXPECT_EQ(whole.saved, 90) << "without a graph the allocator tells of the library's result";
 }
 
 TEST(MemoryOfStep, holds_what_the_allocator_gave_out_before_and_knows_what_it_keeps) {
