@@ -180,9 +180,9 @@ std::string head_of(const std::vector<std::string>& columns) {
   return "<thead><tr>" + head + "</tr></thead>\n";
 }
 
-std::string group_row(const Json& mode, size_t columns) {
+std::string group_row(const std::string& title, size_t columns) {
   return fmt::format("<tbody><tr><th scope=\"rowgroup\" colspan=\"{}\"><span>{}</span></th></tr>\n", columns,
-                     escape(text_of(mode, "mode")));
+                     escape(title));
 }
 
 /// "–" for what is not known.
@@ -206,18 +206,16 @@ std::string memory_table(const Json& profile) {
                                               "<tbody>" + body + "</tbody></table>");
 }
 
-std::string bytes_or_dash(double bytes) { return "<td>" + (bytes > 0 ? show_bytes(bytes) : "–") + "</td>"; }
-
 std::string recomputed_table(const Json& profile) {
   std::string body;
   for (const Json& mode : profile.at("modes")) {
     const Json& recomputed = mode.at("memory").at("recomputed");
     if (recomputed.empty()) continue;
-    body += group_row(mode, 4);
+    body += group_row(text_of(mode, "mode"), 4);
     for (const Json& one : recomputed) {
-      body += "<tr><th scope=\"row\">" + escape(text_of(one, "op")) + "</th>" + bytes_or_dash(number_of(one, "bytes")) +
-              "<td>" + short_number(number_of(one, "ms")) + "</td><td>" +
-              fmt::format("{}", one.at("operators").get<int64_t>()) + "</td></tr>\n";
+      body += "<tr><th scope=\"row\">" + escape(text_of(one, "op")) + "</th>" + bytes_cell(one.at("bytes")) + "<td>" +
+              short_number(number_of(one, "ms")) + "</td><td>" + fmt::format("{}", one.at("operators").get<int64_t>()) +
+              "</td></tr>\n";
     }
     body += "</tbody>\n";
   }
@@ -228,14 +226,14 @@ std::string recomputed_table(const Json& profile) {
 }
 
 std::string segment_rows(const Json& mode, const Json& segment) {
-  std::string title = fmt::format("{}: {}, arena {}", text_of(mode, "mode"), text_of(segment, "signature"),
-                                  show_bytes(number_of(segment, "arena")));
-  std::string rows = "<tbody><tr><th scope=\"rowgroup\" colspan=\"5\"><span>" + escape(title) + "</span></th></tr>\n";
+  std::string rows = group_row(fmt::format("{}: {}, arena {}", text_of(mode, "mode"), text_of(segment, "signature"),
+                                           show_bytes(number_of(segment, "arena"))),
+                               5);
   const Json& owners = segment.at("owners");
   for (size_t i = 0; i < std::min(owners.size(), most_owners); ++i) {
     const Json& owner = owners[i];
     rows += "<tr><th scope=\"row\">" + escape(path_of(mode, owner.at("module"))) + "</th>" +
-            bytes_or_dash(number_of(owner, "bytes")) + "<td>" + escape(text_of(owner, "kind")) + "</td><td>" +
+            bytes_cell(owner.at("bytes")) + "<td>" + escape(text_of(owner, "kind")) + "</td><td>" +
             escape(text_of(owner, "phase")) + "</td><td>" + escape(text_of(owner, "line")) + "</td></tr>\n";
   }
   return rows + "</tbody>\n";
@@ -261,20 +259,21 @@ std::string module_row(const Json& line, const std::string& program, double all)
   }
   if (total < least_share * all) return "";
   const auto repeats = line.at("repeats").get<int64_t>();
+  const double saved = number_of(line, "saved");
   std::string label = text_of(line, "path").empty() ? program : text_of(line, "name");
   if (repeats > 1) label += fmt::format(" ×{}", repeats);
   return fmt::format(
       "<tr><th scope=\"row\" style=\"padding-left:{}px\">{} <span>{}</span></th>{}<td>{:.1f} "
-      "%</td><td>{}</td><td>{}</td></tr>\n",
+      "%</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
       24 + 16 * line.at("depth").get<int64_t>(), escape(label), escape(text_of(line, "kind")), cells,
       all > 0 ? 100 * total / all : 0, line.at("operators").get<int64_t>(), line.at("launches").get<int64_t>(),
-      bytes_or_dash(number_of(line, "saved")));
+      saved > 0 ? show_bytes(saved) : "–");
 }
 
 std::string modules(const Json& profile) {
   std::string body;
   for (const Json& mode : profile.at("modes")) {
-    body += group_row(mode, 9);
+    body += group_row(text_of(mode, "mode"), 9);
     for (const Json& line : mode.at("tree")) body += module_row(line, text_of(profile, "name"), time_of(mode));
     body += "</tbody>\n";
   }
@@ -333,7 +332,7 @@ std::string limits_table(const Json& profile) {
   for (const Json& mode : profile.at("modes")) {
     const auto gains = gains_of(mode);
     if (gains.empty()) continue;
-    body += group_row(mode, columns);
+    body += group_row(text_of(mode, "mode"), columns);
     for (const Json* sum : gains) body += gain_row(mode, *sum);
     body += "</tbody>\n";
   }
@@ -356,7 +355,7 @@ std::string limits_section(const Json& profile) {
 std::string operators(const Json& profile) {
   std::string body;
   for (const Json& mode : profile.at("modes")) {
-    body += group_row(mode, 6);
+    body += group_row(text_of(mode, "mode"), 6);
     const Json& sums = mode.at("sums");
     for (size_t i = 0; i < std::min(sums.size(), most_operators); ++i) body += operator_row(mode, sums[i]);
     body += "</tbody>\n";

@@ -45,6 +45,12 @@ TEST(ProfilePage, tells_what_deterministic_algorithms_slow_down_and_what_recompu
   }
 }
 
+TEST(ProfilePage, every_module_has_a_cell_in_every_column) {
+  const std::string page = bench::profile_page(small_profile("net"));
+  EXPECT_NE(page.find("<td>12</td><td>3</td><td>5 MiB</td></tr>"), std::string::npos) << "launches, then what it saved";
+  EXPECT_NE(page.find("<td>12</td><td>3</td><td>–</td></tr>"), std::string::npos);
+}
+
 TEST(ProfilePage, texts_of_a_profile_are_shown_literally) {
   const std::string page =
       bench::profile_page(small_profile("\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{lead}}</svg>&lt;"));
