@@ -41,7 +41,6 @@ PlannedMemory MemoryPlanner::run() {
   }
   plan_phase(once, result_.plan.once, true);
   plan_phase(every, result_.plan.steps, false);
-  result_.owners = owners();
   return std::move(result_);
 }
 
@@ -73,7 +72,6 @@ void MemoryPlanner::plan_phase(const std::vector<NodeId>& nodes, std::vector<Ste
   once_ = once;
   places_.assign(graph_.value_count(), {});
   memories_.clear();
-  holders_.clear();
   chunks_.clear();
   chunk_buffers_.clear();
   live_bytes_ = 0;
@@ -265,9 +263,7 @@ void MemoryPlanner::add_result(ValueId value) {
   memory.bytes = memory_bytes(graph_.type(value));
   memory.last = kept ? forever : last_use_[root.index];
   places_[value.index] = {add_memory(std::move(memory)), buffer, true};
-  const bool returned = is_output_[root.index];
-  note_holder(value, places_[value.index].memory,
-              returned ? SegmentOwner::Kind::output : SegmentOwner::Kind::library_result);
+  note_live(value, SegmentOwner::Kind::library_result);
 }
 
 void MemoryPlanner::visit_fused(NodeId id) {
@@ -307,28 +303,26 @@ void MemoryPlanner::add_kernel_result(ValueId value, const Node& node, size_t ou
   }
   const BufferId buffer = memory.buffer;
   places_[value.index] = {add_memory(std::move(memory)), buffer, !in_arena};
-  const bool returned = is_output_[value.index];
-  note_holder(value, places_[value.index].memory,
-              returned ? SegmentOwner::Kind::output : SegmentOwner::Kind::temporary);
+  note_live(value, SegmentOwner::Kind::temporary);
 }
 
-void MemoryPlanner::note_holder(ValueId value, uint32_t memory, SegmentOwner::Kind kind) {
-  const bool first = memories_[memory].holder == 0;
-  if (!first && holders_[memories_[memory].holder - 1].live.first < position_) {
-    holders_[memories_[memory].holder - 1].live.last = position_ - 1;
-  }
-  holders_.push_back(
-      {{.value = value, .kind = kind, .first = position_, .last = forever, .bytes = memory_bytes(graph_.type(value))},
-       memory});
-  memories_[memory].holder = holders_.size();
+void MemoryPlanner::note_live(ValueId value, SegmentOwner::Kind kind) {
+  std::vector<LiveValue>& held = memories_[places_[value.index].memory].held;
+  if (!held.empty()) held.back().last = position_ - 1;
+  held.push_back({.value = value,
+                  .kind = is_output_[root_[value.index].index] ? SegmentOwner::Kind::output : kind,
+                  .first = position_,
+                  .last = forever,
+                  .bytes = memory_bytes(graph_.type(value))});
 }
 
 std::vector<SegmentOwner> MemoryPlanner::owners() const {
   std::vector<LiveValue> values;
-  for (const Holder& holder : holders_) {
-    LiveValue live = holder.live;
-    live.last = std::min(live.last, memories_[holder.memory].last);
-    values.push_back(live);
+  for (const Memory& memory : memories_) {
+    for (LiveValue live : memory.held) {
+      live.last = std::min(live.last, memory.last);
+      values.push_back(live);
+    }
   }
   return owners_at_peak(graph_, values);
 }
@@ -355,7 +349,7 @@ bool MemoryPlanner::take_over(ValueId value, const Node& node, size_t output, st
       buffer = add_buffer({BufferKind::in_place, graph_.type(value), 0, 0, memory.buffer});
     }
     places_[value.index] = {memory_of(i), buffer, false};
-    note_holder(value, memory_of(i), SegmentOwner::Kind::temporary);
+    note_live(value, SegmentOwner::Kind::temporary);
     in_place[i] = true;
     in_place[node.args.size() + output] = true;
     return true;

@@ -24,6 +24,8 @@ class MemoryPlanner {
   [[nodiscard]] PlannedMemory run();
   /// Most bytes the steps hold at once, inputs and state not counted. After `run`.
   [[nodiscard]] int64_t peak_bytes() const { return peak_bytes_; }
+  /// PlannedMemory::owners. After `run`.
+  [[nodiscard]] std::vector<SegmentOwner> owners() const;
 
  private:
   static constexpr size_t forever = static_cast<size_t>(-1);
@@ -36,7 +38,7 @@ class MemoryPlanner {
     uint32_t chunk = none;        ///< arena memory
     int64_t bytes = 0;            ///< what it costs while alive; 0 for what the caller or the arena holds
     size_t last = 0;              ///< position of the last use
-    size_t holder = 0;            ///< one past the last of holders_ that lies in it; 0: none
+    std::vector<LiveValue> held;  ///< values that lie in it, one after the other
   };
   /// What is known of a value in the phase being planned.
   struct Place {
@@ -81,9 +83,9 @@ class MemoryPlanner {
   /// Lets memory live until the last use of another value too that lies in it.
   void keep_until(Memory& memory, size_t last);
   uint32_t add_memory(Memory memory);
-  /// Notes that a value takes this memory at the node being planned, from the one that had it.
-  void note_holder(ir::ValueId value, uint32_t memory, SegmentOwner::Kind kind);
-  [[nodiscard]] std::vector<SegmentOwner> owners() const;
+  /// Notes that a value takes its place at the node being planned, from the value that had it. Outputs are no other
+  /// kind.
+  void note_live(ir::ValueId value, SegmentOwner::Kind kind);
   /// The buffer of a value, made for views on first use.
   BufferId buffer_of(ir::ValueId value);
   /// The same, held by the frame as a tensor.
@@ -110,12 +112,7 @@ class MemoryPlanner {
   std::vector<Place> places_;      ///< by value, in the phase being planned
   std::vector<BufferId> given_;    ///< by value: buffers of inputs, state and frozen values
   std::vector<Memory> memories_;   ///< of the phase being planned
-  struct Holder {
-    LiveValue live;
-    uint32_t memory = none;
-  };
-  std::vector<Holder> holders_;  ///< of the phase being planned
-  std::vector<Chunk> chunks_;    ///< of the phase being planned
+  std::vector<Chunk> chunks_;      ///< of the phase being planned
   std::vector<std::pair<uint32_t, uint32_t>>
       chunk_buffers_;  ///< chunk, buffer (its offset is counted from the chunk's)
   std::vector<WriteBack> writes_;

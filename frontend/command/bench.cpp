@@ -68,8 +68,7 @@ void measure_mode(const TargetOptions& target, const std::string& mode, bool all
                   Measured::OfMode& measured) {
   const TemporaryFolder cache;
   const auto in_child = [&](const std::string& kind) {
-    const ChildOptions child{.kind = kind, .budget = options.budget, .losses = kind == "losses" ? options.losses : 0};
-    return measure(target, mode, child, cache.path());
+    return measure(target, mode, {.kind = kind, .budget = options.budget, .losses = options.losses}, cache.path());
   };
   auto row = in_child(all ? "compiled" : "start");
   if (!row) return;

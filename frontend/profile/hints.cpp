@@ -1,8 +1,8 @@
+#include "frontend/profile/hints.h"
+
 #include <algorithm>
 #include <array>
 #include <string_view>
-
-#include "frontend/profile/hints.h"
 
 namespace sinter::frontend {
 namespace {

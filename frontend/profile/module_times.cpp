@@ -178,7 +178,7 @@ void add_saved(ModeProfile& profile) {
   for (const ProfiledSegment& segment : profile.segments) {
     for (const SegmentMemory& owner : segment.owners) {
       // Without a graph the allocator has told of what library calls take.
-      const bool is_known = segment.graphs == 0 && owner.kind == sinter::name(SegmentOwner::Kind::library_result);
+      const bool is_known = segment.graphs == 0 && owner.kind == SegmentOwner::Kind::library_result;
       if (owner.phase == Phase::forward && !is_known) add(owner.module, owner.bytes);
     }
   }

@@ -87,7 +87,7 @@ static void to_json(json& out, const ProfiledMemory& memory) {
 }
 
 static void to_json(json& out, const SegmentMemory& owner) {
-  out = {{"kind", owner.kind},
+  out = {{"kind", name(owner.kind)},
          {"phase", name(owner.phase)},
          {"module", owner.module},
          {"line", owner.line},

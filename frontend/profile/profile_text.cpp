@@ -275,7 +275,7 @@ std::string segments_text(const ModeProfile& profile) {
                     segment.graphs > 0 ? fmt::format(", {} CUDA Graphs", segment.graphs) : "");
     for (size_t k = 0; k < std::min(segment.owners.size(), most_holders); ++k) {
       const SegmentMemory& owner = segment.owners[k];
-      text += fmt::format("  {:>12}  {}  {}  {}  {}\n", show_bytes(owner.bytes), owner.kind, name(owner.phase),
+      text += fmt::format("  {:>12}  {}  {}  {}  {}\n", show_bytes(owner.bytes), name(owner.kind), name(owner.phase),
                           module_name(profile, owner.module), owner.line);
     }
   }

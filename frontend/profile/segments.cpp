@@ -22,7 +22,7 @@ std::vector<SegmentMemory> owners_of(const std::vector<SegmentOwner>& owners, Mo
     const ModuleIndex module = module_of(owner, planned, modules);
     SegmentMemory& sum = sums[{owner.kind, phase, module}];
     if (sum.bytes == 0) {
-      sum = {.kind = name(owner.kind), .phase = phase, .module = module, .line = planned.line};
+      sum = {.kind = owner.kind, .phase = phase, .module = module, .line = planned.line};
     }
     sum.bytes += owner.bytes;
   }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "execute.h"
+#include "widened.h"
 
 namespace sinter::test::fuzz {
 namespace {
@@ -55,8 +56,8 @@ double magnitude(const Tensor& a) {
 
 bool same_facts(const Observation& a, const Observation& b) { return a.label == b.label && a.facts == b.facts; }
 
-/// Between halves near zero, where roundings are no share of a number: a few of a value that shrinks from call to call.
-double smallest_step(const Tensor& tensor) { return tensor.scalar_type() == at::kHalf ? 4 * 6e-8 : 0; }
+/// What a number near zero may be off: a few steps of a value that shrinks from call to call.
+double few_steps(const Tensor& tensor) { return 4 * step_near_zero(tensor.scalar_type()); }
 
 /// Whether compiled differs from eager no more than runs of eager with data a rounding away do.
 bool is_rounding(const Observations& eager, const Observations& compiled, const std::vector<Observations>& nearby) {
@@ -72,7 +73,7 @@ bool is_rounding(const Observations& eager, const Observations& compiled, const 
       for (const auto& run : nearby) {
         if (j < run[i].values.size()) reach = std::max(reach, distance(expected, run[i].values[j].tensor));
       }
-      const double own = is_continuous(expected) ? kTolerance * magnitude(expected) + smallest_step(expected) : 0;
+      const double own = is_continuous(expected) ? kTolerance * magnitude(expected) + few_steps(expected) : 0;
       const double allowed = own + kMargin * reach;
       if (!(distance(expected, compiled[i].values[j].tensor) <= allowed)) return false;
     }

@@ -96,9 +96,8 @@ Tensor value_of(const Block& block, World& world, double scale, Values& values) 
 /// How far a sum may lie from another one whose data is a rounding away: by one of its addends, and near zero by the
 /// smallest numbers of its dtype, of which roundings are no share.
 double roundings_of_sum(const Tensor& tensor, double apart) {
-  constexpr double smallest_half = 6e-8;
   const double addends = at::sum(tensor.to(at::kDouble).abs()).item<double>();
-  return apart * addends + (tensor.scalar_type() == at::kHalf ? 2 * smallest_half : 0);
+  return apart * addends + 2 * step_near_zero(tensor.scalar_type());
 }
 
 /// Whether the condition of a row holds.

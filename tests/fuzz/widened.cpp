@@ -12,6 +12,8 @@ at::ScalarType wider(at::ScalarType dtype) {
   return dtype == at::kFloat ? at::kDouble : dtype;
 }
 
+double step_near_zero(at::ScalarType dtype) { return dtype == at::kHalf ? 6e-8 : 0; }
+
 namespace {
 
 /// All of `memory`, laid out as `like` is. Not a view for autograd: one made without gradients could not be written

@@ -9,6 +9,10 @@ namespace sinter::test::fuzz {
 /// The floating dtype with more digits than this one, where there is one; else the dtype itself.
 [[nodiscard]] at::ScalarType wider(at::ScalarType dtype);
 
+/// How far numbers of a dtype lie from each other near zero, where roundings are no share of them; 0 for dtypes whose
+/// programs do not come there.
+[[nodiscard]] double step_near_zero(at::ScalarType dtype);
+
 /// Floating tensors in the next wider dtype. What shares memory does so there too.
 class Widened {
  public:

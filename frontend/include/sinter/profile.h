@@ -117,7 +117,7 @@ struct RecomputedActivations {
 
 /// Bytes that live at the moment of a run of a compiled segment at which most do, of one kind, phase and module.
 struct SegmentMemory {
-  std::string kind;  ///< "temporaries", which lie in the arena, "library results" or "outputs"
+  SegmentOwner::Kind kind = SegmentOwner::Kind::temporary;
   Phase phase = Phase::other;
   int64_t module = -1;
   std::string line = {};  ///< of the largest of them
