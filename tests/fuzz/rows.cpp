@@ -127,7 +127,8 @@ const Row all_rows[] = {
     {Kind::reduction, "fd", EXPRESSION(at::amax(t[0], n[0]))},
     {Kind::reduction, "fd", EXPRESSION(at::amin(t[0], n[0], true))},
     {Kind::reduction, "fd", EXPRESSION(std::get<0>(at::max(t[0], n[0])))},
-    // Places of extrema in coarse steps: which of two numbers that are a rounding apart is less is anybody's.
+    // Places of extrema, and orders, in coarse steps: which of two numbers that are a rounding apart is less is
+    // anybody's.
     {Kind::reduction, "fd", EXPRESSION(std::get<1>(at::max(at::round(t[0] * 64), n[0])))},
     {Kind::reduction, "fd", EXPRESSION(at::argmax(at::round(t[0] * 64), n[0]))},
     {Kind::reduction, "fd", EXPRESSION(at::var(t[0], n[0], false))},
@@ -237,12 +238,15 @@ const Row all_rows[] = {
     {Kind::library, "fkfd", EXPRESSION(at::index_add(t[0], n[0], at::remainder(t[1], t[0].size(n[0])), t[2])),
      On::cuda},
     // No index stands twice in a permutation: which number is written last would be open.
-    {Kind::library, "fSd", EXPRESSION(at::scatter(t[0], n[0], at::argsort(t[1], true, n[0]), t[1])), On::cpu},
+    {Kind::library, "fSd", EXPRESSION(at::scatter(t[0], n[0], at::argsort(at::round(t[1] * 64), true, n[0]), t[1])),
+     On::cpu},
     {Kind::library, "fSd",
      EXPRESSION(at::scatter(
-         t[0], n[0], at::argsort(t[1].narrow(n[0], 0, std::min(t[0].size(n[0]), t[1].size(n[0]))), true, n[0]), t[1])),
+         t[0], n[0],
+         at::argsort(at::round(t[1].narrow(n[0], 0, std::min(t[0].size(n[0]), t[1].size(n[0]))) * 64), true, n[0]),
+         t[1])),
      On::cuda},
-    {Kind::library, "fSd", EXPRESSION(at::take_along_dim(t[0], at::argsort(t[1], true, n[0]), n[0]))},
+    {Kind::library, "fSd", EXPRESSION(at::take_along_dim(t[0], at::argsort(at::round(t[1] * 64), true, n[0]), n[0]))},
     {Kind::library, "fdi", EXPRESSION(at::select_scatter(t[0], at::zeros_like(t[0].select(n[0], n[1])), n[0], n[1]))},
     {Kind::library, "fd", EXPRESSION(at::glu(t[0], n[0]))},
     {Kind::library, "x", EXPRESSION(at::constant_pad_nd(t[0], {1, 2}, 0.5))},
