@@ -12,7 +12,7 @@ namespace sinter::passes {
 
 inline constexpr std::string_view onednn_linear = "mkldnn::_linear_pointwise";
 inline constexpr std::string_view onednn_convolution = "mkldnn::_convolution_pointwise";
-/// The same, with a value of the result's sizes added before the activation.
+/// The same, with a value of the result's sizes added in place of an activation.
 inline constexpr std::string_view onednn_summed_convolution = "mkldnn::_convolution_pointwise.binary";
 /// The same, into the memory of that value, which comes first.
 inline constexpr std::string_view onednn_convolution_into_sum = "mkldnn::_convolution_pointwise_.binary";

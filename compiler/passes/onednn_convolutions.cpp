@@ -32,7 +32,7 @@ bool is_served(const Graph& graph, const Node& node) {
   return !found->bias || (graph.type(*found->bias).dtype == DType::f32 && graph.type(*found->bias).rank() == 1);
 }
 
-/// A convolution and all that oneDNN does with its result.
+/// A convolution and all that oneDNN does with its result: LibTorch's call takes a summand or an activation, not both.
 struct StoredChain {
   SummedChain chain;
   std::optional<Activation> activation;
@@ -51,7 +51,8 @@ class StoredChains {
     if (auto activation = onednn_activation(node)) {
       const ValueId value = *node.args[0].value();
       auto chain = chains_.is_read_once(value) ? chains_.summed_chain_behind(value) : std::nullopt;
-      return chain ? std::optional(StoredChain{*chain, std::move(activation)}) : std::nullopt;
+      const bool fits = chain && !chain->summand;
+      return fits ? std::optional(StoredChain{*chain, std::move(activation)}) : std::nullopt;
     }
     auto chain = chains_.summed_chain_behind(node.results[0]);
     if (!chain) return std::nullopt;
@@ -103,20 +104,14 @@ class CallBuilder {
     return folder_.add(onednn_call(onednn_packed_convolution), std::move(given), std::move(packed));
   }
 
-  /// (attr, scalars, algorithm); after a sum (binary_attr, alpha, unary_attr, unary_scalars, unary_algorithm)
+  /// (attr, scalars, algorithm); of a sum (binary_attr, alpha, unary_attr, unary_scalars, unary_algorithm)
   void add_epilogue(std::vector<Arg>& given) const {
-    const auto& activation = found_.activation;
-    if (!found_.chain.summand) {
-      const Activation named = activation.value_or(Activation{"none", {}});
-      given.insert(given.end(), {{named.name}, {ArgList{}}, {named.algorithm}});
+    if (found_.chain.summand) {
+      given.insert(given.end(), {{std::string("add")}, {1.0}, {}, {ArgList{}}, {}});
       return;
     }
-    given.insert(given.end(), {{std::string("add")}, {1.0}});
-    if (activation) {
-      given.insert(given.end(), {{activation->name}, {ArgList{}}, {activation->algorithm}});
-    } else {
-      given.insert(given.end(), {{}, {ArgList{}}, {}});
-    }
+    const Activation named = found_.activation.value_or(Activation{"none", {}});
+    given.insert(given.end(), {{named.name}, {ArgList{}}, {named.algorithm}});
   }
 
   Rewriter& rewrite_;

@@ -19,6 +19,7 @@ class Faults {
   /// True when `name` was planted. The names in use:
   ///   "kernel_text"  the text of every kernel has a line no compiler takes
   ///   "lost_op"      every kernel leaves out its last operation, where the types allow it
+  ///   "run"          every compiled segment throws where it would begin to run
   ///   "hang_at_FILE" `sinter check-files` never ends with this file of the folder
   [[nodiscard]] bool planted(std::string_view name) const { return names_.contains(name); }
 

@@ -13,6 +13,7 @@
 
 #include "bench/measure/accuracy.h"
 #include "compiler/support/errors.h"
+#include "compiler/support/first_line.h"
 
 namespace sinter::command {
 namespace {
@@ -54,8 +55,6 @@ Call perform(const Forward& forward, const Tensors& inputs, bool other, uint64_t
   at::manual_seed(seed);
   try {
     call.result = forward(call.inputs);
-  } catch (const c10::Error& error) {
-    call.error = first_line(error.what_without_backtrace());
   } catch (const std::exception& error) {
     call.error = first_line(error.what());
   }
@@ -255,8 +254,6 @@ FileVerdict check_file(const TargetOptions& options, int64_t calls, bool values)
   const at::NoGradGuard no_grad;
   try {
     return check(make_target(options), options, calls, values);
-  } catch (const c10::Error& error) {
-    return {Outcome::refused, first_line(error.what_without_backtrace())};
   } catch (const std::exception& error) {
     return {Outcome::refused, first_line(error.what())};
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/first_line.h"
 #include "frontend/command/commands.h"
 #include "frontend/report/events.h"
 
@@ -212,7 +213,7 @@ class Program {
 }  // namespace sinter::command
 
 int main(int argc, char** argv) {
-  using sinter::command::first_line;
+  using sinter::first_line;
   try {
     return sinter::command::Program().main(argc, argv);
   } catch (const sinter::command::AlreadySaid&) {
@@ -224,7 +225,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "sinter: internal error: {}{}\n", first_line(error.what()), sinter::frontend::saved_text(error));
     return 1;
   } catch (const c10::Error& error) {
-    fmt::print(stderr, "sinter: the model refused its input: {}\n", first_line(error.what_without_backtrace()));
+    fmt::print(stderr, "sinter: the model refused its input: {}\n", first_line(error.what()));
     return 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "sinter: {}\n", first_line(error.what()));

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/first_line.h"
 #include "frontend/torch/convert.h"
 #include "frontend/torch/cuda.h"
 
@@ -26,8 +27,7 @@ namespace {
 std::string reason_of(const std::string& text) {
   constexpr std::string_view mark = "RuntimeError: ";
   const size_t found = text.rfind(mark);
-  const std::string said = found == std::string::npos ? text : text.substr(found + mark.size());
-  return said.substr(0, said.find('\n'));
+  return first_line(found == std::string::npos ? text : text.substr(found + mark.size()));
 }
 
 std::string name_of(at::ScalarType dtype) { return dtype == at::kDouble ? "float64" : "float32"; }
@@ -193,8 +193,6 @@ void check_writable(const std::string& path) {
   if (!std::ofstream(path, std::ios::app)) throw cannot_write(path);
   if (!was_there) std::filesystem::remove(path);
 }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 void write_file(const std::string& path, const std::string& text) {
   if (path == "-") {

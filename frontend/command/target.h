@@ -141,7 +141,4 @@ void check_writable(const std::string& path);
 /// Writes `text`, or throws UserError saying why it cannot be written. "-" is standard output.
 void write_file(const std::string& path, const std::string& text);
 
-/// Of a message.
-[[nodiscard]] std::string first_line(const std::string& text);
-
 }  // namespace sinter::command

@@ -7,15 +7,11 @@
 #include <algorithm>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/first_line.h"
 #include "frontend/model_file/zip_directory.h"
 
 namespace sinter::frontend {
 namespace {
-
-std::string first_line(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return text.substr(0, text.find('\n'));
-}
 
 /// The layout of torch.export.save before PyTorch 2.8.
 bool is_old_export(const std::vector<ZipEntry>& entries) {
@@ -50,7 +46,7 @@ Archive::Archive(std::string path) : path_(std::move(path)) {
   try {
     reader_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(path_);
   } catch (const c10::Error& error) {
-    throw UserError(fmt::format("{}: not a model that LibTorch wrote: {}", path_, first_line(error)));
+    throw UserError(fmt::format("{}: not a model that LibTorch wrote: {}", path_, first_line(error.what())));
   }
 }
 
@@ -69,7 +65,7 @@ c10::Storage Archive::bytes(const std::string& name) {
     auto [data, size] = reader_->getRecord(name);
     return c10::Storage(c10::Storage::use_byte_size_t(), size, std::move(data));
   } catch (const c10::Error& error) {
-    throw UserError(fmt::format("{}: damaged: '{}' cannot be read: {}", path_, name, first_line(error)));
+    throw UserError(fmt::format("{}: damaged: '{}' cannot be read: {}", path_, name, first_line(error.what())));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/first_line.h"
 
 namespace sinter::frontend {
 namespace {
@@ -328,9 +329,8 @@ ExportedFile parse_exported(const std::string& path, const std::string& text) {
   } catch (const UserError&) {
     throw;
   } catch (const std::exception& error) {  // of the JSON library, of a table look-up, or of this reader
-    const std::string reason = error.what();
-    throw UserError(fmt::format("{}: models/model.json is not what torch.export writes: {}", path,
-                                reason.substr(0, reason.find('\n'))));
+    throw UserError(
+        fmt::format("{}: models/model.json is not what torch.export writes: {}", path, first_line(error.what())));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/first_line.h"
 #include "frontend/model_file/exported_graph.h"
 #include "frontend/model_file/pickle_dicts.h"
 #include "frontend/model_file/zip_directory.h"
@@ -110,9 +111,7 @@ Tensors read_folder(Archive& archive, const std::string& folder, const std::stri
   } catch (const UserError&) {
     throw;
   } catch (const std::exception& error) {  // of the JSON library or of a table look-up
-    const std::string reason = error.what();
-    throw UserError(
-        fmt::format("{}: damaged: the list of its {}: {}", archive.path(), kind, reason.substr(0, reason.find('\n'))));
+    throw UserError(fmt::format("{}: damaged: the list of its {}: {}", archive.path(), kind, first_line(error.what())));
   }
 }
 
@@ -146,8 +145,8 @@ c10::IValue read_pickle(const std::string& what, const std::string& bytes) {
     if (reason.starts_with("isGenericDict()")) {  // LibTorch's unpickler makes None of an OrderedDict with an argument
       throw UserError(what + ": it holds an OrderedDict in a form that LibTorch cannot read; save dict(...) of it");
     }
-    throw UserError(fmt::format("{}: not tensors and containers of them that torch.save wrote: {}", what,
-                                reason.substr(0, reason.find('\n'))));
+    throw UserError(
+        fmt::format("{}: not tensors and containers of them that torch.save wrote: {}", what, first_line(reason)));
   }
 }
 

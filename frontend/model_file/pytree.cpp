@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/first_line.h"
 
 namespace sinter::frontend {
 namespace {
@@ -93,8 +94,7 @@ Pytree parse_pytree(const std::string& path, const std::string& json) {
     if (document.at(0) != 1) throw std::invalid_argument("another protocol than 1");
     return tree_of(document.at(1), 0);
   } catch (const std::exception& error) {  // of the JSON library, or of this reader
-    const std::string reason = error.what();
-    throw UserError(fmt::format("{}: its containers cannot be read: {}", path, reason.substr(0, reason.find('\n'))));
+    throw UserError(fmt::format("{}: its containers cannot be read: {}", path, first_line(error.what())));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/first_line.h"
 #include "frontend/model_file/archive.h"
 
 namespace sinter::frontend {
@@ -151,8 +152,8 @@ std::unique_ptr<FileProgram> read_script(const Archive& archive) {
     const std::string reason = known != nullptr ? known->what_without_backtrace() : error.what();
     const size_t start = reason.find_first_not_of("\n ");
     const std::string text = start == std::string::npos ? reason : reason.substr(start);
-    throw UserError(fmt::format("{}: not a TorchScript model that this LibTorch can read: {}", archive.path(),
-                                text.substr(0, text.find('\n'))));
+    throw UserError(
+        fmt::format("{}: not a TorchScript model that this LibTorch can read: {}", archive.path(), first_line(text)));
   }
 }
 

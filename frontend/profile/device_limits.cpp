@@ -13,6 +13,7 @@
 #include <functional>
 
 #include "compiler/ir/type.h"
+#include "compiler/support/first_line.h"
 #include "frontend/torch/convert.h"
 #include "runtime/stopwatch.h"
 
@@ -84,8 +85,7 @@ DeviceLimits measure_limits(at::Device device, const std::vector<std::string>& d
   try {
     return measured(device, dtypes);
   } catch (const std::exception& error) {
-    const std::string said = error.what();
-    return {.problem = said.substr(0, said.find('\n'))};
+    return {.problem = first_line(error.what())};
   }
 }
 

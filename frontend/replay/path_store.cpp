@@ -12,6 +12,17 @@
 #include "runtime/stopwatch.h"
 
 namespace sinter::frontend {
+namespace {
+
+GraphBreak failure_of(const InternalError& error) {
+  return {.code = BreakCode::compile_failed,
+          .op = {},
+          .where = error.where(),
+          .reason = error.what() + saved_text(error),
+          .hint = "this is a bug in Sinter"};
+}
+
+}  // namespace
 
 PathStore::PathStore(const Options& options, const std::vector<NamedModule>& modules, std::string function,
                      Counters& counters, Budget& budget, Findings& findings)
@@ -150,14 +161,26 @@ std::shared_ptr<CompiledPath> PathStore::build(const Matched& segment, News& new
     times->finish("not compiled");
     if (options_.strict) throw;
     end.ending.refusal = error.what();
-    findings_.note({.code = BreakCode::compile_failed,
-                    .op = {},
-                    .where = error.where(),
-                    .reason = error.what() + saved_text(error),
-                    .hint = "this is a bug in Sinter"},
-                   news);
+    findings_.note(failure_of(error), news);
     return nullptr;
   }
+}
+
+void PathStore::note_failed_run(const Matched& segment, const std::string& error, News& news) {
+  const InternalError failure("run", "the compiled segment throws, its operators alone do not: " + error);
+  refuse(segment.end, failure.what());
+  if (options_.strict) throw failure;
+  findings_.note(failure_of(failure), news);
+}
+
+void PathStore::refuse(PathNode& end, std::string why) {
+  {
+    const std::lock_guard lock(end.ending.mutex);
+    end.ending.refusal = std::move(why);
+    end.ending.compiled.store(nullptr);
+  }
+  const std::lock_guard lock(mutex_);
+  std::erase_if(paths_, [&](const Kept& known) { return known.end == &end; });
 }
 
 /// With Options::freeze: what the segment reads that was neither given to the call nor made by it, and never moved.

@@ -30,6 +30,7 @@ class PathStore final : public PathLibrary {
   TensorTable::Room take_room() override;
   void keep_room(TensorTable::Room room) override;
   std::shared_ptr<CompiledPath> compiled(const Matched& segment, News& news) override;
+  void note_failed_run(const Matched& segment, const std::string& error, News& news) override;
   [[nodiscard]] bool may_record() const override { return budget_.allows_recording(); }
   void note_recording(double seconds) override;
   void note_end(PathTree& tree, PathNode& end, std::span<const TraceMemoryId> escaped,
@@ -68,6 +69,7 @@ class PathStore final : public PathLibrary {
   bool came_for_other_sizes(const PathHash& hash);
   static void add_instance(EntryReport& family, const EntryReport& instance);
   void keep(Kept kept);
+  void refuse(PathNode& end, std::string why);
   void make_room_for_steps();
 
   const Options& options_;

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/first_line.h"
 #include "frontend/replay/autograds_part.h"
 #include "frontend/replay/compiled_path.h"
 #include "frontend/replay/dispatch_hook.h"
@@ -391,24 +392,28 @@ void Session::run_matched(std::string_view reason) {
   note_what_followed(path);
   {
     const DrawLog::WhileItRuns draws(draws_);
-    path ? run_compiled(path, draws) : interpret();
+    path ? run_compiled(path, matched, draws) : interpret();
   }
   account_.wrote = account_.wrote || !draws_.empty();
   if (!draws_.empty()) refuse_in_log("it draws random numbers");
   draws_.clear();
 }
 
-void Session::run_compiled(const std::shared_ptr<CompiledPath>& path, const DrawLog::WhileItRuns& draws) {
+void Session::run_compiled(const std::shared_ptr<CompiledPath>& path, const PathLibrary::Matched& segment,
+                           const DrawLog::WhileItRuns& draws) {
   const auto give = [this](TraceMemoryId memory, at::Tensor data) {
     if (const auto storage = table_.memory(memory).storage.lock()) give_memory(*storage, std::move(data));
   };
   bool wrote = false;
   try {
     path->run(table_, numbers_, give, wrote, early_.get());
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
     if (wrote) throw;
     draws.begin_again();
-    return interpret();  // throws the same where eager does, with what it writes before
+    interpret();  // throws the same where eager does, with what it writes before
+    const bool may_work_later = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr;
+    if (!may_work_later) library_->note_failed_run(segment, first_line(error.what()), news_);
+    return;
   }
   if (log_) log_->note_segment(path, table_, *surroundings_);
   account_.wrote = account_.wrote || wrote;

@@ -52,6 +52,9 @@ class PathLibrary {
   };
   /// What computes it; null where it is not compiled, and will not be for now.
   [[nodiscard]] virtual std::shared_ptr<CompiledPath> compiled(const Matched& segment, News& news) = 0;
+  /// What computes it threw, and its operators one by one did not: it is compiled no more. Throws InternalError under
+  /// Options::strict.
+  virtual void note_failed_run(const Matched& segment, const std::string& error, News& news) = 0;
   /// False while nothing more is to be recorded.
   [[nodiscard]] virtual bool may_record() const = 0;
   /// Recording steps, or matching them in vain, has taken so long beside what eager takes.
@@ -197,7 +200,8 @@ class Session : public c10::DebugInfoBase {
   void end_segment();
   [[nodiscard]] std::vector<TraceMemoryId> escaped() const;
   void run_matched(std::string_view reason);
-  void run_compiled(const std::shared_ptr<CompiledPath>& path, const DrawLog::WhileItRuns& draws);
+  void run_compiled(const std::shared_ptr<CompiledPath>& path, const PathLibrary::Matched& segment,
+                    const DrawLog::WhileItRuns& draws);
   void note_what_followed(const std::shared_ptr<CompiledPath>& path);
   void run_transparent(const c10::OperatorHandle& op, const OpFacts& facts, c10::DispatchKeySet below,
                        torch::jit::Stack* stack);

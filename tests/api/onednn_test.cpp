@@ -85,6 +85,22 @@ TEST_F(OneDnn, convolutions_take_norms_sums_and_activations_with_them) {
   }
 }
 
+TEST_F(OneDnn, sums_are_stored_before_an_activation) {
+  const at::NoGradGuard no_grad;
+  nn::Conv2d layer(nn::Conv2dOptions(8, 8, 3).padding(1));
+  const auto run = [&](const Tensor& x) {
+    const Tensor sum = layer->forward(x) + at::tanh(x);
+    return at::silu(at::gelu(layer->forward(at::silu(sum)) + x));
+  };
+  const auto fast = compile(run, unlimited({.freeze = true, .modules = {{"layer", layer.ptr()}}, .strict = true}));
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = at::randn({2, 8, 9, 9});
+    EXPECT_TRUE(same(fast(x), run(x))) << "call " << call;
+  }
+  EXPECT_EQ(fast.stats().replayed, 3) << fast.report();
+  EXPECT_EQ(calls_of(fast.report(), "mkldnn::_convolution_pointwise"), 2) << fast.report();
+}
+
 TEST_F(OneDnn, convolutions_pass_on_what_is_no_number) {
   nn::Conv2d layer(nn::Conv2dOptions(8, 16, 3).padding(1));
   layer->eval();

@@ -47,6 +47,28 @@ TEST(Faults, a_kernel_that_does_not_compile_leaves_the_call_to_aten_and_stands_i
                                                                        << text;
 }
 
+TEST(Faults, a_segment_that_throws_where_its_operators_do_not_is_told_and_runs_no_more) {
+  const Folder folder;
+  const std::string path = folder.path("report.json");
+  for (const char* replay : {"checked", "trusted"}) {
+    const Ran ran = sinter(gelu_with({"--calls", "5", "--replay", replay, "--json", path}), {"SINTER_FAULT=run"});
+    EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+    EXPECT_NE(ran.out.find("check passed"), std::string::npos) << ran.out;
+    const json entry = json::parse(text_of(path)).at("entries").at(0);
+    EXPECT_EQ(entry.at("breaks").size(), 1U) << entry;
+    EXPECT_EQ(entry.at("breaks").at(0).at("code"), "compile-failed");
+    EXPECT_EQ(entry.at("breaks").at(0).at("where"), "run");
+    const std::string error = entry.at("internal_error");
+    EXPECT_NE(error.find("this failure was planted"), std::string::npos) << error;
+  }
+}
+
+TEST(Faults, a_segment_that_throws_where_its_operators_do_not_is_thrown_under_strict) {
+  const Ran ran = sinter(gelu_with({"--strict"}), {"SINTER_FAULT=run"});
+  EXPECT_EQ(ran.code, 1) << ran.out;
+  EXPECT_NE(ran.err.find("internal error: run: "), std::string::npos) << ran.err;
+}
+
 TEST(Faults, a_kernel_that_does_not_compile_is_thrown_under_strict) {
   const Folder folder;
   const Ran ran = sinter(gelu_with({"--strict"}), {"SINTER_FAULT=kernel_text", "SINTER_DUMP_DIR=" + folder.path("")});
