@@ -25,8 +25,9 @@ speed-ups are against), and a dash for what a row does not have:
     <!-- figures {"training": ["reduce-overhead", "torch.compile default"], "files": ["bench/results/F.json"],
       "rows": [{"label": "Swin-B, f16", "model": "swin_b", "train": "radam", "amp": "f16"}]} -->
 
-A name without a dot is what `rows` says. Files are looked through in order; a row may name "files" of its own. Of the
-columns counted in "best" the smallest figure of a row is set in bold. Files that state a commit must state the same one.
+A name without a dot is what `rows` says; what "row" says, it says of all of them; "label" is for cells alone. Files are looked through in order; a row may name "files" of its own. Of the
+columns counted in "best" the smallest figure of a row is set in bold. Files that state a commit must state the same one
+throughout a page; those of a table with "apart": true throughout a row.
 """
 
 import argparse
@@ -70,8 +71,11 @@ class Files:
                 raise Missing(f"{name}: {error}") from error
         return self.read[name]
 
-    def commits(self):
-        return {document["commit"] for document in self.read.values() if "commit" in document}
+    def check_commits(self, names):
+        documents = [self.document(name) for name in names]
+        commits = sorted({document["commit"] for document in documents if "commit" in document})
+        if len(commits) > 1:
+            raise Missing(f"figures of several commits: {', '.join(commits)}")
 
 
 def fits(row, mode, wanted):
@@ -134,7 +138,9 @@ def table(spec, files):
     columns = spec["columns"]
     lines = ["| " + " | ".join(head for head, _ in columns) + " |", "|---" * len(columns) + "|"]
     for row in spec["rows"]:
-        wanted = {"files": spec["files"], **row}
+        wanted = {"files": spec.get("files"), **spec.get("row", {}), **row}
+        if spec.get("apart"):
+            files.check_commits(wanted["files"])
         cells = [cell(template, wanted, files) for _, template in columns]
         best = min((cells[i][1] for i in spec.get("best", []) if cells[i][1] is not None), default=None)
         texts = [
@@ -184,6 +190,7 @@ class Page:
         self.path, self.instead = path, instead
         self.files = Files(os.path.dirname(os.path.abspath(path)), instead)
         self.problems, self.tables = [], []
+        self.of_one_commit = set()  # names of files
 
     def rewritten(self):
         text = TABLE.sub(lambda match: self.replace(match, self.table), self.text)
@@ -196,6 +203,8 @@ class Page:
             if self.instead:
                 spec["files"] = [self.instead]
             made = make(match, spec)
+            if not spec.get("apart"):
+                self.of_one_commit.update(name for one in [spec, *spec.get("rows", [])] for name in one.get("files", []))
         except (Missing, ValueError, KeyError) as error:
             self.problems.append(f"{self.path}:{line}: {error}")
             return match[0]
@@ -205,6 +214,12 @@ class Page:
             if was != should:
                 self.problems.append(f"{self.path}:{line + i}: '{was}' should be '{should}'")
         return made
+
+    def check_commits(self):
+        try:
+            self.files.check_commits(self.of_one_commit)
+        except Missing as error:
+            self.problems.append(f"{self.path}: {error}")
 
     def comment(self, match, kind):
         if not self.instead:
@@ -246,9 +261,8 @@ def main():
             file.write(text)
         page = Page(options.page, None)
         page.rewritten()
+    page.check_commits()
     problems = page.problems + [f"{options.page}:{line}: figures without a file" for line in unmarked(page.text)]
-    if len(page.files.commits()) > 1:
-        problems.append(f"{options.page}: figures of several commits: {', '.join(sorted(page.files.commits()))}")
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

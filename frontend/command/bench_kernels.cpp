@@ -22,10 +22,7 @@ struct SteadyCall {
 std::optional<SteadyCall> steady_call(TargetOptions options, const Target& target, const std::string& mode) {
   options.mode = mode;
   const auto fast = sinter::compile(target.forward, compile_options(options, target));
-  // Calls that are recorded or compiled, also where the first one makes state, and where the sixth takes another way
-  // (RAdam).
-  constexpr int unsteady = 9;
-  for (int i = 0; i < unsteady; ++i) (void)fast(target.first);
+  for (int i = 0; i < frontend::calls_until_steady; ++i) (void)fast(target.first);
   auto kernels = bench::trace_operator_kernels([&] { (void)fast(target.first); });
   if (!kernels) return std::nullopt;
   const Report report = fast.report();

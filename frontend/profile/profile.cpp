@@ -17,6 +17,7 @@
 #include "frontend/profile/module_times.h"
 #include "frontend/profile/operator_log.h"
 #include "frontend/profile/segments.h"
+#include "frontend/profile/steady.h"
 #include "frontend/profile/step_shares.h"
 #include "runtime/stopwatch.h"
 
@@ -236,8 +237,7 @@ Profile run_profile(const ProfiledProgram& program, const ProfileOptions& option
   };
   profile.modes.push_back(run(program.step, options.warmup).run("eager", {}));
   if (!program.compiled_step || !options.compile) return with_limits(std::move(profile), options);
-  constexpr int64_t unsteady = 6;  // calls that are recorded or compiled, also where the first one makes state
-  const int64_t warmup = std::max(options.warmup, unsteady);
+  const int64_t warmup = std::max<int64_t>(options.warmup, frontend::calls_until_steady);
   std::optional<ModeProfile> direct;
   if (options.compile->mode != Mode::Default && profile.modes.front().on_device()) {
     direct = run(program.direct_step, warmup).run("direct", {});

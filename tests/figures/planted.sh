@@ -51,6 +51,10 @@ expect 'figures without a file'
 page 2.00 0.5
 sed -i 's/{"rows"/{"commit": "2b", "rows"/' "$folder/b.json"
 expect 'figures of several commits: 1a, 2b'
+sed -i 's/{"files": \["a.json"\], "rows"/{"apart": true, "files": ["a.json"], "rows"/' "$folder/page.md"
+expect ''
+sed -i 's/"files": \["b.json"\]/"files": ["b.json", "a.json"]/' "$folder/page.md"
+expect 'figures of several commits: 1a, 2b'
 sed -i 's/"commit": "2b", //' "$folder/b.json"
 page 7.00 0.9
 "$python" "$figures" "$folder/page.md" --write

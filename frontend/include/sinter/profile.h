@@ -213,7 +213,7 @@ std::ostream& operator<<(std::ostream& out, const Profile& profile);
 /// Options of sinter::profile.
 struct ProfileOptions {
   int64_t steps = 3;   ///< that are traced; as many run before without a trace, for their time
-  int64_t warmup = 3;  ///< steps before that, which count for nothing; at least 6 for a compiled callable
+  int64_t warmup = 3;  ///< steps before that, which count for nothing; at least 9 for a compiled callable
   /// With these options the callable is profiled compiled as well. Empty: as eager runs it alone.
   std::optional<Options> compile = std::nullopt;
   /// For callables that close over modules; as Options::modules.
