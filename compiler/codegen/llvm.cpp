@@ -1,6 +1,7 @@
 #include "compiler/codegen/llvm.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -10,6 +11,7 @@
 #include "compiler/codegen/llvm_rows.h"
 #include "compiler/codegen/llvm_text.h"
 #include "compiler/codegen/op_names.h"
+#include "compiler/kernel/joined_loads.h"
 #include "compiler/support/ceil_div.h"
 #include "compiler/support/errors.h"
 
@@ -20,7 +22,9 @@ namespace {
 using ir::DType;
 using kernel::Compute;
 using kernel::Immediate;
+using kernel::Inside;
 using kernel::Instruction;
+using kernel::JoinedLoads;
 using kernel::Kernel;
 using kernel::Load;
 using kernel::Param;
@@ -46,8 +50,11 @@ class Generator : public LlvmText {
         unroll_(choose_unroll(kernel)),
         nest_(make_nest(kernel, lanes_)),
         block_rows_(rows_per_block(kernel, nest_)),
-        values_(kernel.body.size()) {
+        values_(kernel.body.size()),
+        joined_(kernel.body.size()),
+        left_out_(kernel.body.size(), false) {
     for (const Instruction& instruction : kernel.body) levels_.push_back(level_of(instruction));
+    choose_joins();
   }
 
   std::string run() {
@@ -78,17 +85,48 @@ class Generator : public LlvmText {
  private:
   Level level_of(const Instruction& instruction) const {
     if (std::holds_alternative<Immediate>(instruction.operation)) return Level::once;
+    if (std::holds_alternative<Inside>(instruction.operation)) return level_of_index();
     if (const auto* load = std::get_if<Load>(&instruction.operation)) {
       if (kernel_.params[load->param].role == Param::Role::host_scalar) return Level::once;
-      const Access& access = nest_.loads[levels_.size()];
-      if (access.walk != Walk::uniform) return Level::point;
-      return access.varies_by_row ? Level::row : Level::once;
+      return load->guard ? std::max(level_of_index(), levels_[*load->guard]) : level_of_index();
     }
     Level level = Level::once;
     for (const Slot operand : std::get<Compute>(instruction.operation).operands) {
       level = std::max(level, levels_[operand]);
     }
     return level;
+  }
+
+  /// Of what the next slot's index alone decides.
+  Level level_of_index() const {
+    const Access& access = nest_.loads[levels_.size()];
+    if (access.walk != Walk::uniform) return Level::point;
+    return access.varies_by_row ? Level::row : Level::once;
+  }
+
+  /// Joins of which every row reads one operand: where a row lies says which, and it alone is loaded.
+  void choose_joins() {
+    for (JoinedLoads& join : kernel::joined_loads(kernel_)) {
+      if (!lies_by_rows(join)) continue;
+      for (const Slot load : join.loads) left_out_[load] = true;
+      for (const Slot choice : join.choices) left_out_[choice] = true;
+      joined_[join.result] = std::move(join);
+    }
+  }
+
+  [[nodiscard]] bool lies_by_rows(const JoinedLoads& join) const {
+    const Access& first = nest_.loads[join.loads.front()];
+    const size_t inner = nest_.rank() - 1;
+    return first.walk != Walk::scattered && std::ranges::all_of(join.loads, [&](Slot slot) {
+             const Access& access = nest_.loads[slot];
+             return levels_[*guard_of(slot)] != Level::point && levels_[slot] != Level::once &&
+                    access.walk == first.walk &&
+                    stride_of(access.index.affine, inner) == stride_of(first.index.affine, inner);
+           });
+  }
+
+  [[nodiscard]] std::optional<Slot> guard_of(Slot load) const {
+    return std::get<Load>(kernel_.body[load].operation).guard;
   }
 
   /// Pointers of the row's first elements.
@@ -186,8 +224,11 @@ class Generator : public LlvmText {
       if (!load_rows[slot].empty()) load_rows_[slot] = advance(load_rows[slot], nest_.loads[slot], row);
     }
     for (size_t s = 0; s < store_rows.size(); ++s) store_rows_[s] = advance(store_rows[s], nest_.stores[s], row);
+    const std::vector<std::string> outer = outer_;
+    if (kernel::has_guards(kernel_)) outer_.back() = out_.value("add i64 {}, {}", outer.back(), row);
     emit_level(Level::row, {});
     emit_step(step);
+    outer_ = outer;
     load_rows_ = load_rows;
     store_rows_ = store_rows;
     out_.line("%{0}.next = add i64 %{0}.row, 1", name);
@@ -248,33 +289,58 @@ class Generator : public LlvmText {
 
   void emit_level(Level level, const Step& step) {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      if (levels_[slot] == level) values_[slot] = emit_instruction(slot, step);
+      if (levels_[slot] == level && !left_out_[slot]) values_[slot] = emit_instruction(slot, step);
     }
   }
 
   std::string emit_instruction(Slot slot, const Step& step) {
     if (std::holds_alternative<Immediate>(kernel_.body[slot].operation)) return immediate(slot);
     if (is_host_scalar(slot)) return host_scalar(slot);
+    if (const auto* inside = std::get_if<Inside>(&kernel_.body[slot].operation)) {
+      return emit_inside(out_, site(nest_.loads[slot], ""), step, inside->begin, inside->end);
+    }
     if (std::holds_alternative<Load>(kernel_.body[slot].operation)) return emit_read(slot, step);
+    if (joined_[slot]) return emit_joined(*joined_[slot], step);
     return compute(slot, values_);
   }
 
   std::string emit_read(Slot slot, const Step& step) {
     const Access& access = nest_.loads[slot];
     const DType dtype = kernel_.params[access.param].dtype;
-    std::string value = levels_[slot] == Level::once ? emit_splat_load(out_, row_pointer(access), dtype, lanes_)
-                                                     : emit_load(out_, site(access, load_rows_[slot]), step);
+    AccessSite place = site(access, levels_[slot] == Level::once ? row_pointer(access) : load_rows_[slot]);
+    if (const auto guard = std::get<Load>(kernel_.body[slot].operation).guard) {
+      place.guard = values_[*guard];
+      place.anywhere = pointers_[access.param];
+    }
+    std::string value = emit_load(out_, place, step);
     return emit_cast(out_, std::move(value), dtype, kernel_.body[slot].dtype, lanes_);
+  }
+
+  /// Elements of the operand whose row this is. What chooses it changes by row, and leaves the loop.
+  std::string emit_joined(const JoinedLoads& join, const Step& step) {
+    const Slot last = join.loads.back();
+    std::string row = load_rows_[last];
+    for (const Slot load : join.loads) {
+      if (load == last) continue;
+      const std::string answer =
+          out_.value("extractelement {} {}, i64 0", vector_of(lanes_, "i1"), values_[*guard_of(load)]);
+      row = out_.value("select i1 {}, ptr {}, ptr {}", answer, load_rows_[load], row);
+    }
+    const DType dtype = kernel_.params[nest_.loads[last].param].dtype;
+    std::string value = emit_load(out_, site(nest_.loads[last], row), step);
+    return emit_cast(out_, std::move(value), dtype, kernel_.body[last].dtype, lanes_);
   }
 
   int unroll_;
   Nest nest_;
-  int64_t block_rows_;                   // rows run together where an access is transposed; else 1
-  std::vector<Level> levels_;            // by slot
-  std::vector<std::string> values_;      // by slot: the operand that holds it where the writer stands
-  std::vector<std::string> outer_;       // by outer dim: its index
-  std::vector<std::string> load_rows_;   // by slot
-  std::vector<std::string> store_rows_;  // by store
+  int64_t block_rows_;                              // rows run together where an access is transposed; else 1
+  std::vector<Level> levels_;                       // by slot
+  std::vector<std::string> values_;                 // by slot: the operand that holds it where the writer stands
+  std::vector<std::optional<JoinedLoads>> joined_;  // by slot of the result
+  std::vector<bool> left_out_;                      // by slot: a join is read in its place
+  std::vector<std::string> outer_;                  // by outer dim: its index
+  std::vector<std::string> load_rows_;              // by slot
+  std::vector<std::string> store_rows_;             // by store
 };
 
 /// Ranges of about this many points keep threads busy and start on cache lines.
@@ -304,7 +370,9 @@ std::vector<KernelParam> params_of(const Kernel& kernel) {
 }  // namespace
 
 KernelSource generate_llvm(const Kernel& kernel, const DeviceInfo& device) {
-  if (kernel::has_guards(kernel)) throw InternalError("llvm", kernel.name + ": joins are generated for CUDA only");
+  if (kernel.reduced > 0 && kernel::has_guards(kernel)) {
+    throw InternalError("llvm", kernel.name + ": joins in rows that are reduced are generated for CUDA only");
+  }
   KernelSource source;
   source.name = kernel.name;
   for (const std::string& line : kernel.comment) source.comment += fmt::format("; {}\n", line);

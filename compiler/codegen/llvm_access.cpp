@@ -78,22 +78,37 @@ bool fits_i32(const Nest& nest, const Access& access) {
   return sum <= limit;
 }
 
-/// Offsets, in elements from the row pointer, of a scattered access: a vector of i32 or i64.
+/// True when the whole index fits an i32 as well.
+bool index_fits_i32(const Nest& nest, const Access& access) {
+  constexpr int64_t limit = std::numeric_limits<int32_t>::max();
+  int64_t sum = bound(nest, access.index.affine);
+  for (const ir::QuasiTerm& term : access.index.terms) sum += std::llabs(term.scale) * bound(nest, term.inner);
+  return sum <= limit && fits_i32(nest, access);
+}
+
+/// An i64 operand in all lanes, as i32 or i64.
+std::string spread(LlvmWriter& out, std::string scalar, std::string_view element, int64_t lanes) {
+  if (element == "i32") scalar = out.value("trunc i64 {} to i32", scalar);
+  return emit_splat(out, scalar, element, lanes);
+}
+
+/// A number that sizes decide, in all lanes.
+std::string spread_size(LlvmWriter& out, int64_t value, std::string_view element, int64_t lanes) {
+  std::string operand = out.size(value);
+  if (operand.starts_with('%')) return spread(out, std::move(operand), element, lanes);
+  return fmt::format("splat ({} {})", element, operand);
+}
+
+/// Offsets, in elements from the row's first one, of an access that moves along the row: a vector of i32 or i64.
 std::string emit_offsets(LlvmWriter& out, const AccessSite& site, const Step& step, std::string_view element) {
   const std::string type = vector_of(site.lanes, element);
-  const auto spread = [&](std::string scalar) {
-    if (element == "i32") scalar = out.value("trunc i64 {} to i32", scalar);
-    return emit_splat(out, scalar, element, site.lanes);
-  };
-  const auto number = [&](int64_t value) {
-    std::string operand = out.size(value);
-    return operand.starts_with('%') ? spread(std::move(operand)) : fmt::format("splat ({} {})", element, operand);
-  };
+  const auto number = [&](int64_t value) { return spread_size(out, value, element, site.lanes); };
   const auto divide = [&](const std::string& dividend, const std::string& divisor) {
     return emit_vector_quotient(out, element, site.lanes, dividend, divisor);
   };
   const size_t inner_dim = site.nest.rank() - 1;
-  const std::string inner = out.value("add {} {}, {}", type, spread(step.index), lane_numbers(site.lanes, element));
+  const std::string inner =
+      out.value("add {} {}, {}", type, spread(out, step.index, element, site.lanes), lane_numbers(site.lanes, element));
   const auto scaled = [&](int64_t stride) {
     return stride == 1 ? inner : out.value("mul {} {}, {}", type, inner, number(stride));
   };
@@ -104,7 +119,7 @@ std::string emit_offsets(LlvmWriter& out, const AccessSite& site, const Step& st
     if (!follows_inner(site.nest, term)) continue;
     std::string value = scaled(stride_of(term.inner, inner_dim));
     const std::string row = emit_outer_sum(out, term.inner, site.outer);
-    if (row != "0") value = out.value("add {} {}, {}", type, value, spread(row));
+    if (row != "0") value = out.value("add {} {}, {}", type, value, spread(out, row, element, site.lanes));
     sum = add(out, type, sum, emit_digit(out, type, std::move(value), term, number, divide));
   }
   return sum;
@@ -174,12 +189,13 @@ std::string emit_masked_load(LlvmWriter& out, const AccessSite& site, const std:
 }
 
 /// A gather of elements that no gather instruction handles: one scalar load a lane. Lanes out of range read what
-/// lane 0 reads, which is in range.
+/// lane 0 reads, which is in range, or under a guard what may be read in any case.
 std::string emit_lane_loads(LlvmWriter& out, const AccessSite& site, std::string pointers, const std::string& mask) {
   const std::string vector = vector_of(site.lanes, "ptr");
   const std::string_view memory = memory_type(site.dtype);
   if (!mask.empty()) {
-    const std::string first = out.value("extractelement {} {}, i64 0", vector, pointers);
+    const std::string first =
+        site.guard.empty() ? out.value("extractelement {} {}, i64 0", vector, pointers) : site.anywhere;
     pointers = out.value("select {} {}, {} {}, {} {}", vector_of(site.lanes, "i1"), mask, vector, pointers, vector,
                          emit_splat(out, first, "ptr", site.lanes));
   }
@@ -214,8 +230,10 @@ std::string to_memory(LlvmWriter& out, std::string value, DType dtype, int64_t l
 
 }  // namespace
 
-std::string emit_row_pointer(LlvmWriter& out, const Access& access, std::string_view base, DType dtype,
-                             const std::vector<std::string>& outer) {
+namespace {
+
+/// The index at the row's first point: an i64 operand.
+std::string emit_row_index(LlvmWriter& out, const Access& access, const std::vector<std::string>& outer) {
   std::string offset = emit_outer_sum(out, access.index.affine, outer);
   for (const ir::QuasiTerm& term : access.index.terms) {
     if (stride_of(term.inner, outer.size()) != 0) continue;
@@ -226,6 +244,22 @@ std::string emit_row_pointer(LlvmWriter& out, const Access& access, std::string_
     offset = out.value("add i64 {}, {}", offset,
                        emit_digit(out, "i64", emit_outer_sum(out, term.inner, outer), term, number, divide));
   }
+  return offset;
+}
+
+/// The row's first element; under a guard that no lane passes, another one.
+std::string readable_element(LlvmWriter& out, const AccessSite& site, const std::string& mask) {
+  if (site.guard.empty()) return site.row_pointer;
+  const std::string bits = out.value("bitcast {} {} to i{}", vector_of(site.lanes, "i1"), mask, site.lanes);
+  const std::string any = out.value("icmp ne i{} {}, 0", site.lanes, bits);
+  return out.value("select i1 {}, ptr {}, ptr {}", any, site.row_pointer, site.anywhere);
+}
+
+}  // namespace
+
+std::string emit_row_pointer(LlvmWriter& out, const Access& access, std::string_view base, DType dtype,
+                             const std::vector<std::string>& outer) {
+  const std::string offset = emit_row_index(out, access, outer);
   if (offset == "0") return std::string(base);
   return out.value("getelementptr {}, ptr {}, i64 {}", memory_type(dtype), base, offset);
 }
@@ -243,16 +277,41 @@ std::string emit_splat_load(LlvmWriter& out, std::string_view pointer, DType dty
   return to_register(out, emit_splat(out, scalar, memory, lanes), dtype, lanes);
 }
 
+std::string emit_inside(LlvmWriter& out, const AccessSite& site, const Step& step, int64_t begin, int64_t end) {
+  const std::string row = emit_row_index(out, site.access, site.outer);
+  const auto compared = [&](const std::string& type, const std::string& index, const std::string& from,
+                            const std::string& to, const std::string& answer) {
+    const std::string above = out.value("icmp sge {} {}, {}", type, index, from);
+    const std::string below = out.value("icmp slt {} {}, {}", type, index, to);
+    return out.value("and {} {}, {}", answer, above, below);
+  };
+  if (site.access.walk == Walk::uniform) {
+    return emit_splat(out, compared("i64", row, out.size(begin), out.size(end), "i1"), "i1", site.lanes);
+  }
+  const std::string_view element = index_fits_i32(site.nest, site.access) ? "i32" : "i64";
+  const std::string type = vector_of(site.lanes, element);
+  std::string index = emit_offsets(out, site, step, element);
+  if (row != "0") index = out.value("add {} {}, {}", type, index, spread(out, row, element, site.lanes));
+  return compared(type, index, spread_size(out, begin, element, site.lanes), spread_size(out, end, element, site.lanes),
+                  vector_of(site.lanes, "i1"));
+}
+
 std::string emit_load(LlvmWriter& out, const AccessSite& site, const Step& step) {
-  if (site.access.walk == Walk::uniform) return emit_splat_load(out, site.row_pointer, site.dtype, site.lanes);
+  std::string mask = site.guard.empty() ? step.mask : site.guard;
+  if (!site.guard.empty() && !step.mask.empty()) {
+    mask = out.value("and {} {}, {}", vector_of(site.lanes, "i1"), site.guard, step.mask);
+  }
+  if (site.access.walk == Walk::uniform) {
+    return emit_splat_load(out, readable_element(out, site, mask), site.dtype, site.lanes);
+  }
   std::string value;
   if (site.access.walk != Walk::contiguous && ir::bytes_of(site.dtype) < 4) {
-    value = emit_lane_loads(out, site, emit_pointers(out, site, step), step.mask);
+    value = emit_lane_loads(out, site, emit_pointers(out, site, step), mask);
   } else if (site.access.walk != Walk::contiguous) {
-    const std::string mask = step.mask.empty() ? "splat (i1 true)" : step.mask;
-    value = emit_masked_load(out, site, emit_pointers(out, site, step), mask, true);
-  } else if (!step.mask.empty()) {
-    value = emit_masked_load(out, site, first_pointer(out, site, step), step.mask, false);
+    const std::string lanes = mask.empty() ? "splat (i1 true)" : mask;
+    value = emit_masked_load(out, site, emit_pointers(out, site, step), lanes, true);
+  } else if (!mask.empty()) {
+    value = emit_masked_load(out, site, first_pointer(out, site, step), mask, false);
   } else {
     value = out.value("load {}, ptr {}, align {}", vector_of(site.lanes, memory_type(site.dtype)),
                       first_pointer(out, site, step), ir::bytes_of(site.dtype));

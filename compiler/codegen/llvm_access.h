@@ -31,9 +31,16 @@ struct AccessSite {
   const std::vector<std::string>& outer;  ///< indices of the outer dims, for quasi-affine terms
   ir::DType dtype;
   int64_t lanes;
+  std::string guard = {};     ///< of a load: <lanes x i1>, those that read; empty: all
+  std::string anywhere = {};  ///< with a guard: pointer to an element that may be read in any case
 };
 
-/// Loads the step's elements as a register vector. Lanes out of range hold 1, a number every op is defined for.
+/// True in the lanes of the step where the site's index lies between two numbers: <lanes x i1>.
+[[nodiscard]] std::string emit_inside(LlvmWriter& out, const AccessSite& site, const Step& step, int64_t begin,
+                                      int64_t end);
+
+/// Loads the step's elements as a register vector. Lanes out of range, and those that do not read, hold 1, a number
+/// every op is defined for.
 [[nodiscard]] std::string emit_load(LlvmWriter& out, const AccessSite& site, const Step& step);
 
 /// Stores a register vector of the site's dtype to the step's elements.

@@ -50,6 +50,13 @@ ir::Index join_index(const ir::Index& index, const Join& join) {
   return joined;
 }
 
+/// Where a load from memory reads, or what a question is about; nullptr for other instructions.
+const ir::Index* index_of(const kernel::Kernel& kernel, const kernel::Instruction& instruction) {
+  if (const auto* inside = std::get_if<kernel::Inside>(&instruction.operation)) return &inside->index;
+  const kernel::Load* load = kernel::memory_load(kernel, instruction);
+  return load == nullptr ? nullptr : &load->index;
+}
+
 /// The group of dims to join: the innermost dims, from `outermost` on, until `enough` elements, or none (the last dim
 /// alone).
 Join choose_join(const kernel::Kernel& kernel, size_t outermost, int64_t enough) {
@@ -57,8 +64,8 @@ Join choose_join(const kernel::Kernel& kernel, size_t outermost, int64_t enough)
   const auto affine = [](const ir::Index& index) { return index.is_affine(); };
   const bool all_affine = std::ranges::all_of(kernel.stores, affine, &kernel::Store::index) &&
                           std::ranges::all_of(kernel.body, [&](const kernel::Instruction& instruction) {
-                            const auto* load = std::get_if<kernel::Load>(&instruction.operation);
-                            return load == nullptr || affine(load->index);
+                            const ir::Index* index = index_of(kernel, instruction);
+                            return index == nullptr || affine(*index);
                           });
   if (!all_affine) return join;
   int64_t elements = kernel.extents.back();
@@ -96,9 +103,10 @@ template <class Change>
 Nest nest_over(const kernel::Kernel& kernel, std::vector<int64_t> extents, Change change) {
   Nest nest{.extents = std::move(extents), .loads = {}, .stores = {}};
   for (const kernel::Instruction& instruction : kernel.body) {
-    const auto* load = std::get_if<kernel::Load>(&instruction.operation);
-    const bool reads_memory = load && kernel.params[load->param].role != kernel::Param::Role::host_scalar;
-    nest.loads.push_back(reads_memory ? classify(load->param, change(load->index), nest.extents) : Access{});
+    const ir::Index* index = index_of(kernel, instruction);
+    const kernel::Load* load = kernel::memory_load(kernel, instruction);
+    const uint32_t param = load == nullptr ? 0 : load->param;
+    nest.loads.push_back(index == nullptr ? Access{} : classify(param, change(*index), nest.extents));
   }
   for (const kernel::Store& store : kernel.stores) {
     nest.stores.push_back(classify(store.param, change(store.index), nest.extents));

@@ -16,7 +16,7 @@ enum class Walk : uint8_t {
   scattered,   ///< wherever the quasi-affine terms lead
 };
 
-/// One load or store of a kernel, over the extents of a `Nest`.
+/// One load or store of a kernel, or one question where a point lies, over the extents of a `Nest`.
 struct Access {
   uint32_t param = 0;
   ir::Index index;
@@ -28,7 +28,7 @@ struct Access {
 /// fill vectors, at the price of divisions in the indices of accesses that do not follow it.
 struct Nest {
   std::vector<int64_t> extents;
-  std::vector<Access> loads;   ///< by slot; meaningful where the kernel's instruction is a load from memory
+  std::vector<Access> loads;   ///< by slot; meaningful for loads from memory, and for questions where a point lies
   std::vector<Access> stores;  ///< in the order of the kernel's stores
 
   [[nodiscard]] int64_t inner() const { return extents.back(); }

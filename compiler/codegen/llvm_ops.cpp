@@ -163,7 +163,8 @@ bool stays_call(const ir::OpRow& row, DType dtype, int vector_bits, VectorMath m
 
 std::string emit_op(LlvmWriter& out, const ir::OpRow& row, const std::vector<std::string>& operands, DType dtype,
                     int64_t lanes, int vector_bits, VectorMath math) {
-  std::string_view text = ir::is_half(dtype) ? std::string_view() : row.native().llvm_text(dtype);
+  const bool computes_in_halves = ir::is_half(dtype) && row.rule != ir::TypeRule::select;
+  std::string_view text = computes_in_halves ? std::string_view() : row.native().llvm_text(dtype);
   if (text.empty()) {
     throw InternalError("llvm", fmt::format("op {} has no LLVM form for {}", row.name, ir::name(dtype)));
   }

@@ -32,7 +32,8 @@ using Slot = uint32_t;
 struct Load {
   uint32_t param = 0;
   ir::Index index;  ///< over Kernel::extents; unused for host scalars
-  /// A b8. Where it is false the index means nothing: nothing is read, and the value is 0.
+  /// A b8. Where it is false the index means nothing, nothing is read, and whatever stands for the value is chosen by
+  /// none: 0, or 1 in code for the CPU, whose division of integers by 0 traps.
   std::optional<Slot> guard = std::nullopt;
   int64_t reach = 0;  ///< with a guard: elements that are read, at most
 };

@@ -230,8 +230,10 @@ class Lowering {
   }
 
   /// Every operand is asked for at all points, and reads memory only where it lies; then one is chosen. Operands that
-  /// are one number (the padding of an image) are asked for once, for wherever no other one lies.
+  /// are one number (the padding of an image) are asked for once, for wherever no other one lies. Code for the CPU has
+  /// none in rows.
   Slot join(const ir::Node& node, const Map& at) {
+    if (nest_.reduced() > 0 && graph_.device.kind == ir::Device::Kind::cpu) return refuse();
     const uint32_t dim = node.as<ir::Join>()->dim;
     const std::optional<Slot> outer = guard_;
     const double share = share_;

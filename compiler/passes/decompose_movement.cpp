@@ -7,8 +7,8 @@
 #include "compiler/passes/pointwise.h"
 #include "compiler/passes/region.h"
 
-/// Calls that only move elements. Where tensors are laid side by side they become joins, which kernels for CUDA read
-/// from; what else they need are views.
+/// Calls that only move elements. Where tensors are laid side by side they become joins, which kernels read from; what
+/// else they need are views.
 namespace sinter::passes {
 namespace {
 
@@ -48,8 +48,9 @@ class Movement {
   /// True where a kernel can write the result and is the place for it.
   [[nodiscard]] bool writes_result() const {
     const Type& result = site_.type();
-    return site_.context.device.backend == Backend::cuda && result.device.kind == Device::Kind::cuda &&
-           only_first_used(site_) && is_kernel_result(graph_, result) && result.numel() > 0;
+    const auto kind = site_.context.device.backend == Backend::cuda ? Device::Kind::cuda : Device::Kind::cpu;
+    return result.device.kind == kind && only_first_used(site_) && is_kernel_result(graph_, result) &&
+           result.numel() > 0;
   }
 
   [[nodiscard]] bool reads(const Arg& arg) const {
@@ -143,9 +144,19 @@ class Movement {
   size_t first_new_;  ///< values from here on are this call's
 };
 
-/// Lays values of the result's dtype side by side, where that gives its sizes.
+/// True where each operand of a join over the dim is one piece of the result's memory.
+bool joins_pieces(const Type& result, uint32_t dim) {
+  for (size_t d = 0; d < result.rank(); ++d) {
+    if (result.sizes[d] != Dim(1) && result.strides[dim].value() < result.strides[d].value()) return false;
+  }
+  return true;
+}
+
+/// Lays values of the result's dtype side by side, where that gives its sizes. Whole pieces LibTorch copies on the CPU
+/// as fast as memory allows, and a kernel that chooses one does not.
 std::optional<Results> joined(Movement& move, const CallSite& site, std::vector<Arg> values, uint32_t dim) {
   if (!move.may_join(values)) return std::nullopt;
+  if (site.type().device.kind == Device::Kind::cpu && joins_pieces(site.type(), dim)) return std::nullopt;
   std::vector<Dim> sizes = site.type().sizes;
   Dim sum = 0;
   for (const Arg& value : values) {

@@ -104,6 +104,18 @@ bool turns_large_rows(const Graph& graph, const kernel::Kernel& kernel) {
          kernel::turns_rows(kernel) && !kernel::windows_of(kernel);
 }
 
+/// True where several operands of joins are no neighbours in memory along the innermost loop: code for the CPU gathers
+/// each of them at every point, also where it lies elsewhere.
+bool gathers_joined(const Graph& graph, const kernel::Kernel& kernel) {
+  if (graph.device.kind != Device::Kind::cpu || kernel.extents.empty()) return false;
+  const size_t inner = kernel.extents.size() - 1;
+  return std::ranges::count_if(kernel.body, [&](const kernel::Instruction& instruction) {
+           const kernel::Load* load = kernel::memory_load(kernel, instruction);
+           if (load == nullptr || !load->guard) return false;
+           return !load->index.is_affine() || load->index.affine.strides[inner] > 1;
+         }) > 1;
+}
+
 /// Params whose addresses a kernel holds at once: of tensors that are joined, the one that was chosen.
 size_t held_params(const kernel::Kernel& kernel) {
   size_t held = kernel.params.size();
@@ -316,7 +328,7 @@ bool FuseGroups::try_merge(const Edge& edge, Fits fits, const RegionLimits& limi
   if (results.empty() || path_around(a, b)) return false;
   const auto kernel = kernel::try_lower({graph_, joined, results}, limits.values);
   if (!kernel || held_params(*kernel) > limits.params) return false;
-  if (has_long_join(graph_, joined, *kernel)) return false;
+  if (has_long_join(graph_, joined, *kernel) || gathers_joined(graph_, *kernel)) return false;
   if (sums_joined_columns(graph_, *kernel) || turns_large_rows(graph_, *kernel)) return false;
   if (kernel->group_rows() > 1 && (generic_sizes_ || !holds_groups(*kernel))) return false;
   if (fits != nullptr && !fits(*kernel)) return false;

@@ -7,6 +7,7 @@
 #include "bench/compare/kernel_classes.h"
 #include "bench/measure/kernel_table.h"
 #include "bench/measure/kernel_trace.h"
+#include "frontend/profile/steady.h"
 
 namespace sinter::command {
 namespace {

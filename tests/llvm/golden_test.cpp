@@ -79,10 +79,18 @@ TEST(LlvmText, of_rows_of_several_lines_loops_over_these) {
   expect_golden("group_norm_256", kernel_of(text_of(group_norm, {8, 21}, "bf16", "f32", "cpu")), 256);
 }
 
+TEST(LlvmText, of_a_join_reads_each_operand_where_it_lies) {
+  expect_golden("join_512", kernel_of(R"(graph @cat on cpu (%a: f32[64,40], %b: f32[64,24]) -> (%y) {
+    %j = join %a, %b over 1 : f32[64,64]
+    %y = maximum %j, 0 : f32[64,64]
+  })"),
+                512);
+}
+
 TEST(LlvmText, of_an_empty_kernel_returns_at_once) { expect_golden("empty", gelu(0), 512); }
 
-TEST(LlvmText, of_a_kernel_that_reads_under_guards_is_refused) {
-  kernel::Kernel kernel = add_bias_relu(64, 256, DType::f32);
+TEST(LlvmText, of_rows_that_read_under_guards_is_refused) {
+  kernel::Kernel kernel = softmax("f32[64,100]");
   kernel.body.push_back({.operation = kernel::Inside{{{0, {0, 1}}, {}}, 0, 8}, .dtype = DType::b8});
   EXPECT_THROW((void)codegen::generate_llvm(kernel, {.vector_bits = 512}), InternalError);
 }

@@ -37,7 +37,7 @@ const std::vector<FileCase>& file_cases() {
       {"branch.pt2", "", "ends at aten::_local_scalar_dense", {2, 0}},
       {"counter.pt2", "", "export.py:", {2, 1}},
       {"traced.pt", "layers.1.conv", "export.py:40", {3, 4}},
-      {"windows.pt", "project", "export.py:", {2, 2}},
+      {"windows.pt", "project", "export.py:", {2, 1}},
       {"frozen.pt", "", "export.py:40", {3, 4}},
       {"scripted.pt", "inner.0", "export.py:", {3, 3}},
   };
