@@ -53,6 +53,7 @@ class PathStore final : public PathLibrary {
  private:
   static constexpr size_t max_steps = 65536;
   static constexpr size_t max_paths = 512;
+  static constexpr int most_failed_runs = 3;                ///< of a segment, until it is compiled no more
   static constexpr size_t max_rooms = 4, max_room = 16384;  ///< of calls at the same time; memories in each
 
   struct Kept {
@@ -70,6 +71,7 @@ class PathStore final : public PathLibrary {
   static void add_instance(EntryReport& family, const EntryReport& instance);
   void keep(Kept kept);
   void refuse(PathNode& end, std::string why);
+  [[nodiscard]] bool fails_again(const PathNode& end);
   void make_room_for_steps();
 
   const Options& options_;
@@ -90,6 +92,7 @@ class PathStore final : public PathLibrary {
   std::vector<std::pair<Modes, std::shared_ptr<PathTree>>> trees_;
   std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<OpTraits>> traits_;
   std::vector<Kept> paths_;
+  std::unordered_map<const PathNode*, int> failed_runs_;  ///< of segments that threw where their operators did not
   std::unordered_map<size_t, size_t> sizes_;  ///< that a path of these operators was compiled for, by their hashes
   int64_t evicted_ = 0;                       ///< compiled segments
 };

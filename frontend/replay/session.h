@@ -52,8 +52,8 @@ class PathLibrary {
   };
   /// What computes it; null where it is not compiled, and will not be for now.
   [[nodiscard]] virtual std::shared_ptr<CompiledPath> compiled(const Matched& segment, News& news) = 0;
-  /// What computes it threw, and its operators one by one did not: it is compiled no more. Throws InternalError under
-  /// Options::strict.
+  /// What computes it threw, and its operators one by one did not; after a few times it is compiled no more. Throws
+  /// InternalError under Options::strict.
   virtual void note_failed_run(const Matched& segment, const std::string& error, News& news) = 0;
   /// False while nothing more is to be recorded.
   [[nodiscard]] virtual bool may_record() const = 0;
