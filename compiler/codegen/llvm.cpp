@@ -308,7 +308,7 @@ class Generator : public LlvmText {
     const Access& access = nest_.loads[slot];
     const DType dtype = kernel_.params[access.param].dtype;
     AccessSite place = site(access, levels_[slot] == Level::once ? row_pointer(access) : load_rows_[slot]);
-    if (const auto guard = std::get<Load>(kernel_.body[slot].operation).guard) {
+    if (const auto guard = guard_of(slot)) {
       place.guard = values_[*guard];
       place.anywhere = pointers_[access.param];
     }

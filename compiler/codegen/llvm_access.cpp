@@ -228,10 +228,6 @@ std::string to_memory(LlvmWriter& out, std::string value, DType dtype, int64_t l
   return out.value("zext {} {} to {}", vector_of(lanes, "i1"), value, vector_of(lanes, "i8"));
 }
 
-}  // namespace
-
-namespace {
-
 /// The index at the row's first point: an i64 operand.
 std::string emit_row_index(LlvmWriter& out, const Access& access, const std::vector<std::string>& outer) {
   std::string offset = emit_outer_sum(out, access.index.affine, outer);

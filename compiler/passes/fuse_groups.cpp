@@ -104,15 +104,24 @@ bool turns_large_rows(const Graph& graph, const kernel::Kernel& kernel) {
          kernel::turns_rows(kernel) && !kernel::windows_of(kernel);
 }
 
+/// How far neighbours along the innermost loop are apart; -1 where no one number says.
+int64_t inner_step(const kernel::Kernel& kernel, const Index& index) {
+  return index.is_affine() ? index.affine.strides[kernel.extents.size() - 1] : -1;
+}
+
+/// True where neighbours along the innermost loop read neighbours, or one element.
+bool reads_neighbours(const kernel::Kernel& kernel, const kernel::Load& load) {
+  const int64_t step = inner_step(kernel, load.index);
+  return step == 0 || step == 1;
+}
+
 /// True where several operands of joins are no neighbours in memory along the innermost loop: code for the CPU gathers
 /// each of them at every point, also where it lies elsewhere.
 bool gathers_joined(const Graph& graph, const kernel::Kernel& kernel) {
   if (graph.device.kind != Device::Kind::cpu || kernel.extents.empty()) return false;
-  const size_t inner = kernel.extents.size() - 1;
   return std::ranges::count_if(kernel.body, [&](const kernel::Instruction& instruction) {
            const kernel::Load* load = kernel::memory_load(kernel, instruction);
-           if (load == nullptr || !load->guard) return false;
-           return !load->index.is_affine() || load->index.affine.strides[inner] > 1;
+           return load != nullptr && load->guard && !reads_neighbours(kernel, *load);
          }) > 1;
 }
 
@@ -126,12 +135,11 @@ size_t held_params(const kernel::Kernel& kernel) {
 /// True where threads that are neighbours read and write neighbours.
 bool streams(const kernel::Kernel& kernel) {
   if (kernel.extents.empty()) return true;
-  const size_t inner = kernel.extents.size() - 1;
-  const auto step = [&](const Index& index) { return index.is_affine() ? index.affine.strides[inner] : -1; };
-  const bool writes = std::ranges::all_of(kernel.stores, [&](const auto& store) { return step(store.index) == 1; });
+  const bool writes =
+      std::ranges::all_of(kernel.stores, [&](const auto& store) { return inner_step(kernel, store.index) == 1; });
   return writes && std::ranges::all_of(kernel.body, [&](const kernel::Instruction& instruction) {
            const kernel::Load* load = kernel::memory_load(kernel, instruction);
-           return load == nullptr || step(load->index) == 0 || step(load->index) == 1;
+           return load == nullptr || reads_neighbours(kernel, *load);
          });
 }
 
