@@ -25,9 +25,10 @@ speed-ups are against), and a dash for what a row does not have:
     <!-- figures {"training": ["reduce-overhead", "torch.compile default"], "files": ["bench/results/F.json"],
       "rows": [{"label": "Swin-B, f16", "model": "swin_b", "train": "radam", "amp": "f16"}]} -->
 
-A name without a dot is what `rows` says; what "row" says, it says of all of them; "label" is for cells alone. Files are looked through in order; a row may name "files" of its own. Of the
-columns counted in "best" the smallest figure of a row is set in bold. Files that state a commit must state the same one
-throughout a page; those of a table with "apart": true throughout a row.
+A name without a dot is what `rows` says; what "row" says, it says of all of them; "label" is for cells alone. Files are
+looked through in order; a row may name "files" of its own. Of the columns counted in "best" the smallest figure of a row
+is set in bold. Files that state a commit must state the same one throughout a page; those of a table with "apart": true
+throughout a row.
 """
 
 import argparse
@@ -230,7 +231,8 @@ class Page:
     def table(self, match, spec):
         made = training_table(spec, self.files) if "training" in spec else table(spec, self.files)
         self.tables.append(made)
-        return self.comment(match, "figures") + "\n\n" + made
+        behind = "" if match[2] else "\n"  # a first table is kept apart from the text that follows
+        return self.comment(match, "figures") + "\n\n" + made + behind
 
     def inline(self, match, spec):
         wanted = {"files": spec["files"], **spec["row"]}
