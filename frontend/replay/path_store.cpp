@@ -169,19 +169,15 @@ std::shared_ptr<CompiledPath> PathStore::build(const Matched& segment, News& new
 void PathStore::note_failed_run(const Matched& segment, const std::string& error, News& news) {
   const InternalError failure("run", "the compiled segment throws, its operators alone do not: " + error);
   if (options_.strict) throw failure;
-  if (fails_again(segment.end)) refuse(segment.end, failure.what());
+  give_up(segment.end, failure.what());
   findings_.note(failure_of(failure), news);
 }
 
-/// True once it has failed too often to be tried again: a device may have been short of something for a while.
-bool PathStore::fails_again(const PathNode& end) {
-  const std::lock_guard lock(mutex_);
-  return ++failed_runs_[&end] >= most_failed_runs;
-}
-
-void PathStore::refuse(PathNode& end, std::string why) {
+/// Once it has failed too often: a device may have been short of something for a while.
+void PathStore::give_up(PathNode& end, std::string why) {
   {
     const std::lock_guard lock(end.ending.mutex);
+    if (++end.ending.failed_runs < most_failed_runs) return;
     end.ending.refusal = std::move(why);
     end.ending.compiled.store(nullptr);
   }

@@ -70,8 +70,7 @@ class PathStore final : public PathLibrary {
   bool came_for_other_sizes(const PathHash& hash);
   static void add_instance(EntryReport& family, const EntryReport& instance);
   void keep(Kept kept);
-  void refuse(PathNode& end, std::string why);
-  [[nodiscard]] bool fails_again(const PathNode& end);
+  void give_up(PathNode& end, std::string why);
   void make_room_for_steps();
 
   const Options& options_;
@@ -92,7 +91,6 @@ class PathStore final : public PathLibrary {
   std::vector<std::pair<Modes, std::shared_ptr<PathTree>>> trees_;
   std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<OpTraits>> traits_;
   std::vector<Kept> paths_;
-  std::unordered_map<const PathNode*, int> failed_runs_;  ///< of segments that threw where their operators did not
   std::unordered_map<size_t, size_t> sizes_;  ///< that a path of these operators was compiled for, by their hashes
   int64_t evicted_ = 0;                       ///< compiled segments
 };

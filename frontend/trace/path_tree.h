@@ -27,6 +27,7 @@ struct Ending {
   int64_t visits = 0;                                     ///< segments that ended here
   std::vector<std::string> reasons;                       ///< why they did: an operator, the end of the call
   std::string refusal;                                    ///< why they cannot be compiled; or empty
+  int failed_runs = 0;                                    ///< that threw where their operators did not
   std::vector<TraceValueId> no_states;                    ///< inputs that have come in other memory
   bool instance = false;                                  ///< follows from recordings for other sizes
   std::atomic<std::shared_ptr<CompiledPath>> compiled{};  ///< null before it is
