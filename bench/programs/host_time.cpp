@@ -14,6 +14,7 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -135,9 +136,11 @@ void measure(const std::string& name, std::vector<Way> ways, const Plan& plan, c
   if (name.find(plan.only) == std::string::npos) return;
   if (!plan.way.empty()) {
     std::erase_if(ways, [&](const Way& way) { return way.name != plan.way; });
-    for (const Way& way : ways)
+    for (const Way& way : ways) {
       std::printf("%s, %s: %.1f us\n", name.c_str(), way.name.c_str(),
                   microseconds(way, plan.calls * plan.rounds, device));
+      std::cout << way.report() << std::flush;
+    }
     return;
   }
   for (const Way& way : ways) (void)microseconds(way, 20, device);
@@ -205,7 +208,7 @@ int main(int argc, char** argv) {
   app.add_option("--calls", plan.calls, "between two looks at the clock")->check(CLI::PositiveNumber);
   app.add_option("--rounds", plan.rounds, "of each way, in turns")->check(CLI::PositiveNumber);
   app.add_option("--only", plan.only, "programs whose names hold this");
-  app.add_option("--way", plan.way, "this way alone, without turns, for a profiler");
+  app.add_option("--way", plan.way, "this way alone, without turns, for a profiler; with its report");
   app.add_option("--device", device, "cpu or cuda");
   app.add_option("--json", file, "the result file");
   CLI11_PARSE(app, argc, argv);

@@ -220,27 +220,32 @@ std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId va
   return std::nullopt;
 }
 
-std::optional<AttentionOperand> attention_mask(const Graph& graph, ValueId value, const Type& scores, int64_t batch) {
+std::optional<AttentionOperand> over_scores(const Graph& graph, ValueId value, const Type& scores, int64_t batch) {
+  AttentionOperand over{value, graph.type(value)};
+  const bool fits = over.type.is_static() && over.type.rank() >= 2 && over.type.rank() <= scores.rank() &&
+                    over.type.sizes.back() == scores.sizes.back();
+  if (!fits) return std::nullopt;
+  while (over.type.rank() < scores.rank()) {
+    over.type.sizes.insert(over.type.sizes.begin(), 1);
+    over.type.strides.insert(over.type.strides.begin(), 0);
+  }
+  for (size_t dim = 0; dim + 1 < over.type.rank(); ++dim) {
+    if (over.type.strides[dim] == Dim(0)) over.type.sizes[dim] = 1;  // the kernels repeat it
+  }
+  const size_t outer_dims = batch_dims(scores, batch);
+  const auto seen = in_four_dims(over.type, outer_dims);
+  const auto whole = in_four_dims(contiguous(scores.dtype, scores.sizes, scores.device), outer_dims);
+  if (!seen || !repeats(*seen, *whole)) return std::nullopt;
+  over.type = *seen;
+  return over;
+}
+
+std::optional<AttentionOperand> attention_bias(const Graph& graph, ValueId value, const Type& scores, int64_t batch) {
   if (const auto narrow = source_of(graph, value, "aten::_to_copy"); narrow && !is_half(graph.type(value).dtype)) {
     value = *narrow;
   }
-  AttentionOperand mask{value, graph.type(value)};
-  const bool fits = is_half(mask.type.dtype) && mask.type.is_static() && mask.type.rank() >= 2 &&
-                    mask.type.rank() <= scores.rank() && mask.type.sizes.back() == scores.sizes.back();
-  if (!fits) return std::nullopt;
-  while (mask.type.rank() < scores.rank()) {
-    mask.type.sizes.insert(mask.type.sizes.begin(), 1);
-    mask.type.strides.insert(mask.type.strides.begin(), 0);
-  }
-  for (size_t dim = 0; dim + 1 < mask.type.rank(); ++dim) {
-    if (mask.type.strides[dim] == Dim(0)) mask.type.sizes[dim] = 1;  // the kernels repeat it
-  }
-  const size_t outer_dims = batch_dims(scores, batch);
-  const auto seen = in_four_dims(mask.type, outer_dims);
-  const auto whole = in_four_dims(contiguous(scores.dtype, scores.sizes, scores.device), outer_dims);
-  if (!seen || !repeats(*seen, *whole)) return std::nullopt;
-  mask.type = *seen;
-  return mask;
+  if (!is_half(graph.type(value).dtype)) return std::nullopt;
+  return over_scores(graph, value, scores, batch);
 }
 
 }  // namespace sinter::passes

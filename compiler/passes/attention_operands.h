@@ -37,10 +37,13 @@ struct OperandSizes {
 [[nodiscard]] std::optional<AttentionOperand> attention_operand(const ir::Graph& graph, ir::ValueId value,
                                                                 const OperandSizes& sizes);
 
-/// What is added to scores of these sizes, at least two dims, of which the first make up the batch, seen in four, each
-/// dim that repeats being 1; nothing where it does not have a column for every key, or is no half. In f32, a cast from
-/// halves is looked through.
-[[nodiscard]] std::optional<AttentionOperand> attention_mask(const ir::Graph& graph, ir::ValueId value,
+/// What is laid over scores of these sizes, at least two dims, of which the first make up the batch, seen in four, each
+/// dim that repeats being 1; nothing where it does not have a column for every key.
+[[nodiscard]] std::optional<AttentionOperand> over_scores(const ir::Graph& graph, ir::ValueId value,
+                                                          const ir::Type& scores, int64_t batch);
+
+/// The same of halves that are added to the scores. In f32, a cast from halves is looked through.
+[[nodiscard]] std::optional<AttentionOperand> attention_bias(const ir::Graph& graph, ir::ValueId value,
                                                              const ir::Type& scores, int64_t batch);
 
 }  // namespace sinter::passes

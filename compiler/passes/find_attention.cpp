@@ -1,6 +1,7 @@
 #include "compiler/passes/find_attention.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -28,9 +29,18 @@ struct Heads {
   int64_t batch, heads, queries, keys, vector;
 };
 
+/// What is done to scores before their softmax, of sizes that broadcast to theirs.
+struct Mask {
+  /// Halves that are added, or truth values by which scores stay or become -inf.
+  AttentionOperand over;
+  std::optional<bool> hides{};  ///< of truth values: those under which scores become -inf
+
+  [[nodiscard]] bool is_bias() const { return !hides; }
+};
+
 struct Attention {
   AttentionOperand query, key, values;
-  std::optional<AttentionOperand> mask;  ///< added to the scores, of sizes that broadcast to theirs
+  std::optional<Mask> mask;
   double scale = 1;
   bool zeros = false;  ///< a row that is masked whole gives zeros, else NaN
   Heads sizes;
@@ -67,7 +77,7 @@ class Matcher {
  private:
   struct Scores {
     ValueId product;  ///< [batch x heads, queries, keys]
-    std::optional<AttentionOperand> mask;
+    std::optional<Mask> mask;
     double scale = 1;
     bool zeros = false;  ///< of a row that is masked whole
     int64_t batch = 1;
@@ -76,7 +86,7 @@ class Matcher {
   [[nodiscard]] static bool of_one_dtype(const Attention& found) {
     const DType dtype = found.query.type.dtype;
     return found.key.type.dtype == dtype && found.values.type.dtype == dtype &&
-           (!found.mask || found.mask->type.dtype == dtype);
+           (!found.mask || !found.mask->is_bias() || found.mask->over.type.dtype == dtype);
   }
 
   [[nodiscard]] std::optional<ValueId> unshaped(ValueId value) const { return behind_reshapes(graph_, uses_, value); }
@@ -97,11 +107,9 @@ class Matcher {
     if (sizes.size() < 3 || graph_.type(*value).numel() == 0) return std::nullopt;
     if (sizes.size() > 3) scores.batch = batch_of(sizes);
     value = unshaped(*softmax.args[0].value());
-    if (value && is_sum(graph_.producer(*value))) {
-      scores.mask = mask_of(graph_.producer(*value), scores.batch);
-      const bool rows = scores.zeros || sizes.back().constant() % aligned_halves == 0;
-      if (!scores.mask || !rows) return std::nullopt;
-      value = unshaped(*graph_.producer(*value).args[0].value());
+    if (auto masked = value ? masked_at(graph_.producer(*value), scores.batch) : std::nullopt) {
+      scores.mask = std::move(masked->mask);
+      value = unshaped(masked->scores);
     }
     while (value) {
       const Node& node = graph_.producer(*value);
@@ -126,18 +134,38 @@ class Matcher {
     return batch == heads ? 1 : batch->constant();
   }
 
-  [[nodiscard]] static bool is_sum(const Node& node) {
-    if (call_named(node, "aten::add.Tensor", 3) == nullptr) return false;
-    const auto* factor = std::get_if<int64_t>(&node.args[2].data);
-    return node.args[0].value() != nullptr && node.args[1].value() != nullptr && factor != nullptr && *factor == 1;
+  struct Masked {
+    ValueId scores;
+    Mask mask;
+  };
+
+  /// A sum with a bias, or -inf in place of some scores; nothing where a node is neither.
+  [[nodiscard]] std::optional<Masked> masked_at(const Node& node, int64_t batch) const {
+    const auto* call = node.as<Call>();
+    if (call == nullptr || node.args.size() != 3) return std::nullopt;
+    if (call->op == "aten::add.Tensor" && node.args[2] == Arg{int64_t{1}}) return masked(node, 0, 1, {}, batch);
+    if (call->op == "aten::masked_fill.Scalar" && is_nothing(node.args[2])) return masked(node, 0, 1, true, batch);
+    if (call->op != "aten::where.self") return std::nullopt;
+    if (is_nothing(node.args[2])) return masked(node, 1, 0, false, batch);
+    return is_nothing(node.args[1]) ? masked(node, 2, 0, true, batch) : std::nullopt;
   }
 
-  /// The right operand of a sum whose left one has the sum's sizes and is the product, numbers apart.
-  [[nodiscard]] std::optional<AttentionOperand> mask_of(const Node& sum, int64_t batch) const {
-    const Type& left = graph_.type(*sum.args[0].value());
-    const Type& result = graph_.type(sum.results[0]);
-    if (left.sizes != result.sizes || left.dtype != result.dtype) return std::nullopt;
-    return attention_mask(graph_, *sum.args[1].value(), result, batch);
+  [[nodiscard]] static bool is_nothing(const Arg& arg) {
+    const auto* number = std::get_if<double>(&arg.data);
+    return number != nullptr && *number == -std::numeric_limits<double>::infinity();
+  }
+
+  /// The operands of a node by their places: scores, which have the result's sizes, and what is laid over them.
+  [[nodiscard]] std::optional<Masked> masked(const Node& node, size_t scores, size_t mask, std::optional<bool> hides,
+                                             int64_t batch) const {
+    const ValueId* left = node.args[scores].value();
+    const ValueId* over = node.args[mask].value();
+    if (left == nullptr || over == nullptr) return std::nullopt;
+    const Type& result = graph_.type(node.results[0]);
+    if (graph_.type(*left).sizes != result.sizes || graph_.type(*left).dtype != result.dtype) return std::nullopt;
+    if (hides && graph_.type(*over).dtype != DType::b8) return std::nullopt;
+    const auto seen = hides ? over_scores(graph_, *over, result, batch) : attention_bias(graph_, *over, result, batch);
+    return seen ? std::optional(Masked{*left, {*seen, hides}}) : std::nullopt;
   }
 
   /// A softmax of halves may be asked for in f32, and rounded then.
@@ -205,9 +233,19 @@ class AttentionBuilder {
 
   /// The mask as the kernels take it.
   ValueId mask_of(const Attention& found, const Node& product) {
-    const ValueId seen = see(*found.mask, product);
-    const ValueId mask = is_aligned(rewrite_.old(), *found.mask) ? seen : lined_up(seen, product);
-    return found.zeros ? mask : spoilt_rows(mask, product);
+    ValueId mask = see(found.mask->over, product);
+    if (!found.mask->is_bias()) mask = as_bias(mask, *found.mask->hides, found.query.type.dtype, product);
+    if (!found.zeros) mask = spoilt_rows(mask, product);
+    return is_aligned(rewrite_.next(), {mask, rewrite_.next().type(mask)}) ? mask : lined_up(mask, product);
+  }
+
+  /// -inf where truth values are what hides scores, else 0.
+  ValueId as_bias(ValueId truth, bool hides, DType dtype, const Node& product) {
+    constexpr double nothing = -std::numeric_limits<double>::infinity();
+    const Type seen = rewrite_.next().type(truth);
+    const std::vector<Arg> args = {{truth}, {hides ? nothing : 0.0}, {hides ? 0.0 : nothing}};
+    Type bias = contiguous(dtype, seen.sizes, seen.device);
+    return rewrite_.add(Primitive{op_named("where")}, args, std::move(bias), product.scope);
   }
 
   /// A copy of which each row begins at a multiple of 16 bytes.

@@ -7,8 +7,9 @@ namespace sinter::passes {
 /// Attention written out, softmax(q x k^T * scale) x v in calls of `aten::bmm` and `aten::_softmax`, becomes a call of
 /// `aten::scaled_dot_product_attention`, whose kernels keep the scores on the chip. They are rounded once less than
 /// eager's. Copies that line operands up for the product are looked through, and what reads the result finds it in the
-/// order in which most kernels write it, that of the query. A mask that is added to the scores is added there; a row
-/// that it masks whole becomes one of NaN, which softmax gives and those kernels would not. Needs and gives:
+/// order in which most kernels write it, that of the query. A mask that is added to the scores is added there, as is
+/// one under which scores become -inf; a row that it masks whole becomes one of NaN, which softmax gives and those
+/// kernels would not. Needs and gives:
 /// functional, not yet decomposed. Scores may have any rank of three or more: what stands in front of their last two
 /// dims is a batch and its heads, where operands and mask lie so, as windows of one batch do. Numbers that queries or
 /// keys were multiplied by go into the scale. On CUDA, for halves under Numerics::fast, where nothing else reads the

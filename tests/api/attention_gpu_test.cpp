@@ -3,6 +3,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/where.h>
 #include <torch/nn/modules/activation.h>
 
 #include <limits>
@@ -87,6 +88,30 @@ TEST_F(Attention, with_a_mask_is_nan_where_that_leaves_nothing) {
     expect_no_more_error(fast(x, mask), attention(x, x, x, mask), attention(wide, wide, wide, mask.to(at::kDouble)));
   }
   EXPECT_TRUE(is_found(fast.report())) << fast.report();
+}
+
+/// As programs hide what comes later, or padding. 91 keys need rows of the mask that begin at multiples of 16 bytes.
+TEST_F(Attention, under_hidden_scores_is_found_and_nan_where_that_leaves_nothing) {
+  constexpr double nothing = -std::numeric_limits<double>::infinity();
+  const auto run = [](const Tensor& x, const Tensor& y, const Tensor& hidden) {
+    const Tensor scores = at::matmul(split(x), split(y).transpose(2, 3)) / 5.5;
+    const Tensor filled = at::softmax(scores.masked_fill(hidden, nothing), -1);
+    const Tensor chosen = at::softmax(at::where(hidden.logical_not(), scores, nothing), -1);
+    return at::matmul(filled, split(y)) + at::matmul(chosen, split(y + 1));
+  };
+  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
+    for (const int64_t keys : {tokens, tokens - 5}) {
+      const auto fast = compile(run, unlimited({.mode = mode, .strict = true}));
+      for (int call = 0; call < 4; ++call) {
+        const Tensor x = drawn(2), y = drawn(2).slice(1, 0, keys);
+        Tensor hidden = at::ones({tokens, keys}, x.options().dtype(at::kBool)).triu(1);
+        hidden.select(0, 7 + call).fill_(true);
+        const Tensor exact = run(x.to(at::kDouble), y.to(at::kDouble), hidden);
+        expect_no_more_error(fast(x, y, hidden), run(x, y, hidden), exact);
+      }
+      EXPECT_TRUE(is_found(fast.report())) << fast.report();
+    }
+  }
 }
 
 /// LibTorch computes it in f32: none of its kernels takes a mask of which rows are one element, repeated.
