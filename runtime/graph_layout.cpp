@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
-#include <string_view>
 
 #include "runtime/program.h"
 
@@ -13,20 +11,6 @@ namespace sinter::runtime {
 namespace {
 
 using ir::Device;
-
-/// A call whose results say what it drew, for its gradient: on the CPU where it runs by itself, on the device where it
-/// is recorded. Where it draws nothing, they hold nothing.
-struct DrawRow {
-  std::string_view op;
-  std::array<size_t, 2> results;
-};
-constexpr std::array draw_rows{DrawRow{"aten::_scaled_dot_product_efficient_attention", {2, 3}},
-                               DrawRow{"aten::_efficient_attention_forward", {2, 3}}};
-
-bool says_what_it_drew(const ExternCall& call, size_t result) {
-  const auto* row = std::ranges::find(draw_rows, call.op, &DrawRow::op);
-  return row != draw_rows.end() && std::ranges::find(row->results, result) != row->results.end();
-}
 
 class LayoutMaker {
  public:
@@ -67,20 +51,13 @@ class LayoutMaker {
     }
     for_each_argument(call, [&](BufferId id) {
       const Buffer& memory = buffer(root(id));
-      const bool elsewhere = memory.type.device != plan_.device && !draws_.contains(root(id));
-      if (elsewhere && memory.kind != BufferKind::frozen) {
+      if (memory.type.device != plan_.device && memory.kind != BufferKind::frozen) {
         refuse(fmt::format("{} reads a tensor on {}", call.op, ir::to_string(memory.type.device)));
       }
       read_by_calls_.insert(root(id));
     });
-    for (size_t i = 0; i < call.results.size(); ++i) {
-      const BufferId result = call.results[i];
+    for (BufferId result : call.results) {
       if (!result.valid() || buffer(result).type.device == plan_.device) continue;
-      if (says_what_it_drew(call, i)) {
-        draws_.insert(result);
-        if (!call.random) blank_.insert(result);
-        continue;
-      }
       refuse(fmt::format("{} makes a tensor on {}", call.op, ir::to_string(buffer(result).type.device)));
     }
   }
@@ -91,8 +68,6 @@ class LayoutMaker {
         touched_by_kernels_.insert(root(arg.buffer));
       } else if (holds_host_numbers(buffer(root(arg.buffer)).kind)) {
         scalars_.push_back(arg.buffer);
-      } else if (draws_.contains(root(arg.buffer))) {
-        refuse("a kernel reads what a call drew");
       }
     }
   }
@@ -126,7 +101,7 @@ class LayoutMaker {
           place_output(memory);
           break;
         case BufferKind::result:
-          add(blank_.contains(memory) ? layout_.blank_outputs : layout_.copied_outputs, memory);
+          add(layout_.copied_outputs, memory);
           break;
         case BufferKind::arena:
           refuse(fmt::format("output {} lies in the arena", id.index));
@@ -155,8 +130,6 @@ class LayoutMaker {
   std::set<BufferId> read_by_calls_;
   std::set<BufferId> touched_by_kernels_;
   std::vector<BufferId> scalars_;
-  std::set<BufferId> draws_;  ///< what calls drew, where it lies on the CPU when they are not recorded
-  std::set<BufferId> blank_;  ///< those of calls that draw nothing
 };
 
 }  // namespace

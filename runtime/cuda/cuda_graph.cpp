@@ -266,7 +266,6 @@ void CudaGraph::launch(const Part& part, Frame& frame, CUstream stream) {
 
 void CudaGraph::copy_out(Frame& frame, CUstream stream) {
   for (const Copy& copy : copies_out_) frame.allocate(copy.buffer);
-  for (BufferId buffer : layout_.blank_outputs) frame.allocate(buffer);
   for (const std::vector<Copy>* copies : {&copies_out_, &copies_back_}) {
     for (const Copy& copy : *copies) {
       if (copy.bytes == 0) continue;
