@@ -23,6 +23,7 @@ using namespace ir;
 
 constexpr int64_t fewest_tokens = 64;    ///< a tile of the kernels: of fewer queries or keys most of it is padding
 constexpr int64_t longest_vector = 128;  ///< that all of the kernels take
+constexpr double nothing = -std::numeric_limits<double>::infinity();  ///< a score whose weight is 0
 
 /// Sizes of an attention.
 struct Heads {
@@ -152,7 +153,7 @@ class Matcher {
 
   [[nodiscard]] static bool is_nothing(const Arg& arg) {
     const auto* number = std::get_if<double>(&arg.data);
-    return number != nullptr && *number == -std::numeric_limits<double>::infinity();
+    return number != nullptr && *number == nothing;
   }
 
   /// The operands of a node by their places: scores, which have the result's sizes, and what is laid over them.
@@ -241,7 +242,6 @@ class AttentionBuilder {
 
   /// -inf where truth values are what hides scores, else 0.
   ValueId as_bias(ValueId truth, bool hides, DType dtype, const Node& product) {
-    constexpr double nothing = -std::numeric_limits<double>::infinity();
     const Type seen = rewrite_.next().type(truth);
     const std::vector<Arg> args = {{truth}, {hides ? nothing : 0.0}, {hides ? 0.0 : nothing}};
     Type bias = contiguous(dtype, seen.sizes, seen.device);
