@@ -19,9 +19,14 @@ struct GraphLayout {
   std::vector<BufferId> copied_inputs;   ///< read by extern calls: copied to an address of the graph's own
   std::vector<BufferId> moving_outputs;  ///< `output` buffers kernels alone touch: fresh and re-pointed
   std::vector<BufferId> copied_outputs;  ///< outputs in memory of the graph's own: copied to fresh tensors
+  std::vector<BufferId> blank_outputs;   ///< outputs that hold nothing: fresh tensors
   std::vector<BufferId> output_binds;    ///< views among the outputs, in the order to bind them in the caller's frame
   std::vector<BufferId> scalar_binds;    ///< the same for host scalars that are views of inputs or state
 };
+
+/// True for a result that tells a call's gradient what the call drew: on the CPU where the call runs by itself, on the
+/// device where it is recorded. Where the call draws nothing, it holds nothing.
+[[nodiscard]] bool says_what_it_drew(const ExternCall& call, size_t result);
 
 /// `steady` are inputs that the graph may take where they lie instead of copying them: it is replayed for no other
 /// addresses.

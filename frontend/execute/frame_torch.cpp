@@ -12,6 +12,7 @@
 #include "frontend/torch/cuda.h"
 #include "frontend/torch/read_as.h"
 #include "frontend/torch/tensor_memory.h"
+#include "runtime/graph_layout.h"
 
 namespace sinter::frontend {
 namespace {
@@ -343,7 +344,7 @@ void TorchFrame::set_result(const ExternCall& call, size_t position, const at::T
   // New memory that comes as a conjugated view was recorded as what lies there, and a view of that.
   if (!reading_of(tensor).plain() && !is_view_of_operand(call, tensor))
     return set_result(call, position, plain_view(tensor));
-  if (is_reserve(call, position)) {
+  if (is_reserve(call, position) || runtime::says_what_it_drew(call, position)) {
     set(index, tensor);
     return;
   }

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "compiler/support/errors.h"
+#include "compiler/support/first_line.h"
 #include "compiler/support/planted.h"
 #include "runtime/interpret.h"
 #include "runtime/pool_bytes.h"
@@ -14,6 +15,10 @@ namespace sinter::runtime {
 namespace {
 
 CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+std::string cannot_be_recorded(std::string_view call, const std::exception& error) {
+  return fmt::format("{} cannot be recorded: {}", call, first_line(error.what()));
+}
 
 /// Binds in `to` the inputs and state that `from` holds.
 void share_border(const Plan& plan, Frame& to, const Frame& from, const Frame* kept) {
@@ -132,13 +137,13 @@ void CudaGraph::warm_up(const Program& steps, Frame& frame, const Frame* kept, C
     share_border(parts_.plan, *inside, frame, kept);
     for (BufferId buffer : parts_.plan.written) shield(*inside, buffer, side);
     interpret(steps, *inside, executor);
-  } catch (const std::exception&) {
-    failed = executor.last();
+  } catch (const std::exception& error) {
+    failed = cannot_be_recorded(executor.last(), error);
   }
   turn_.leave(side);
   event.order(side, stream);
   if (draws_ != nullptr) draws_->rewind();
-  if (!failed.empty()) throw NotRecorded(failed + " cannot be recorded");
+  if (!failed.empty()) throw NotRecorded(failed);
 }
 
 /// Gives a frame a copy of what a buffer holds: what the warm-up writes, nobody sees.
@@ -193,8 +198,8 @@ void CudaGraph::capture_part(RecordingExecutor& executor, Interpretation<Recordi
     part.graph = executor.end();
   } catch (const NotRecorded&) {
     throw;
-  } catch (const std::exception&) {
-    throw NotRecorded(executor.last() + " cannot be recorded");
+  } catch (const std::exception& error) {
+    throw NotRecorded(cannot_be_recorded(executor.last(), error));
   }
   for (const RecordedLaunch& launch : executor.launches()) keep(launch, part);
   parts_.driver.check(parts_.driver.graph_instantiate(&part.exec, part.graph, 0), "cuGraphInstantiate");
@@ -266,6 +271,7 @@ void CudaGraph::launch(const Part& part, Frame& frame, CUstream stream) {
 
 void CudaGraph::copy_out(Frame& frame, CUstream stream) {
   for (const Copy& copy : copies_out_) frame.allocate(copy.buffer);
+  for (BufferId buffer : layout_.blank_outputs) frame.allocate(buffer);
   for (const std::vector<Copy>* copies : {&copies_out_, &copies_back_}) {
     for (const Copy& copy : *copies) {
       if (copy.bytes == 0) continue;

@@ -15,7 +15,8 @@
 
 namespace sinter::runtime {
 
-/// Why an entry launches directly, e.g. "aten::multinomial cannot be recorded". Everything is as before the attempt.
+/// Why an entry launches directly, e.g. "aten::multinomial cannot be recorded: CUDA error: operation not permitted when
+/// stream is capturing". Everything is as before the attempt.
 class NotRecorded : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

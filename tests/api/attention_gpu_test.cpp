@@ -7,6 +7,8 @@
 #include <torch/nn/modules/activation.h>
 
 #include <limits>
+#include <sstream>
+#include <utility>
 
 #include "api_test.h"
 
@@ -163,6 +165,47 @@ TEST_F(Attention, of_libtorchs_module_is_found) {
     EXPECT_TRUE(at::allclose(fast(x), call(x), 1e-2, 1e-3));
   }
   EXPECT_TRUE(is_found(fast.report())) << fast.report();
+}
+
+/// LibTorch's kernel for f32 leaves what it drew on the CPU where it is not recorded.
+TEST_F(Attention, in_f32_with_gradients_is_recorded) {
+  const at::AutoGradMode with_gradients(true);
+  const auto attend = [](const Tensor& x, double dropout) {
+    return at::scaled_dot_product_attention(x * 0.5, x + 1, x * 2, {}, dropout);
+  };
+  const auto recorded = [](const Report& report) {
+    std::ostringstream text;
+    text << report;
+    return text.str().find("launched directly") == std::string::npos;
+  };
+  const auto draw = [] {
+    return at::randn({2, heads, tokens, 32}, at::TensorOptions(at::kCUDA)).set_requires_grad(true);
+  };
+  for (const double dropout : {0.0, 0.5}) {
+    const auto run = [&](const Tensor& x) {
+      attend(x, dropout).square().sum().backward();
+      return std::exchange(x.mutable_grad(), Tensor());
+    };
+    const auto fast = compile(run, unlimited({.mode = Mode::ReduceOverhead, .strict = true}));
+    for (int call = 0; call < 5; ++call) {
+      const Tensor x = draw();
+      at::manual_seed(call);
+      const Tensor found = fast(x);
+      at::manual_seed(call);
+      EXPECT_TRUE(at::allclose(found, run(x), 1e-4, 1e-4)) << dropout << " call " << call;
+    }
+    EXPECT_TRUE(recorded(fast.report())) << fast.report();
+  }
+  const auto forward = [&](const Tensor& x) { return attend(x, 0); };
+  const auto fast = compile(forward, unlimited({.mode = Mode::ReduceOverhead, .strict = true}));
+  for (int call = 0; call < 5; ++call) {
+    const Tensor x = draw();
+    fast(x).square().sum().backward();
+    const Tensor found = std::exchange(x.mutable_grad(), Tensor());
+    forward(x).square().sum().backward();
+    EXPECT_TRUE(at::allclose(found, x.grad(), 1e-4, 1e-4)) << call;
+  }
+  EXPECT_TRUE(recorded(fast.report())) << fast.report();
 }
 
 TEST_F(Attention, whose_weights_are_given_too_stays) {

@@ -144,5 +144,22 @@ TEST_F(Layout, refuses_calls_that_make_a_cpu_tensor) {
   EXPECT_EQ(lay_out_graph(b.plan).refusal, "aten::_to_copy makes a tensor on cpu");
 }
 
+TEST_F(Layout, lets_attention_say_what_it_drew_on_either_device) {
+  const ir::Type number = ir::contiguous(ir::DType::i64, {}, ir::Device{});
+  const BufferId y = b.add(BufferKind::result, 8), gradient = b.add(BufferKind::result, 8);
+  const BufferId seed = b.add_typed(BufferKind::result, number, 0);
+  const uint32_t forward =
+      b.add_call("aten::_scaled_dot_product_efficient_attention", {x}, {y, BufferId{}, seed, BufferId{}});
+  b.step(RunCall{forward});
+  b.step(RunCall{b.add_call("aten::_scaled_dot_product_efficient_attention_backward", {x, seed}, {gradient})});
+  b.plan.outputs = {gradient};
+  EXPECT_EQ(lay_out_graph(b.plan).refusal, "");
+  b.plan.outputs = {gradient, seed};
+  EXPECT_EQ(lay_out_graph(b.plan).refusal, "");
+  EXPECT_EQ(lay_out_graph(b.plan).blank_outputs, Buffers{seed});
+  b.plan.calls[forward].random = true;
+  EXPECT_TRUE(lay_out_graph(b.plan).refusal.ends_with("cannot be copied")) << "a number of the host's is asked for";
+}
+
 }  // namespace
 }  // namespace sinter::runtime

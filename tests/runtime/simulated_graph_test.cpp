@@ -154,7 +154,8 @@ TEST_F(SimulatedCalls, launch_directly_when_one_spoils_the_recording) {
     EXPECT_EQ(read(*f, y), filled(3 * value));
   }
   EXPECT_EQ(report.graphs, 0);
-  EXPECT_EQ(report.notes, std::vector<std::string>{"launched directly: library cannot be recorded"});
+  EXPECT_EQ(report.notes, std::vector<std::string>{
+                              "launched directly: library cannot be recorded: cuda: the recording was invalidated"});
   EXPECT_TRUE(host.open_pools.empty());
 }
 
