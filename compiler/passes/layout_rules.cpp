@@ -51,6 +51,21 @@ bool has_small_weight(const ir::Graph& graph, ir::ValueId weight, ir::ValueId in
   return type.dtype == ir::DType::other || type.numel() <= from.numel() + to.numel();
 }
 
+/// cuDNN multiplies patches of an f32 image of few channels in f32 where the image lies in rows, and in TF32 where it
+/// lies channels-last. A vision transformer has no other convolution: all that it computes would lose what LibTorch's
+/// call keeps.
+bool are_patches_in_f32(const ir::Graph& graph, const ConvolutionImages& images, ir::ValueId weight) {
+  constexpr int64_t few_channels = 4;
+  const ir::Type& from = graph.type(images.input);
+  const ir::Type& to = graph.type(images.output);
+  const ir::Type& type = graph.type(weight);
+  const auto is_image = [](const ir::Type& image) { return image.rank() == 4 && image.is_static(); };
+  if (from.dtype != ir::DType::f32 || !is_image(from) || !is_image(to) || !is_image(type)) return false;
+  const auto pixels = from.static_sizes(), patches = to.static_sizes(), filter = type.static_sizes();
+  const bool apart = patches[2] * filter[2] <= pixels[2] && patches[3] * filter[3] <= pixels[3];
+  return apart && filter[2] * filter[3] > 1 && pixels[1] <= few_channels;
+}
+
 /// The node as the gradient of a convolution.
 std::optional<ConvolutionImages> gradient_images(const ir::Node& node, std::span<const size_t> images) {
   if (call_named(node, "aten::convolution_backward", 11) == nullptr) return std::nullopt;
@@ -102,16 +117,19 @@ const LayoutFollower* layout_follower(const ir::Node& node) {
 std::optional<ConvolutionImages> convolution_images(const ir::Graph& graph, const ir::Node& node) {
   if (graph.device.kind == ir::Device::Kind::cpu) return onednn_images(graph, node);
   if (const auto convolution = convolution_of(graph, node)) {
-    if (convolution->depthwise) return std::nullopt;
-    return ConvolutionImages{convolution->input, node.results[0], forward_images};
+    const ConvolutionImages images{convolution->input, node.results[0], forward_images};
+    const bool stays = convolution->depthwise || are_patches_in_f32(graph, images, convolution->weight);
+    return stays ? std::nullopt : std::optional(images);
   }
   const bool sums = call_named(node, "aten::cudnn_convolution_add_relu", 9) != nullptr;
   if (sums || call_named(node, "aten::cudnn_convolution_relu", 7) != nullptr) {
     const std::span<const size_t> images = sums ? std::span<const size_t>(summed_images) : forward_images;
-    return ConvolutionImages{*node.args[convolution_input].value(), node.results[0], images};
+    const ConvolutionImages found{*node.args[convolution_input].value(), node.results[0], images};
+    const bool stays = are_patches_in_f32(graph, found, *node.args[convolution_weight].value());
+    return stays ? std::nullopt : std::optional(found);
   }
   const auto images = gradient_images(node, backward_images);
-  if (!images) return std::nullopt;
+  if (!images || are_patches_in_f32(graph, *images, *node.args[backward_weight].value())) return std::nullopt;
   const auto* groups = std::get_if<int64_t>(&node.args[backward_groups].data);
   const ir::Type& type = graph.type(images->input);
   const bool depthwise = groups != nullptr && *groups > 1 && type.rank() > 1 && type.sizes[1] == ir::Dim(*groups);

@@ -33,8 +33,8 @@ struct ConvolutionImages {
 };
 
 /// The node as a convolution, or the gradient of one, that LibTorch hands to a library which works in channels-last
-/// order: on CUDA not a depthwise one; on the CPU none of more weights than elements of images. Nothing where it is
-/// none.
+/// order: on CUDA not a depthwise one, nor patches that would be less exact; on the CPU none of more weights than
+/// elements of images. Nothing where it is none.
 [[nodiscard]] std::optional<ConvolutionImages> convolution_images(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace sinter::passes

@@ -1,4 +1,5 @@
 // Convolutions that take what follows with them, or whose groups are padded, beside eager and float64.
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/conv1d.h>
 #include <ATen/ops/conv2d.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "where.h"
 
@@ -210,6 +212,24 @@ TEST_P(Convolutions, over_lines_are_as_exact_as_eagers) {
     const Tensor found = fast(x, w, grouped, taps, up), eager = run(x, w, grouped, taps, up);
     EXPECT_EQ(found.strides(), eager.strides());
     EXPECT_LE(error(found, exact), 1.1 * error(eager, exact)) << "call " << call;
+  }
+  EXPECT_GT(fast.stats().replayed, 0);
+}
+
+/// cuDNN would multiply them in TF32 if the image lay channels-last.
+TEST_P(Convolutions, of_patches_in_f32_are_as_exact_as_eagers_with_their_gradients) {
+  const at::AutoGradMode with_gradients(true);
+  const auto run = [](const Tensor& x, const Tensor& w) {
+    at::gelu(at::conv2d(x, w, {}, 16)).square().sum().backward();
+    return std::exchange(w.mutable_grad(), Tensor());
+  };
+  const auto fast = compile(run, options());
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = random({2, 3, 224, 224}, at::kFloat), w = random({768, 3, 16, 16}, at::kFloat) / 28;
+    const auto leaf = [](const Tensor& t, at::ScalarType dtype) { return t.to(dtype).detach().requires_grad_(); };
+    const Tensor exact = run(x.to(at::kDouble), leaf(w, at::kDouble));
+    const Tensor found = fast(x, leaf(w, at::kFloat)), eager = run(x, leaf(w, at::kFloat));
+    EXPECT_LE(error(found, exact), 1.5 * error(eager, exact)) << "call " << call;
   }
   EXPECT_GT(fast.stats().replayed, 0);
 }
