@@ -178,7 +178,43 @@ class Bert(nn.Module):
         return self.pool(x[:, 0]).tanh()
 
 
+class CausalBlock(nn.Module):
+    """What lies ahead is hidden by filling the scores with -inf."""
+
+    def __init__(self, width, heads, context):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.rise, self.fall = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.register_buffer("ahead", torch.ones(context, context).triu(1).bool())
+
+    def forward(self, x):
+        tokens = x.shape[1]
+        split = lambda t: t.view(*t.shape[:2], self.heads, -1).transpose(1, 2)
+        query, key, value = map(split, self.qkv(self.norm1(x)).chunk(3, -1))
+        scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
+        scores = scores.masked_fill(self.ahead[:tokens, :tokens], float("-inf"))
+        x = x + self.out((scores.softmax(-1) @ value).transpose(1, 2).reshape(x.shape))
+        return x + self.fall(F.gelu(self.rise(self.norm2(x))))
+
+
+class CausalGpt(nn.Module):
+    def __init__(self, depth=8, width=768, heads=12, vocabulary=32000, context=1024):
+        super().__init__()
+        self.words, self.places = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        self.blocks = nn.ModuleList([CausalBlock(width, heads, context) for _ in range(depth)])
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, tokens):
+        x = self.words(tokens) + self.places.weight[: tokens.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
 OWN = {
+    "strangers/gpt": (CausalGpt, ["i64[1,512]<32000"]),
     "strangers/unet": (UNet, ["f32[1,4,64,64]", "f32[1]"]),
     "strangers/llama": (Llama, ["i64[1,256]<32000"]),
     "strangers/bert": (Bert, ["i64[1,128]<30522"]),
