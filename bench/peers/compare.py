@@ -12,6 +12,7 @@ lines, versions, flags and devices; `sinter bench --from FILE` shows it again.
 import argparse
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import subprocess
@@ -63,6 +64,8 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no row that this time has no room for")
     parser.add_argument("--prepare", type=int, default=0, metavar="N",
                         help="first fill the peers' caches, N processes at once: quicker, without their cold starts")
+    parser.add_argument("--caches", metavar="FOLDER", help="where --prepare fills the peers' caches: later runs find them "
+                        "there; without: a folder of this run")
     parser.add_argument("--turn", metavar="FILE", help="measure while no other run with this file does, one model at a time: "
                         "several runs prepare at once and take turns on a device")
     parser.add_argument("--sinter", help="the program; without: of the packed folder, or of this checkout's build")
@@ -95,7 +98,8 @@ class Run:
         if os.path.exists(options.json):
             self.resume()
         self.document["commands"].append(" ".join(sys.argv[1:]))
-        self.caches = tempfile.TemporaryDirectory()
+        self.own = tempfile.TemporaryDirectory()
+        self.caches = options.caches or self.own.name
 
     def resume(self):
         with open(self.options.json) as file:
@@ -186,8 +190,8 @@ class Run:
             self.add(found["row"], case, peer.name, mode)
 
     def folder(self, peer, case, mode):
-        name = f"{peer.name}-{mode}-{abs(hash(json.dumps(case, sort_keys=True)))}"
-        path = os.path.join(self.caches.name, name)
+        name = hashlib.sha256(json.dumps(case, sort_keys=True).encode()).hexdigest()[:16]
+        path = os.path.join(self.caches, f"{peer.name}-{mode}-{name}")
         os.makedirs(path, exist_ok=True)
         return path
 
@@ -201,8 +205,9 @@ class Run:
         ]
         with ThreadPoolExecutor(self.options.prepare) as pool:
             for peer, case, mode in todo:
-                child = {**case, "mode": mode, "kind": "start"}
-                pool.submit(processes.in_child, peer, child, self.folder(peer, case, mode), self.deadline)
+                child, folder = {**case, "mode": mode, "kind": "start"}, self.folder(peer, case, mode)
+                if not os.listdir(folder):
+                    pool.submit(processes.in_child, peer, child, folder, self.deadline)
 
     def show(self):
         """The table, and the page where it was asked for, by the program that joins result files."""

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 import models
 
 FIRST_CALLS = 9  # that are timed one by one, as in the benchmark
+OF_MODEL = "-of-model"  # ends the name of a mode that compiles a model, not its training step
 BATCHES = 4  # that steps whose losses are compared see in turn: frontend/command/training_losses.cpp
 
 DTYPES = {
@@ -205,12 +206,13 @@ class Subject:
         if case["train"]:
             classes, dims = models.MODELS[case["model"]][2]
             specs.append(("i64", specs[0][1][:dims], classes))
-            self.call = training_step(self.module.train(), case)
+            self.call = training_step(self.module.train(), self.module, case)
         self.specs = specs
 
 
-def training_step(module, case):
-    """Forward (under autocast), cross entropy, backward, optimizer: frontend/command/training_target.cpp."""
+def training_step(module, forward, case):
+    """Forward (under autocast), cross entropy, backward, optimizer: frontend/command/training_target.cpp. `forward` is
+    the module, or what was compiled of it."""
     parameters = list(module.parameters())
     if case["train"] == "adamw":
         optimizer = torch.optim.AdamW(parameters, lr=1e-3)
@@ -224,12 +226,19 @@ def training_step(module, case):
         *images, labels = inputs
         optimizer.zero_grad()
         with torch.autocast(case["device"], dtype=dtype, enabled=dtype is not None):
-            loss = F.cross_entropy(module(*images).flatten(0, -2), labels.flatten())
+            loss = F.cross_entropy(forward(*images).flatten(0, -2), labels.flatten())
         loss.backward()
         optimizer.step()
         return loss.detach()
 
     return step
+
+
+def compiled(case, subject, compile_module, inputs):
+    """What is measured: the whole call or, in a mode whose name ends so, the model within a step that is not compiled."""
+    if case["train"] and case["mode"].endswith(OF_MODEL):
+        return training_step(subject.module, compile_module(subject.module, inputs[:-1]), case)
+    return compile_module(subject.call, inputs)
 
 
 def shape_of(specs):
@@ -270,7 +279,7 @@ def compiled_row(case, compile_module):
     made = {}
 
     def first_call():
-        made["function"] = compile_module(subject.call, first)
+        made["function"] = compiled(case, subject, compile_module, first)
         made["function"](*first)
 
     first_calls = [seconds_of(device, first_call)]
@@ -326,14 +335,14 @@ def start(case, compile_module):
     """The first call of what is measured, in this process."""
     subject = Subject(case)
     first = [draw(spec, case["device"]) for spec in subject.specs]
-    return {"cold_s": seconds_of(case["device"], lambda: compile_module(subject.call, first)(*first))}
+    return {"cold_s": seconds_of(case["device"], lambda: compiled(case, subject, compile_module, first)(*first))}
 
 
 def losses_of(case, compile_module):
     """The loss of every step, on a few batches in turn, from the start that the case's seed gives."""
     subject = Subject(case)
     batches = [[draw(spec, case["device"]) for spec in subject.specs] for _ in range(BATCHES)]
-    step = compile_module(subject.call, batches[0])
+    step = compiled(case, subject, compile_module, batches[0])
     torch.manual_seed(case["seed"])
     return [step(*batches[i % BATCHES]).item() for i in range(case["losses"])]
 

@@ -3,7 +3,8 @@
     python bench/peers/torch_compile.py resnet50 vit_b16:f16[1,3,224,224] --json torch_compile.json
     sinter bench --peer torch_compile.json ...
 
-Modes: default and reduce-overhead; --mode max-autotune takes minutes a model. Every row starts in a fresh process with
+Modes: default and reduce-overhead; --mode max-autotune takes minutes a model. With --train each compiles the whole step;
+default-of-model compiles the model alone, and the optimizer runs as it is. Every row starts in a fresh process with
 empty caches, so that cold_s is what a first call costs; warm_s is a first call in a process that finds them filled.
 """
 
@@ -13,7 +14,7 @@ from processes import Peer, main
 
 PEER = Peer(
     name="torch.compile",
-    modes=["default", "reduce-overhead", "max-autotune"],
+    modes=["default", "reduce-overhead", "max-autotune", "default-of-model"],
     default_modes=["default", "reduce-overhead"],
     caches={"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"},
     script=os.path.abspath(__file__),
@@ -28,7 +29,7 @@ def compile_in(case):
             from torch._inductor import config
 
             config.freezing = True
-        mode = case["mode"]
+        mode = case["mode"].removesuffix("-of-model")
         compiled = torch.compile(function, mode=None if mode == "default" else mode)
         if mode == "default":
             return compiled
