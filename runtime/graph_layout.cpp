@@ -24,12 +24,14 @@ constexpr std::array draw_rows{DrawRow{"aten::_scaled_dot_product_efficient_atte
 
 class LayoutMaker {
  public:
-  LayoutMaker(const Plan& plan, std::span<const BufferId> steady)
-      : plan_(plan), steady_(steady.begin(), steady.end()) {}
+  LayoutMaker(const Plan& plan, std::span<const BufferId> steady) : plan_(plan), steady_(steady.begin(), steady.end()) {
+    layout_.closing = closing_calls(plan);
+  }
 
   GraphLayout run() {
     for (const Step& step : plan_.steps) {
-      if (const auto* call = std::get_if<RunCall>(&step)) visit(plan_.calls[call->call]);
+      const auto* call = std::get_if<RunCall>(&step);
+      if (call != nullptr && !layout_.closing.contains(call->call)) visit(plan_.calls[call->call]);
       if (const auto* launch = std::get_if<Launch>(&step)) visit(*launch);
     }
     for (BufferId id : plan_.written) {
@@ -37,6 +39,7 @@ class LayoutMaker {
     }
     place_inputs();
     place_outputs();
+    place_operands_of_closing_calls();
     layout_.scalar_binds = binds_for(plan_, scalars_);
     return std::move(layout_);
   }
@@ -115,6 +118,7 @@ class LayoutMaker {
   void place_outputs() {
     for (BufferId id : plan_.outputs) {
       const BufferId memory = root(id);
+      if (is_given_by_closing_call(memory)) continue;
       switch (buffer(memory).kind) {
         case BufferKind::output:
           place_output(memory);
@@ -135,12 +139,34 @@ class LayoutMaker {
     }
   }
 
+  [[nodiscard]] bool is_given_by_closing_call(BufferId memory) const {
+    return std::ranges::any_of(layout_.closing.calls, [&](uint32_t call) {
+      return std::ranges::find(plan_.calls[call].results, memory) != plan_.calls[call].results.end();
+    });
+  }
+
+  void place_operands_of_closing_calls() {
+    std::vector<BufferId> held;  // by the caller's frame, or what it is a view of
+    for (BufferId operand : layout_.closing.operands) {
+      const BufferId memory = root(operand);
+      const BufferKind kind = buffer(memory).kind;
+      const bool given = kind == BufferKind::input || kind == BufferKind::state || kind == BufferKind::frozen;
+      const bool fresh = contains(layout_.moving_outputs, memory) || contains(layout_.copied_outputs, memory);
+      if (kind == BufferKind::frozen) add(layout_.kept, memory);
+      given || fresh ? held.push_back(operand) : add(layout_.lent, operand);
+    }
+    layout_.closing_binds = binds_for(plan_, held);
+  }
+
   void place_output(BufferId memory) {
     add(read_by_calls_.contains(memory) ? layout_.copied_outputs : layout_.moving_outputs, memory);
   }
 
+  static bool contains(std::span<const BufferId> list, BufferId id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  }
   static void add(std::vector<BufferId>& list, BufferId id) {
-    if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+    if (!contains(list, id)) list.push_back(id);
   }
 
   const Plan& plan_;

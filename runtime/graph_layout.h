@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/plan.h"
+#include "runtime/closing_calls.h"
 
 namespace sinter::runtime {
 
@@ -22,6 +23,11 @@ struct GraphLayout {
   std::vector<BufferId> blank_outputs;   ///< outputs that hold nothing: fresh tensors
   std::vector<BufferId> output_binds;    ///< views among the outputs, in the order to bind them in the caller's frame
   std::vector<BufferId> scalar_binds;    ///< the same for host scalars that are views of inputs or state
+
+  ClosingCalls closing;                 ///< run behind the graph: neither what they read nor what they give is copied
+  std::vector<BufferId> closing_binds;  ///< views among their operands, in the order to bind them in the caller's frame
+  std::vector<BufferId> lent;           ///< their operands in memory of the graph's own
+  std::vector<BufferId> kept;           ///< their operands among frozen buffers
 };
 
 /// True for a result that tells a call's gradient what the call drew: on the CPU where the call runs by itself, on the

@@ -34,6 +34,8 @@ class Frame {
   [[nodiscard]] virtual std::shared_ptr<void> scratch(int64_t bytes) = 0;
   /// Binds a `view`, `in_place` or `arena` buffer to the memory its plan entry names.
   virtual void bind(BufferId buffer) = 0;
+  /// Binds the buffer to memory at `address`, which somebody else keeps for as long as it is bound.
+  virtual void lend(BufferId buffer, void* address) = 0;
   /// Drops the tensor.
   virtual void release(BufferId buffer) = 0;
   /// Binds the buffer to the tensor that `other` holds for `other_buffer`.

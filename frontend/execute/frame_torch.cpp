@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/as_strided.h>
+#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -296,6 +297,15 @@ void TorchFrame::bind(BufferId buffer) {
   }
   const auto base_bytes = base.storage_offset() * static_cast<int64_t>(base.itemsize());
   tensors_[index] = over(base.storage(), shape, shape.dtype, base_bytes / shape.element_bytes + extra);
+}
+
+void TorchFrame::lend(BufferId buffer, void* address) {
+  const BufferShape& shape = layout_->buffers[buffer.index];
+  set(buffer.index, at::for_blob(address, shape.sizes)
+                        .strides(shape.strides)
+                        .options(at::TensorOptions(shape.dtype))
+                        .target_device(shape.device)
+                        .make_tensor());
 }
 
 void TorchFrame::release(BufferId buffer) { tensors_[buffer.index].reset(); }

@@ -76,6 +76,7 @@ class TorchFrame final : public runtime::Frame {
   void release_arena() override;
   [[nodiscard]] std::shared_ptr<void> scratch(int64_t bytes) override;
   void bind(BufferId buffer) override;
+  void lend(BufferId buffer, void* address) override;
   void release(BufferId buffer) override;
   void share(BufferId buffer, const Frame& other, BufferId other_buffer) override;
   void call(uint32_t call) override;

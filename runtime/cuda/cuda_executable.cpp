@@ -210,9 +210,14 @@ class CudaExecutable final : public PlanExecutable, public GraphHolder {
     report([&] {
       end_phase(report_, observer_, "record", begin);
       report_.graphs = 1;
+      for (const uint32_t call : layout_.closing.calls) report_.notes.push_back(note_of(plan().calls[call]));
       if (steady_.gave_up()) report_.notes.emplace_back("inputs moved time and again: every replay copies them");
     });
     return true;
+  }
+
+  static std::string note_of(const ExternCall& closing) {
+    return closing.op + " runs behind the graph, where its result needs no copy";
   }
 
   template <class Change>

@@ -30,6 +30,15 @@ void share_border(const Plan& plan, Frame& to, const Frame& from, const Frame* k
   }
 }
 
+/// Ends a program where the calls that run behind its graph begin.
+void leave_out(const ClosingCalls& closing, Program& program) {
+  if (closing.calls.empty()) return;
+  const auto begin = std::ranges::find_if(program.instructions, [&](const Program::Instruction& instruction) {
+    return instruction.kind == Program::Instruction::Kind::call && instruction.index == closing.calls.front();
+  });
+  program.instructions.erase(begin, program.instructions.end());
+}
+
 /// An event for the time of a call.
 class Event {
  public:
@@ -96,10 +105,12 @@ std::unique_ptr<CudaGraph> CudaGraph::record(const CudaParts& parts, const Graph
                                              const Arrivals& arrivals, Frame& frame, const Frame* kept,
                                              CUstream stream) {
   if (!layout.refusal.empty()) throw NotRecorded(layout.refusal);
-  const Program recorded = flatten(parts.plan, parts.plan.steps, layout.moving_outputs);
+  Program recorded = flatten(parts.plan, parts.plan.steps, layout.moving_outputs);
+  leave_out(layout.closing, recorded);
   const int64_t bytes = pool_bytes(parts.plan, recorded, layout.moving_outputs, layout.copied_inputs);
   parts.pool.make_room(bytes, parts.holder);
   std::unique_ptr<CudaGraph> graph(new CudaGraph(parts, layout));
+  graph->kept_ = kept;
   if (layout.draws) graph->draws_ = parts.host.draws(parts.plan.device);
   graph->warm_up(steps, frame, kept, stream);
   // The recorded launches need some address for the tensors that move: those of this call.
@@ -179,6 +190,7 @@ void CudaGraph::capture(const Program& steps, int64_t bytes, const Arrivals& arr
   const RecordedDraws recorded(draws_.get());
   for (size_t i = 0; i < cuts.size(); ++i) capture_part(executor, interpretation, cuts[i].end, graphs_[i]);
   for (BufferId buffer : layout_.copied_outputs) copies_out_.push_back(copy_out_of(*inside, buffer));
+  for (BufferId buffer : layout_.lent) lent_.push_back(copy_in_of(*inside, buffer));
 }
 
 /// The part that copies an input in, or binds a view of it: the first that may be started when it is there.
@@ -253,7 +265,12 @@ void CudaGraph::start(size_t index, Frame& frame, CUstream stream) {
   turn_.enter(stream);
   const bool goes_on = parts_.pool.is_still_of(this) || planted(Bug::graph_memory_not_checked);
   for (size_t i = goes_on ? index : 0; i <= index; ++i) launch(graphs_[i], frame, stream);
-  if (index + 1 == graphs_.size()) copy_out(frame, stream);
+  try {
+    if (index + 1 == graphs_.size()) finish(frame, stream);
+  } catch (...) {
+    turn_.leave(stream);
+    throw;
+  }
   turn_.leave(stream);
 }
 
@@ -279,6 +296,30 @@ void CudaGraph::copy_out(Frame& frame, CUstream stream) {
           parts_.driver.copy_on_device(address(frame.data(copy.buffer)), copy.address, copy.bytes, stream),
           "cuMemcpyDtoDAsync");
     }
+  }
+}
+
+void CudaGraph::finish(Frame& frame, CUstream stream) {
+  copy_out(frame, stream);
+  for (BufferId buffer : layout_.kept) frame.share(buffer, *kept_, buffer);
+  for (BufferId buffer : layout_.closing_binds) frame.bind(buffer);
+  for (const Copy& memory : lent_) frame.lend(memory.buffer, reinterpret_cast<void*>(memory.address));
+  for (const uint32_t call : layout_.closing.calls) run_closing_call(call, frame, stream);
+  for (const Copy& memory : lent_) frame.release(memory.buffer);
+}
+
+void CudaGraph::run_closing_call(uint32_t call, Frame& frame, CUstream stream) {
+  frame.call(call);
+  for (const BufferId result : parts_.plan.calls[call].results) {
+    if (!result.valid()) continue;
+    const CUdeviceptr from = address(frame.data(result));
+    const bool is_lent = std::ranges::any_of(
+        lent_, [&](const Copy& memory) { return from >= memory.address && from < memory.address + memory.bytes; });
+    if (!is_lent) continue;  // else the operator gives what it was given, which the next replay will overwrite
+    frame.allocate(result);
+    const auto bytes = static_cast<size_t>(span_bytes(parts_.plan.buffers[result.index].type));
+    parts_.driver.check(parts_.driver.copy_on_device(address(frame.data(result)), from, bytes, stream),
+                        "cuMemcpyDtoDAsync");
   }
 }
 

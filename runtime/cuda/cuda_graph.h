@@ -94,6 +94,9 @@ class CudaGraph {
   void launch(const Part& part, Frame& frame, CUstream stream);
   void set(const Part& part, Node& node);
   void copy_out(Frame& frame, CUstream stream);
+  /// What comes behind the last part: copies, and the closing calls.
+  void finish(Frame& frame, CUstream stream);
+  void run_closing_call(uint32_t call, Frame& frame, CUstream stream);
   [[nodiscard]] uint64_t value_of(const MovingParam& param, const Frame& frame) const;
 
   const CudaParts& parts_;
@@ -103,6 +106,8 @@ class CudaGraph {
   std::vector<Part> graphs_;
   std::vector<Copy> copies_back_;  ///< of those copied in: inputs that the graph writes
   std::vector<Copy> copies_out_;
+  std::vector<Copy> lent_;              ///< to the calls behind the graph
+  const Frame* kept_ = nullptr;         ///< holds the frozen buffers
   std::unique_ptr<Host::Draws> draws_;  ///< null where no call is random
   std::optional<uint64_t> memory_;      ///< its pool's name
   GraphTurn& turn_;

@@ -89,6 +89,8 @@ void Frame::bind(BufferId id) {
   set(id, {base.storage, base.data + bytes});
 }
 
+void Frame::lend(BufferId buffer, void* address) { set(buffer, {nullptr, static_cast<char*>(address)}); }
+
 void Frame::share(BufferId buffer, const runtime::Frame& other, BufferId other_buffer) {
   set(buffer, static_cast<const Frame&>(other).get(other_buffer));
 }

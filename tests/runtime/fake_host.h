@@ -85,6 +85,7 @@ class Frame final : public runtime::Frame {
   void release_arena() override { arena_ = {}; }
   [[nodiscard]] std::shared_ptr<void> scratch(int64_t bytes) override;
   void bind(BufferId buffer) override;
+  void lend(BufferId buffer, void* address) override;
   void release(BufferId buffer) override { tensors_[buffer.index].reset(); }
   void share(BufferId buffer, const runtime::Frame& other, BufferId other_buffer) override;
   void call(uint32_t call) override;

@@ -161,5 +161,86 @@ TEST_F(Layout, lets_attention_say_what_it_drew_on_either_device) {
   EXPECT_TRUE(lay_out_graph(b.plan).refusal.ends_with("cannot be copied")) << "a number of the host's is asked for";
 }
 
+/// y = a large product of h, which a kernel makes of x.
+struct ClosingLayout : Layout {
+  BufferId h = b.add(BufferKind::output, 8);
+  BufferId y = b.add(BufferKind::result, least_closing_bytes / 4);
+  const std::vector<uint32_t> none;
+
+  void make_h() {
+    b.step(Allocate{h});
+    b.launch(kernel, {at(x), at(h)});
+  }
+  uint32_t multiply(BufferId operand, BufferId result) {
+    const uint32_t call = b.add_call("aten::mm", {operand}, {result});
+    b.step(RunCall{call});
+    return call;
+  }
+};
+
+TEST_F(ClosingLayout, leaves_a_last_call_of_a_large_result_out_of_the_graph) {
+  make_h();
+  const uint32_t call = multiply(h, y);
+  const BufferId rows = b.add(BufferKind::view, 8, 0, 0, y);
+  b.step(Release{h});
+  b.step(Bind{rows});
+  b.plan.outputs = {rows};
+  const GraphLayout layout = lay_out_graph(b.plan);
+  EXPECT_EQ(layout.closing.calls, std::vector<uint32_t>{call});
+  EXPECT_EQ(layout.lent, Buffers{h});
+  EXPECT_TRUE(layout.copied_outputs.empty());
+  EXPECT_EQ(layout.output_binds, Buffers{rows});
+}
+
+TEST_F(ClosingLayout, gives_it_what_is_an_output_as_well_where_the_caller_gets_that) {
+  make_h();
+  multiply(h, y);
+  b.plan.outputs = {h, y};
+  const GraphLayout layout = lay_out_graph(b.plan);
+  EXPECT_EQ(layout.moving_outputs, Buffers{h});
+  EXPECT_TRUE(layout.lent.empty());
+  EXPECT_TRUE(layout.copied_outputs.empty());
+}
+
+TEST_F(ClosingLayout, copies_no_input_that_it_alone_reads) {
+  const BufferId w = b.add(BufferKind::input, 8, 1);
+  const BufferId turned = b.add(BufferKind::view, 8, 0, 0, w);
+  make_h();
+  b.step(Bind{turned});
+  b.step(RunCall{b.add_call("aten::mm", {h, turned}, {y})});
+  b.plan.outputs = {y};
+  const GraphLayout layout = lay_out_graph(b.plan);
+  EXPECT_EQ(layout.lent, Buffers{h});
+  EXPECT_EQ(layout.closing_binds, Buffers{turned});
+  EXPECT_TRUE(layout.copied_inputs.empty());
+}
+
+TEST_F(ClosingLayout, keeps_the_last_call_in_the_graph_where_it_is_all_the_work) {
+  multiply(x, y);
+  b.plan.outputs = {y};
+  EXPECT_EQ(closing_calls(b.plan).calls, none);
+}
+
+TEST_F(ClosingLayout, keeps_calls_in_the_graph_that_others_follow_or_that_give_little) {
+  make_h();
+  multiply(h, y);
+  const BufferId small = b.add(BufferKind::result, 8);
+  multiply(h, small);
+  b.plan.outputs = {y, small};
+  EXPECT_EQ(closing_calls(b.plan).calls, none);
+}
+
+TEST_F(ClosingLayout, keeps_calls_in_the_graph_that_draw_or_follow_writes) {
+  make_h();
+  const uint32_t call = multiply(h, y);
+  b.plan.outputs = {y};
+  b.plan.calls[call].random = true;
+  EXPECT_EQ(closing_calls(b.plan).calls, none);
+  b.plan.calls[call].random = false;
+  EXPECT_EQ(closing_calls(b.plan).calls, std::vector<uint32_t>{call});
+  b.plan.written = {x};
+  EXPECT_EQ(closing_calls(b.plan).calls, none);
+}
+
 }  // namespace
 }  // namespace sinter::runtime
