@@ -22,7 +22,7 @@ struct SteadyCall {
 
 std::optional<SteadyCall> steady_call(TargetOptions options, const Target& target, const std::string& mode) {
   options.mode = mode;
-  const auto fast = sinter::compile(target.forward, compile_options(options, target));
+  const auto fast = sinter::compile(target.forward, steady_options(options, target));
   for (int i = 0; i < frontend::calls_until_steady; ++i) (void)fast(target.first);
   auto kernels = bench::trace_operator_kernels([&] { (void)fast(target.first); });
   if (!kernels) return std::nullopt;

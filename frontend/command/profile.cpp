@@ -17,7 +17,7 @@ std::optional<Options> compiled_as(const ProfileCommand& options, const Target& 
   if (options.mode == "eager") return std::nullopt;
   TargetOptions chosen = options.target;
   chosen.mode = options.mode;
-  return compile_options(chosen, target);
+  return steady_options(chosen, target);
 }
 
 Profile profile_of(const ProfileCommand& options, const Target& target) {

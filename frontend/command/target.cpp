@@ -3,8 +3,10 @@
 #include <ATen/Context.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+
 #include <fmt/ranges.h>
 #include <torch/nn/module.h>
+#include <limits>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <stdexcept>
 #include <string_view>
 
@@ -140,6 +143,12 @@ Options compile_options(const TargetOptions& options, const Target& target) {
   result.fullgraph = options.fullgraph;
   result.name = target.name;
   if (target.module) result.modules = {{"", target.module}};
+  return result;
+}
+
+Options steady_options(const TargetOptions& options, const Target& target) {
+  Options result = compile_options(options, target);
+  result.compile_budget = std::numeric_limits<double>::infinity();
   return result;
 }
 

@@ -92,6 +92,8 @@ struct Target {
 [[nodiscard]] std::optional<ir::DType> parse_float_dtype(const std::string& text);
 
 [[nodiscard]] Options compile_options(const TargetOptions& options, const Target& target);
+/// The same without a budget, for looking at steady calls: nothing waits until compiling it has paid.
+[[nodiscard]] Options steady_options(const TargetOptions& options, const Target& target);
 
 /// One call of a compiled model. Throws UserError with the module path and the first line of LibTorch's message when
 /// the model refuses its inputs.
