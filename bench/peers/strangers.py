@@ -1,7 +1,7 @@
 """Models that Sinter's benchmark does not contain, for `compare`: Sinter runs them as files of torch.export.
 
-`timm/NAME` is a model of timm, `transformers/NAME` one of transformers (the part that gives hidden states); the others
-are written here as people write them. Weights are random.
+`timm/NAME` is a model of timm, `torchvision/NAME` one of torchvision, `transformers/NAME` one of transformers (the part
+that gives hidden states); the others are written here as people write them. Weights are random.
 """
 
 import torch
@@ -252,6 +252,27 @@ class HiddenStates(nn.Module):
         return self.model(x, **self.options)[0]
 
 
+class Pictures(nn.Module):
+    """A model of torchvision as a function of tensors; one that marks every pixel gives a dict."""
+
+    def __init__(self, name):
+        super().__init__()
+        import torchvision
+
+        keywords = {"weights": None, "weights_backbone": None} if is_of("segmentation", name) else {"weights": None}
+        self.model = torchvision.models.get_model(name, **keywords)
+
+    def forward(self, x):
+        found = self.model(x)
+        return found["out"] if isinstance(found, dict) else found
+
+
+def is_of(part, name):
+    import torchvision
+
+    return name in torchvision.models.list_models(getattr(torchvision.models, part))
+
+
 def configuration(name):
     from transformers import AutoConfig
 
@@ -277,6 +298,8 @@ def make(name):
         return OWN[name][0]()
     if name.startswith("transformers/"):
         return HiddenStates(name.removeprefix("transformers/"))
+    if name.startswith("torchvision/"):
+        return Pictures(name.removeprefix("torchvision/"))
     import timm
 
     return timm.create_model(name.removeprefix("timm/"))
@@ -287,6 +310,8 @@ def inputs_of(name):
         return OWN[name][1]
     if name.startswith("transformers/"):
         return [input_of_transformer(name.removeprefix("transformers/"))]
+    if name.startswith("torchvision/"):
+        return ["f32[1,3,16,112,112]" if is_of("video", name.removeprefix("torchvision/")) else "f32[1,3,224,224]"]
     import timm
 
     size = timm.get_pretrained_cfg(name.removeprefix("timm/")).input_size
