@@ -20,11 +20,13 @@ using ir::Node;
 using ir::Type;
 using ir::ValueId;
 
-/// True where channels-last and row-major order really differ: an image of several channels and several pixels.
+/// True where channels-last and row-major order really differ: an image or volume of several channels and several
+/// pixels.
 bool is_image(const Type& type) {
-  if (type.rank() != 4 || !type.is_static()) return false;
+  if (!has_pixels(type)) return false;
   const auto sizes = type.static_sizes();
-  return sizes[0] > 0 && sizes[1] > 1 && sizes[2] * sizes[3] > 1;
+  const bool several = std::any_of(sizes.begin() + 2, sizes.end(), [](int64_t size) { return size > 1; });
+  return several && type.numel() > 0 && sizes[1] > 1;
 }
 
 class LayoutChooser {
@@ -219,7 +221,7 @@ class LayoutChooser {
     const ir::NodeId copy = rewriter_.copy(id);
     for (const ValueId result : rewriter_.old().node(id).results) {
       const Type& type = next_type(result);
-      if (type.rank() == 4 && type.is_static()) relay(result, channels_last(type));
+      if (has_pixels(type)) relay(result, channels_last(type));
     }
     return copy;
   }
@@ -227,7 +229,7 @@ class LayoutChooser {
   /// The value in channels-last order: itself where it is so already, else a copy.
   ValueId lay_out(ValueId old_value, ir::ScopeId scope) {
     const Type& now = next_type(old_value);
-    const Type wanted = now.rank() == 4 && now.is_static() ? channels_last(now) : now;
+    const Type wanted = has_pixels(now) ? channels_last(now) : now;
     if (ir::same_layout(now, wanted)) return rewriter_.get(old_value);
     const auto [place, added] = laid_out_.try_emplace(old_value);
     if (added) {

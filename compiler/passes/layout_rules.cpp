@@ -27,6 +27,7 @@ constexpr size_t backward_groups = 9;
 
 constexpr std::array followers = {
     LayoutFollower{"aten::max_pool2d_with_indices", 0, first},
+    LayoutFollower{"aten::max_pool3d_with_indices", 0, first},
     LayoutFollower{"aten::avg_pool2d", 0, first},
     LayoutFollower{"aten::_adaptive_avg_pool2d", 0, first},
     LayoutFollower{"aten::upsample_nearest2d", 0, first},
@@ -35,6 +36,7 @@ constexpr std::array followers = {
     LayoutFollower{"aten::native_batch_norm", 0, first},
     LayoutFollower{.op = "aten::cudnn_batch_norm", .leader = 0, .images = first, .keeps = 3},
     LayoutFollower{"aten::max_pool2d_with_indices_backward", 1, pooled},
+    LayoutFollower{"aten::max_pool3d_with_indices_backward", 1, pooled},
     LayoutFollower{"aten::avg_pool2d_backward", 1, first_two},
     LayoutFollower{"aten::_adaptive_avg_pool2d_backward", 1, first_two},
     LayoutFollower{"aten::native_batch_norm_backward", 1, first_two},
@@ -64,6 +66,12 @@ bool are_patches_in_f32(const ir::Graph& graph, const ConvolutionImages& images,
   const auto pixels = from.static_sizes(), patches = to.static_sizes(), filter = type.static_sizes();
   const bool apart = patches[2] * filter[2] <= pixels[2] && patches[3] * filter[3] <= pixels[3];
   return apart && filter[2] * filter[3] > 1 && pixels[1] <= few_channels;
+}
+
+/// cuDNN has no quick kernels for volumes of several groups that lie channels-last, nor for all of f32.
+bool is_slow_over_channels_last(const ir::Graph& graph, const ConvolutionImages& images, const ir::Arg& groups) {
+  const ir::Type& type = graph.type(images.input);
+  return type.rank() == 5 && (!ir::is_half(type.dtype) || groups.data != ir::Arg{int64_t{1}}.data);
 }
 
 /// The node as the gradient of a convolution.
@@ -97,9 +105,14 @@ std::optional<ConvolutionImages> onednn_images(const ir::Graph& graph, const ir:
 
 }  // namespace
 
+bool has_pixels(const ir::Type& type) { return (type.rank() == 4 || type.rank() == 5) && type.is_static(); }
+
 ir::Type channels_last(ir::Type type) {
   const auto sizes = type.static_sizes();
-  type.strides = {sizes[1] * sizes[2] * sizes[3], 1, sizes[1] * sizes[3], sizes[1]};
+  int64_t stride = sizes[1];
+  for (size_t dim = sizes.size(); dim-- > 2; stride *= sizes[dim]) type.strides[dim] = stride;
+  type.strides[1] = 1;
+  type.strides[0] = stride;
   return type;
 }
 
@@ -118,7 +131,8 @@ std::optional<ConvolutionImages> convolution_images(const ir::Graph& graph, cons
   if (graph.device.kind == ir::Device::Kind::cpu) return onednn_images(graph, node);
   if (const auto convolution = convolution_of(graph, node)) {
     const ConvolutionImages images{convolution->input, node.results[0], forward_images};
-    const bool stays = convolution->depthwise || are_patches_in_f32(graph, images, convolution->weight);
+    const bool stays = convolution->depthwise || are_patches_in_f32(graph, images, convolution->weight) ||
+                       is_slow_over_channels_last(graph, images, node.args[convolution_groups]);
     return stays ? std::nullopt : std::optional(images);
   }
   const bool sums = call_named(node, "aten::cudnn_convolution_add_relu", 9) != nullptr;
@@ -133,7 +147,8 @@ std::optional<ConvolutionImages> convolution_images(const ir::Graph& graph, cons
   const auto* groups = std::get_if<int64_t>(&node.args[backward_groups].data);
   const ir::Type& type = graph.type(images->input);
   const bool depthwise = groups != nullptr && *groups > 1 && type.rank() > 1 && type.sizes[1] == ir::Dim(*groups);
-  return groups == nullptr || depthwise ? std::nullopt : images;
+  const bool stays = depthwise || is_slow_over_channels_last(graph, *images, node.args[backward_groups]);
+  return groups == nullptr || stays ? std::nullopt : images;
 }
 
 }  // namespace sinter::passes

@@ -9,10 +9,13 @@
 /// What choose_layouts knows of library ops.
 namespace sinter::passes {
 
-/// The type of four static dims in channels-last order, dense.
+/// True for four or five static dims: images or volumes, a channel, their weights.
+[[nodiscard]] bool has_pixels(const ir::Type& type);
+
+/// The type, which has_pixels, in channels-last order, dense.
 [[nodiscard]] ir::Type channels_last(ir::Type type);
 
-/// A library op whose images (results of four dims) have the layout of one of its arguments.
+/// A library op whose images (results that have pixels) have the layout of one of its arguments.
 struct LayoutFollower {
   std::string_view op;               ///< without overload
   size_t leader = 0;                 ///< the argument that decides
@@ -33,8 +36,8 @@ struct ConvolutionImages {
 };
 
 /// The node as a convolution, or the gradient of one, that LibTorch hands to a library which works in channels-last
-/// order: on CUDA not a depthwise one, nor patches that would be less exact; on the CPU none of more weights than
-/// elements of images. Nothing where it is none.
+/// order: on CUDA not a depthwise one, nor patches that would be less exact, nor volumes but those of halves and one
+/// group; on the CPU none of more weights than elements of images. Nothing where it is none.
 [[nodiscard]] std::optional<ConvolutionImages> convolution_images(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace sinter::passes

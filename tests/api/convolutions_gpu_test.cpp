@@ -3,8 +3,11 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/conv1d.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/conv3d.h>
 #include <ATen/ops/conv_transpose1d.h>
+#include <ATen/ops/conv_transpose3d.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/max_pool3d.h>
 #include <torch/nn/modules/container/sequential.h>
 
 #include <algorithm>
@@ -214,6 +217,36 @@ TEST_P(Convolutions, over_lines_are_as_exact_as_eagers) {
     EXPECT_LE(error(found, exact), 1.1 * error(eager, exact)) << "call " << call;
   }
   EXPECT_GT(fast.stats().replayed, 0);
+}
+
+/// As models of videos and of medical images have them, and the training of these.
+TEST_P(Convolutions, over_volumes_are_as_exact_as_eagers_with_their_gradients) {
+  const auto see = [](const Tensor& x, const Tensor& w, const Tensor& v) {
+    const Tensor coarse = at::max_pool3d(at::conv3d(x, w, {}, 1, 1).relu(), 2);
+    const Tensor fine = at::conv_transpose3d(coarse, v, {}, 2);
+    return at::cat({fine, x}, 1) * fine.mean(at::IntArrayRef{2, 3, 4}, /*keepdim=*/true).sigmoid();
+  };
+  const auto learn = [&](const Tensor& x, const Tensor& w, const Tensor& v) {
+    see(x, w, v).square().mean().backward();
+    return std::exchange(w.mutable_grad(), Tensor());
+  };
+  const auto leaf = [](const Tensor& t) { return t.detach().clone().requires_grad_(); };
+  const auto seen = compile(see, options());
+  const auto learnt = compile(learn, options());
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = random({2, 16, 8, 20, 20}), w = random({32, 16, 3, 3, 3}) / 20, v = random({32, 16, 2, 2, 2}) / 6;
+    const Tensor wide_x = x.to(at::kDouble), wide_w = w.to(at::kDouble), wide_v = v.to(at::kDouble);
+    const Tensor eager = see(x, w, v), found = seen(x, w, v);
+    EXPECT_EQ(found.strides(), eager.strides());
+    const Tensor exact = see(wide_x, wide_w, wide_v);
+    EXPECT_LE(error(found, exact), 1.1 * error(eager, exact)) << "call " << call;
+    const at::AutoGradMode with_gradients(true);
+    const Tensor exact_gradient = learn(wide_x, leaf(wide_w), wide_v);
+    const Tensor gradient = learnt(x, leaf(w), v);
+    EXPECT_LE(error(gradient, exact_gradient), 1.5 * error(learn(x, leaf(w), v), exact_gradient)) << "call " << call;
+  }
+  EXPECT_GT(seen.stats().replayed, 0);
+  EXPECT_GT(learnt.stats().replayed, 0);
 }
 
 /// cuDNN would multiply them in TF32 if the image lay channels-last.
