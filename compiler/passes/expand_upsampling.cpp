@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/passes/aten.h"
+#include "compiler/passes/interpolation.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -48,23 +49,40 @@ bool repeats(int64_t in, int64_t out, const Arg& scale, double shift) {
   return true;
 }
 
-/// How often a call repeats elements along each axis; nothing where it is none that a copy can stand for.
-std::optional<std::vector<int64_t>> factors_of(const Graph& graph, const Node& node) {
-  const UpsamplingRow* row = row_of(node);
-  if (row == nullptr || node.args[0].value() == nullptr || graph.value(node.results[0]).alias) return std::nullopt;
+/// True for a call that weighs neighbours. All of them are one where the image has a single pixel.
+bool interpolates(const Node& node) {
+  constexpr std::array names = {"aten::upsample_linear1d", "aten::upsample_bilinear2d", "aten::upsample_trilinear3d",
+                                "aten::upsample_bicubic2d"};
+  const auto* call = node.as<Call>();
+  return call != nullptr && node.args.size() > 2 && std::ranges::find(names, base_name(call->op)) != names.end();
+}
+
+/// True for a call of the table, or one that interpolates, whose image and result kernels can read and write.
+bool is_upsampling(const Graph& graph, const Node& node) {
+  if (row_of(node) == nullptr && !interpolates(node)) return false;
+  if (node.args[0].value() == nullptr || graph.value(node.results[0]).alias) return false;
   const Type& image = graph.type(*node.args[0].value());
   const Type& result = graph.type(node.results[0]);
-  const size_t rank = row->axes + 2;
-  if (image.rank() != rank || result.rank() != rank || !image.is_static() || !result.is_static()) return std::nullopt;
-  if (!is_kernel_dtype(result.dtype) || !result.is_dense() || result.numel() == 0) return std::nullopt;
+  if (image.rank() < 3 || image.rank() != result.rank() || !image.is_static() || !result.is_static()) return false;
+  return is_kernel_dtype(result.dtype) && result.is_dense() && result.numel() > 0;
+}
+
+/// How often a call repeats elements along each axis; nothing where it is none that a copy can stand for.
+std::optional<std::vector<int64_t>> factors_of(const Graph& graph, const Node& node) {
+  if (!is_upsampling(graph, node)) return std::nullopt;
+  const Type& image = graph.type(*node.args[0].value());
+  const Type& result = graph.type(node.results[0]);
+  const UpsamplingRow* row = row_of(node);
+  if (row != nullptr && image.rank() != row->axes + 2) return std::nullopt;
   std::vector<int64_t> factors;
-  for (size_t axis = 0; axis < row->axes; ++axis) {
-    const int64_t in = image.sizes[2 + axis].value();
-    const int64_t out = result.sizes[2 + axis].value();
-    const Arg& scale = node.args[2 + axis];
-    if (out % in != 0 || !repeats<float>(in, out, scale, row->shift) || !repeats<double>(in, out, scale, row->shift)) {
-      return std::nullopt;
-    }
+  for (size_t dim = 2; dim < image.rank(); ++dim) {
+    const int64_t in = image.sizes[dim].value();
+    const int64_t out = result.sizes[dim].value();
+    const auto repeated = [&] {
+      const Arg& scale = node.args[dim];
+      return out % in == 0 && repeats<float>(in, out, scale, row->shift) && repeats<double>(in, out, scale, row->shift);
+    };
+    if (row == nullptr ? in != 1 : !repeated()) return std::nullopt;
     factors.push_back(out / in);
   }
   return factors;
@@ -94,7 +112,7 @@ PassResult expand_upsampling(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda || context.generic_sizes) return {};
   return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto factors = factors_of(graph, node);
-    return factors ? std::optional(repeated(rewrite, node, *factors)) : std::nullopt;
+    return factors ? std::optional(repeated(rewrite, node, *factors)) : interpolated(rewrite, node);
   });
 }
 

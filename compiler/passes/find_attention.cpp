@@ -30,13 +30,17 @@ struct Heads {
   int64_t batch, heads, queries, keys, vector;
 };
 
-/// What is done to scores before their softmax, of sizes that broadcast to theirs.
-struct Mask {
-  /// Halves that are added, or truth values by which scores stay or become -inf.
-  AttentionOperand over;
-  std::optional<bool> hides{};  ///< of truth values: those under which scores become -inf
+/// What is done to scores before their softmax.
+enum class Masking {
+  added,         ///< halves are added to them
+  hidden_where,  ///< they become -inf where a truth value is true
+  shown_where,   ///< they become -inf where it is false
+};
 
-  [[nodiscard]] bool is_bias() const { return !hides; }
+/// Of sizes that broadcast to those of the scores.
+struct Mask {
+  AttentionOperand over;
+  Masking masking = Masking::added;
 };
 
 struct Attention {
@@ -87,7 +91,7 @@ class Matcher {
   [[nodiscard]] static bool of_one_dtype(const Attention& found) {
     const DType dtype = found.query.type.dtype;
     return found.key.type.dtype == dtype && found.values.type.dtype == dtype &&
-           (!found.mask || !found.mask->is_bias() || found.mask->over.type.dtype == dtype);
+           (!found.mask || found.mask->masking != Masking::added || found.mask->over.type.dtype == dtype);
   }
 
   [[nodiscard]] std::optional<ValueId> unshaped(ValueId value) const { return behind_reshapes(graph_, uses_, value); }
@@ -144,11 +148,14 @@ class Matcher {
   [[nodiscard]] std::optional<Masked> masked_at(const Node& node, int64_t batch) const {
     const auto* call = node.as<Call>();
     if (call == nullptr || node.args.size() != 3) return std::nullopt;
-    if (call->op == "aten::add.Tensor" && node.args[2] == Arg{int64_t{1}}) return masked(node, 0, 1, {}, batch);
-    if (call->op == "aten::masked_fill.Scalar" && is_nothing(node.args[2])) return masked(node, 0, 1, true, batch);
+    if (call->op == "aten::add.Tensor" && node.args[2] == Arg{int64_t{1}})
+      return masked(node, 0, 1, Masking::added, batch);
+    if (call->op == "aten::masked_fill.Scalar" && is_nothing(node.args[2])) {
+      return masked(node, 0, 1, Masking::hidden_where, batch);
+    }
     if (call->op != "aten::where.self") return std::nullopt;
-    if (is_nothing(node.args[2])) return masked(node, 1, 0, false, batch);
-    return is_nothing(node.args[1]) ? masked(node, 2, 0, true, batch) : std::nullopt;
+    if (is_nothing(node.args[2])) return masked(node, 1, 0, Masking::shown_where, batch);
+    return is_nothing(node.args[1]) ? masked(node, 2, 0, Masking::hidden_where, batch) : std::nullopt;
   }
 
   [[nodiscard]] static bool is_nothing(const Arg& arg) {
@@ -157,16 +164,17 @@ class Matcher {
   }
 
   /// The operands of a node by their places: scores, which have the result's sizes, and what is laid over them.
-  [[nodiscard]] std::optional<Masked> masked(const Node& node, size_t scores, size_t mask, std::optional<bool> hides,
+  [[nodiscard]] std::optional<Masked> masked(const Node& node, size_t scores, size_t mask, Masking masking,
                                              int64_t batch) const {
     const ValueId* left = node.args[scores].value();
     const ValueId* over = node.args[mask].value();
     if (left == nullptr || over == nullptr) return std::nullopt;
     const Type& result = graph_.type(node.results[0]);
     if (graph_.type(*left).sizes != result.sizes || graph_.type(*left).dtype != result.dtype) return std::nullopt;
-    if (hides && graph_.type(*over).dtype != DType::b8) return std::nullopt;
-    const auto seen = hides ? over_scores(graph_, *over, result, batch) : attention_bias(graph_, *over, result, batch);
-    return seen ? std::optional(Masked{*left, {*seen, hides}}) : std::nullopt;
+    const bool added = masking == Masking::added;
+    if (!added && graph_.type(*over).dtype != DType::b8) return std::nullopt;
+    const auto seen = added ? attention_bias(graph_, *over, result, batch) : over_scores(graph_, *over, result, batch);
+    return seen ? std::optional(Masked{*left, {*seen, masking}}) : std::nullopt;
   }
 
   /// A softmax of halves may be asked for in f32, and rounded then.
@@ -235,13 +243,14 @@ class AttentionBuilder {
   /// The mask as the kernels take it.
   ValueId mask_of(const Attention& found, const Node& product) {
     ValueId mask = see(found.mask->over, product);
-    if (!found.mask->is_bias()) mask = as_bias(mask, *found.mask->hides, found.query.type.dtype, product);
+    if (found.mask->masking != Masking::added) mask = as_bias(mask, *found.mask, found.query.type.dtype, product);
     if (!found.zeros) mask = spoilt_rows(mask, product);
     return is_aligned(rewrite_.next(), {mask, rewrite_.next().type(mask)}) ? mask : lined_up(mask, product);
   }
 
-  /// -inf where truth values are what hides scores, else 0.
-  ValueId as_bias(ValueId truth, bool hides, DType dtype, const Node& product) {
+  /// -inf where truth values hide scores, else 0.
+  ValueId as_bias(ValueId truth, const Mask& mask, DType dtype, const Node& product) {
+    const bool hides = mask.masking == Masking::hidden_where;
     const Type seen = rewrite_.next().type(truth);
     const std::vector<Arg> args = {{truth}, {hides ? nothing : 0.0}, {hides ? 0.0 : nothing}};
     Type bias = contiguous(dtype, seen.sizes, seen.device);

@@ -73,6 +73,34 @@ TEST_P(Windows, give_eagers_results) {
   }
 }
 
+/// Of an image, and of one pixel for each channel.
+TEST_P(Windows, of_neighbours_are_weighed) {
+  const auto bilinear = [](const Tensor& x, at::IntArrayRef sizes) { return at::upsample_bilinear2d(x, sizes, false); };
+  const std::function<Tensor(const Tensor&, const Tensor&)> ups[] = {
+      [&](const Tensor& x, const Tensor& y) { return bilinear(at::gelu(x), {56, 84}) + y; },
+      [&](const Tensor& x, const Tensor& y) { return at::cat({bilinear(x * 2, {56, 84}), y}, 1).relu(); },
+      [&](const Tensor& x, const Tensor& y) { return bilinear(x.mean({2, 3}, /*keepdim=*/true), {56, 84}) * y; },
+      [&](const Tensor& x, const Tensor&) { return bilinear(x.slice(1, 1, 6), {28 * 7, 28 * 16}); },
+      [&](const Tensor& x, const Tensor& y) { return bilinear(x, {28, 84}).sum(2) - y.sum(2); },
+      [&](const Tensor& x, const Tensor& y) { return bilinear(x, {56, 84}).softmax(1) * y; },
+  };
+  for (const auto dtype : {at::kFloat, at::kHalf}) {
+    for (const auto format : {at::MemoryFormat::ChannelsLast, at::MemoryFormat::Contiguous}) {
+      for (const auto& up : ups) {
+        const auto fast = compile(up, options());
+        for (int call = 0; call < 4; ++call) {
+          const Tensor x = random({3, channels, 28, 28}, dtype, format);
+          const Tensor y = random({3, channels, 56, 84}, dtype, format);
+          const auto outcome = same(fast(x, y), up(x, y), tolerance_of(dtype));
+          ASSERT_TRUE(outcome) << &up - ups << " " << dtype << " " << format << ": " << outcome.message() << "\n"
+                               << fast.report();
+        }
+        EXPECT_GT(fast.stats().replayed, 0) << fast.report();
+      }
+    }
+  }
+}
+
 /// Elements move and none is computed.
 TEST_P(Windows, of_one_element_repeat_it) {
   const std::function<Tensor(const Tensor&, const Tensor&)> ups[] = {
