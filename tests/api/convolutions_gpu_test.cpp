@@ -224,7 +224,7 @@ TEST_P(Convolutions, over_volumes_are_as_exact_as_eagers_with_their_gradients) {
   const auto see = [](const Tensor& x, const Tensor& w, const Tensor& v) {
     const Tensor coarse = at::max_pool3d(at::conv3d(x, w, {}, 1, 1).relu(), 2);
     const Tensor fine = at::conv_transpose3d(coarse, v, {}, 2);
-    return at::cat({fine, x}, 1) * fine.mean(at::IntArrayRef{2, 3, 4}, /*keepdim=*/true).sigmoid();
+    return at::cat({fine, x}, 1) * coarse.mean(at::IntArrayRef{2, 3, 4}, /*keepdim=*/true).sigmoid();
   };
   const auto learn = [&](const Tensor& x, const Tensor& w, const Tensor& v) {
     see(x, w, v).square().mean().backward();

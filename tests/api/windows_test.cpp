@@ -81,7 +81,7 @@ TEST_P(Windows, of_neighbours_are_weighed) {
       [&](const Tensor& x, const Tensor& y) { return at::cat({bilinear(x * 2, {56, 84}), y}, 1).relu(); },
       [&](const Tensor& x, const Tensor& y) { return bilinear(x.mean({2, 3}, /*keepdim=*/true), {56, 84}) * y; },
       [&](const Tensor& x, const Tensor&) { return bilinear(x.slice(1, 1, 6), {28 * 7, 28 * 16}); },
-      [&](const Tensor& x, const Tensor& y) { return bilinear(x, {28, 84}).sum(2) - y.sum(2); },
+      [&](const Tensor& x, const Tensor& y) { return bilinear(x, {28, 84}).mean(2) - y.mean(2); },
       [&](const Tensor& x, const Tensor& y) { return bilinear(x, {56, 84}).softmax(1) * y; },
   };
   for (const auto dtype : {at::kFloat, at::kHalf}) {
