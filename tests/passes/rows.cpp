@@ -153,6 +153,10 @@ std::vector<Row> expanded(std::string_view text, const std::vector<HostTensor>& 
   return interpreted_after("expand_windows", text, inputs);
 }
 
+std::vector<Row> upsampled(std::string_view text, const std::vector<HostTensor>& inputs) {
+  return interpreted_after("expand_upsampling", text, inputs);
+}
+
 void expect_close(const Row& found, const Row& wanted, double tolerance) {
   ASSERT_EQ(found.size(), wanted.size());
   for (size_t i = 0; i < found.size(); ++i) {
