@@ -13,17 +13,17 @@
 #include <set>
 
 #include "dice.h"
+#include "draw_calls.h"
+#include "draw_tensors.h"
 #include "execute.h"
 #include "fits.h"
+#include "themes.h"
 
 namespace sinter::test::fuzz {
 namespace {
 
 using at::Tensor;
 
-constexpr int64_t kElements = 4096;
-/// Of programs with long tensors: above the 32768 elements from which ATen, and Sinter's kernels, use more threads.
-constexpr int64_t kManyElements = 1 << 18;
 constexpr int kDepth = 2;  ///< of blocks in blocks
 const std::vector<int64_t> kModeWeights = {82, 6, 6, 6};
 constexpr int64_t kPercentWithEffects = 80;
@@ -38,103 +38,46 @@ class Generator {
       : dice_(seed),
         session_({}, /*compiled=*/false),
         on_(place.device.is_cuda() ? On::cuda : On::cpu),
-        trusted_(place.replay == Replay::trusted),
-        effects_(!trusted_ && Dice(~seed).percent(kPercentWithEffects)) {
+        trusted_(place.replay == Replay::trusted) {
+    themes_.effects = !trusted_ && Dice(~seed).percent(kPercentWithEffects);
     program_.seed = seed;
     for (int64_t call = 0; call < kStepTried; ++call) world_.host.begin_call();
   }
 
   Program generate() {
-    program_.mode = modes_[dice_.weighted(effects_ ? std::vector<int64_t>{64, 8, 12, 16} : kModeWeights)];
+    program_.mode = modes_[dice_.weighted(themes_.effects ? std::vector<int64_t>{64, 8, 12, 16} : kModeWeights)];
     program_.keeps_inputs = dice_.percent(25);
-    draw_themes();
+    themes_ = draw_themes(dice_, themes_.effects);
+    program_.threads = themes_.threads;
     const at::AutoGradMode grad(program_.mode == Mode::grad || program_.mode == Mode::step);
     const c10::InferenceMode inference(program_.mode == Mode::inference);
     make_inputs();
-    for (int i = 0; i < 2 && effects_; ++i) add_state();
-    const int64_t length = (effects_ ? 6 : 3) + dice_.below(long_ ? 5 : 12);
+    for (int i = 0; i < 2 && themes_.effects; ++i) add_state();
+    const int64_t length = (themes_.effects ? 6 : 3) + dice_.below(themes_.is_long ? 5 : 12);
     for (int64_t i = 0; i < length; ++i) add_instruction(program_.body, /*depth=*/0);
     choose_outputs();
-    make_calls();
+    program_.calls = draw_calls(dice_, program_, themes_, trusted_);
     return std::move(program_);
   }
 
  private:
   Name next_name() { return ++last_name_; }
 
-  /// What this program is about besides the operators that all are made of.
-  void draw_themes() {
-    reads_ = dice_.percent(12);
-    draws_ = dice_.percent(12);
-    changes_ = dice_.percent(20);
-    scales_ = dice_.percent(12);
-    integers_ = dice_.percent(12);
-    complex_ = dice_.percent(7);
-    spatial_ = dice_.percent(14);
-    long_ = !spatial_ && dice_.percent(2);
-    wanted_[Control::branch] = reads_ ? 3 : 0;
-    wanted_[Control::until] = reads_ ? 1 : 0;
-    wanted_[Control::loop] = dice_.percent(8) ? 3 : 0;
-    wanted_[Control::autocast] = dice_.percent(8) ? 4 : 0;
-    wanted_[Control::side_stream] = dice_.percent(4) ? 3 : 0;
-    if (effects_) {
-      wanted_[Control::every] = wanted_[Control::flagged] = wanted_[Control::turns] = 2;
-      wanted_[Control::coin] = wanted_[Control::grad_mode] = 1;
-      wanted_[Control::branch] = std::max<int64_t>(wanted_[Control::branch], 1);
-    }
-    if (!long_) return;
-    program_.threads = dice_.among({2, 3});
-    // Sizes that follow from the branch that was taken would broadcast to gigabytes.
-    for (const Control control : {Control::branch, Control::every, Control::flagged, Control::turns, Control::coin}) {
-      wanted_[control] = 0;
-    }
-  }
-
   bool comparable(const Tensor& tensor) const {
-    return tensor.numel() <= (long_ ? kManyElements : kElements) && has_moderate_numbers(tensor);
-  }
-
-  std::vector<int64_t> sizes() {
-    static constexpr std::initializer_list<int64_t> extents = {1, 2, 2, 3, 3, 4, 4, 5, 8, 17};
-    if (long_) return long_sizes();
-    std::vector<int64_t> result(spatial_ ? dice_.among({3, 4, 4, 4, 5}) : dice_.among({0, 1, 2, 2, 2, 3, 3, 4}));
-    for (auto& size : result) size = dice_.percent(1) ? 0 : dice_.among(extents);
-    if (!result.empty() && dice_.percent(6)) result.back() = 65;
-    while (c10::multiply_integers(result) > kElements) *std::ranges::max_element(result) /= 2;
-    return result;
-  }
-
-  /// More elements than one thread takes, and no multiple of a vector or of a thread's share; or one row of them.
-  std::vector<int64_t> long_sizes() {
-    const auto rows = dice_.among<int64_t>({3, 7, 129, 257});
-    const auto columns = dice_.among<int64_t>({70001, 98317}) / rows;
-    return std::vector<std::vector<int64_t>>{
-        {rows * columns + 1}, {rows, columns}, {1, columns}, {rows, columns, 1}}[dice_.weighted({3, 5, 1, 1})];
-  }
-
-  Source source(at::ScalarType dtype, std::vector<int64_t> sizes) {
-    Source made;
-    made.name = next_name();
-    made.dtype = dtype;
-    made.sizes = std::move(sizes);
-    if (at::isIntegralType(dtype, /*includeBool=*/false)) made.high = dtype == at::kLong ? 2 : 100;
-    made.place = std::array{Place::dense,  Place::transposed, Place::strided,
-                            Place::offset, Place::expanded,   Place::channels_last}[dice_.weighted(
-        {80, 6, 6, 5, 3, spatial_ ? 30 : 0})];
-    made.first_changes = changes_ && !made.sizes.empty();
-    made.last_changes = changes_ && dice_.percent(30);
-    return made;
+    return tensor.numel() <= (themes_.is_long ? most_elements_of_long : most_elements) && has_moderate_numbers(tensor);
   }
 
   void make_inputs() {
     const int64_t count = dice_.among({1, 1, 2, 2, 3});
-    const auto common = sizes();
+    const auto common = draw_sizes(dice_, themes_);
     static constexpr std::array dtypes{at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong,        at::kInt,
                                        at::kBool,  at::kByte,   at::kChar, at::kShort,    at::kComplexFloat};
-    const int64_t small = integers_ ? 16 : 0;
+    const int64_t small = themes_.integers ? 16 : 0;
     for (int64_t i = 0; i < count; ++i) {
-      const auto dtype = dtypes[dice_.weighted({76, 7, 4, 4, 6, 1 + small, 2, small, small, small, complex_ ? 60 : 0})];
-      auto made = source(dtype, dice_.percent(60) ? common : sizes());
+      const auto dtype =
+          dtypes[dice_.weighted({76, 7, 4, 4, 6, 1 + small, 2, small, small, small, themes_.complex ? 60 : 0})];
+      auto sizes = dice_.percent(60) ? common : draw_sizes(dice_, themes_);
+      auto made = draw_source(dice_, themes_, next_name(), dtype, std::move(sizes));
       if (i > 0 && dice_.percent(7)) share(made);
       const auto tensor = made.shares < 0 ? draw(made, {}, session_) : shared(made);
       made.sizes = tensor.sizes().vec();
@@ -162,19 +105,15 @@ class Generator {
                                       Kind::spatial,   Kind::integer, Kind::complex,   Kind::write, Kind::random,
                                       Kind::read,      Kind::module,  Kind::control,   Kind::host};
     // Of a long tensor, a library's product can be too large for any memory.
-    return kinds[dice_.weighted({36, 5, 9, 16, long_ ? 0 : 11, spatial_ ? 12 : 0, integers_ ? 26 : 1, complex_ ? 26 : 0,
-                                 14, draws_ ? 4 : 0, reads_ && !long_ ? 3 : 0, long_ ? 0 : 6,
-                                 depth < kDepth && controls() > 0 ? (effects_ ? 16 : 6) : 0, effects_ ? 26 : 0})];
-  }
-
-  /// The weight of all rows with blocks.
-  int64_t controls() const {
-    return std::accumulate(wanted_.begin(), wanted_.end(), int64_t{0},
-                           [](int64_t sum, const auto& control) { return sum + control.second; });
+    return kinds[dice_.weighted({36, 5, 9, 16, themes_.is_long ? 0 : 11, themes_.spatial ? 12 : 0,
+                                 themes_.integers ? 26 : 1, themes_.complex ? 26 : 0, 14, themes_.draws ? 4 : 0,
+                                 themes_.reads && !themes_.is_long ? 3 : 0, themes_.is_long ? 0 : 6,
+                                 depth < kDepth && themes_.controls() > 0 ? (themes_.effects ? 16 : 6) : 0,
+                                 themes_.effects ? 26 : 0})];
   }
 
   void add_instruction(Block& block, int depth) {
-    if (dice_.percent(effects_ ? 20 : 6)) add_state();
+    if (dice_.percent(themes_.effects ? 20 : 6)) add_state();
     for (int attempt = 0; attempt < 12; ++attempt) {
       const auto kind = draw_kind(depth);
       const bool added = kind == Kind::control  ? add_control(block, depth)
@@ -192,7 +131,7 @@ class Generator {
     if (like.scalar_type() == at::kBool || like.scalar_type() == at::kComplexDouble) return;
     auto sizes = like.sizes().vec();
     if (!sizes.empty() && dice_.percent(50)) sizes.erase(sizes.begin());
-    auto made = source(like.scalar_type(), sizes);
+    auto made = draw_source(dice_, themes_, next_name(), like.scalar_type(), sizes);
     made.first_changes = made.last_changes = false;
     if (made.place == Place::expanded) made.place = Place::dense;
     values_[made.name] = world_.state[made.name] = draw(made, {}, session_);
@@ -235,13 +174,13 @@ class Generator {
       case 'd':
         return static_cast<double>(dice_.below(std::max<int64_t>(1, operands.front().dim())));
       case 'i':
-        if (effects_ && size_along(before.back()) > 1 && dice_.percent(15)) return kParity;
+        if (themes_.effects && size_along(before.back()) > 1 && dice_.percent(15)) return kParity;
         return static_cast<double>(dice_.below(size_along(before.back())));
       case 'l':
         return static_cast<double>(
             1 + dice_.below(size_along(before[before.size() - 2]) - static_cast<int64_t>(before.back())));
       case 'n':
-        if (effects_ && dice_.percent(15)) return kCycle;
+        if (themes_.effects && dice_.percent(15)) return kCycle;
         return static_cast<double>(1 + dice_.below(3));
       case 'm':
         return static_cast<double>(2 + dice_.below(4));
@@ -252,8 +191,8 @@ class Generator {
       case 'p':
         return dice_.among({0.5, 1.5, 2.0, 3.0});
       default:
-        if (scales_ && dice_.percent(50)) return kScale;
-        if (effects_ && dice_.percent(25)) return dice_.among({kStep, kRate, kDrawn});
+        if (themes_.scales && dice_.percent(50)) return kScale;
+        if (themes_.effects && dice_.percent(25)) return dice_.among({kStep, kRate, kDrawn});
         return dice_.among({-1.25, -0.5, 0.1, 0.5, 1.0, 2.0});
     }
   }
@@ -307,7 +246,7 @@ class Generator {
     switch (made.row->effect) {
       case Effect::hold:
       case Effect::exchange:  // sizes that depend on those of the last call could grow without end
-        return !changes_ && sized_by_data_.count(made.operands.back()) == 0;
+        return !themes_.changes && sized_by_data_.count(made.operands.back()) == 0;
       case Effect::drop:  // what only some calls let go could not be used in the others
         return depth == 0;
       case Effect::train:
@@ -365,31 +304,11 @@ class Generator {
     }
   }
 
-  std::optional<ModuleSpec> module_for(const Tensor& tensor) {
-    const auto channels = tensor.dim() > 1 ? tensor.size(1) : 0;
-    const auto kind = std::array{ModuleKind::linear,    ModuleKind::conv1d,     ModuleKind::conv2d,
-                                 ModuleKind::depthwise, ModuleKind::batch_norm, ModuleKind::layer_norm,
-                                 ModuleKind::dropout,   ModuleKind::embedding}[dice_.weighted(
-        {35, 12, spatial_ ? 25 : 0, spatial_ ? 10 : 0, 20, 12, draws_ ? 15 : 0, 8})];
-    if ((kind == ModuleKind::embedding) != (tensor.scalar_type() == at::kLong) || tensor.dim() == 0)
-      return std::nullopt;
-    if (kind != ModuleKind::embedding && tensor.scalar_type() != at::kFloat) return std::nullopt;
-    const auto last = tensor.size(-1);
-    if (last == 0) return std::nullopt;
-    if (kind == ModuleKind::embedding) return ModuleSpec{kind, {5, dice_.among<int64_t>({2, 3, 4})}};
-    if (kind == ModuleKind::linear) return ModuleSpec{kind, {last, dice_.among<int64_t>({1, 3, 4, 8})}};
-    if (kind == ModuleKind::layer_norm) return ModuleSpec{kind, {last, 0}};
-    if (kind == ModuleKind::dropout) return ModuleSpec{kind, {0, 0}};
-    if (channels == 0) return std::nullopt;
-    if (kind == ModuleKind::depthwise) return ModuleSpec{kind, {channels, channels * dice_.among<int64_t>({1, 2})}};
-    return ModuleSpec{kind, {channels, kind == ModuleKind::batch_norm ? 0 : dice_.among<int64_t>({1, 2, 4})}};
-  }
-
   bool add_module(Block& block) {
     const Name input = recent();
     Instruction made;
     made.operands = {input};
-    const auto spec = module_for(values_.at(input));
+    const auto spec = draw_module(dice_, themes_, values_.at(input));
     if (!spec || program_.modules.size() >= 3) return false;
     const bool bounded = spec->kind == ModuleKind::embedding && on_ == On::cuda;
     made.row = bounded ? &bounded_module_row() : &module_row();
@@ -407,7 +326,7 @@ class Generator {
 
   const Row& draw_control() {
     std::vector<int64_t> weights;
-    for (const Row& row : control_rows()) weights.push_back(wanted_[row.control]);
+    for (const Row& row : control_rows()) weights.push_back(themes_.wanted[row.control]);
     return control_rows()[dice_.weighted(weights)];
   }
 
@@ -471,65 +390,19 @@ class Generator {
     if (differentiable) program_.outputs[0] = *differentiable;
   }
 
-  /// What may happen between two calls and make a difference to this program.
-  std::vector<Event> events() const {
-    std::vector<Event> list;
-    if (!program_.state.empty()) list = {Event::update_state, Event::replace_state};
-    if (effects_) list.push_back(Event::toggle_flag);
-    if (effects_ && alike(program_.state)) list.push_back(Event::swap_state);
-    if (program_.modules.empty()) return list;
-    list.insert(list.end(), {Event::update_parameters, Event::write_data});
-    if (trusted_) return list;
-    list.insert(list.end(), {Event::train, Event::eval, Event::replace_parameter, Event::replace_parameter});
-    return list;
-  }
-
-  /// Enough of them that most are answered by compiled code: what is new in a call runs and is recorded.
-  void make_calls() {
-    const int64_t count = long_ ? 5 + dice_.below(4) : effects_ ? 8 + dice_.below(5) : 18 + dice_.below(9);
-    const auto possible = events();
-    const bool eventful = !possible.empty() && dice_.percent(65);
-    const bool moves = dice_.percent(12);
-    const Place place = dice_.among({Place::transposed, Place::offset, Place::strided});
-    const bool differentiates = program_.mode == Mode::grad && !program_.keeps_inputs && dice_.percent(50);
-    const bool streams = dice_.percent(8);
-    for (int64_t i = 0; i < count; ++i) {
-      Call next;
-      if (eventful && i > 1 && dice_.percent(35)) next.before = dice_.among(possible);
-      if (changes_ && i > 0 && dice_.percent(60)) {
-        // Sizes that agree by 8: of those, some are computed from others without a recording.
-        next.shape = {dice_.among<int64_t>({0, 1, 8, 9, 16, 17, 24}), dice_.among<int64_t>({0, 0, 1, 8})};
-      }
-      next.scale = scales_ ? dice_.among({1.0, 1.5}) : 1.5;
-      if (moves && dice_.percent(50)) next.place = place;
-      next.gradient = differentiates && i > 2 && dice_.percent(50);
-      next.other_stream = streams && dice_.percent(50);
-      program_.calls.push_back(next);
-    }
-  }
-
   static constexpr std::array modes_{Mode::no_grad, Mode::inference, Mode::grad, Mode::step};
 
   Dice dice_;
   hostile::Session session_;
   On on_;
   const bool trusted_;  ///< no host code runs that could ask for a module's flags and parameters
-  const bool effects_;  ///< of the host
   Program program_;
   World world_;
   Values values_;
   std::vector<Name> names_;  ///< that instructions may use, in the order in which they were made
   std::set<Name> sized_by_data_;
   Name last_name_ = 0;
-  bool reads_ = false;     ///< on the host
-  bool draws_ = false;     ///< random numbers
-  bool changes_ = false;   ///< shapes
-  bool scales_ = false;    ///< the scalar argument changes
-  bool integers_ = false;  ///< of few bits, too
-  bool complex_ = false;
-  bool spatial_ = false;               ///< tensors with a batch, channels and one to three more dimensions
-  bool long_ = false;                  ///< tensors with more elements than one thread takes
-  std::map<Control, int64_t> wanted_;  ///< how often rows with blocks are drawn
+  Themes themes_;
 };
 
 }  // namespace
