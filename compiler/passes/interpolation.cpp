@@ -21,10 +21,11 @@ using Factors = std::array<int64_t, 2>;
 
 std::optional<int64_t> factor_of(const Type& image, const Type& result, size_t dim, const Arg& scale) {
   const int64_t in = image.sizes[dim].value(), out = result.sizes[dim].value();
-  if (out % in != 0 || out / in > most_repetitions) return std::nullopt;
+  const int64_t factor = out / in;
+  if (out % in != 0 || factor > most_repetitions) return std::nullopt;
   const auto* given = std::get_if<double>(&scale.data);
-  const bool agrees = given == nullptr || *given <= 0 || *given == static_cast<double>(out / in);
-  return agrees ? std::optional(out / in) : std::nullopt;
+  const bool agrees = given == nullptr || *given <= 0 || *given == static_cast<double>(factor);
+  return agrees ? std::optional(factor) : std::nullopt;
 }
 
 std::optional<Factors> factors_of(const Graph& graph, const Node& node) {

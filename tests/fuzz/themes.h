@@ -19,7 +19,7 @@ struct Themes {
   bool complex = false;
   bool spatial = false;               ///< tensors with a batch, channels and one to three more dimensions
   bool is_long = false;               ///< tensors with more elements than one thread takes
-  int threads = 0;                    ///< of a program of long tensors; 0: as many as there are
+  int threads = 1;                    ///< that the program sets, one of long tensors other ones
   std::map<Control, int64_t> wanted;  ///< how often rows with blocks are drawn
 
   /// The weight of all rows with blocks.
