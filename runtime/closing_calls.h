@@ -21,7 +21,8 @@ struct ClosingCalls {
 };
 
 /// Calls that nothing but binds and releases follows, that draw and write nothing, and all of whose results are outputs
-/// of the plan that are large. None where no work would be left for a graph.
+/// of the plan that are large. LibTorch's own alone: they run while the device's turn is held (GraphTurn), which an
+/// operator of the user's that calls a compiled function would wait for. None where no work would be left for a graph.
 [[nodiscard]] ClosingCalls closing_calls(const Plan& plan);
 
 }  // namespace sinter::runtime

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "accuracy.h"
 #include "where.h"
 
 namespace sinter::test {
@@ -66,19 +67,6 @@ class Convolutions : public OnDevice {
   }
   [[nodiscard]] static Options options(bool freeze = false) {
     return unlimited({.mode = GetParam().mode, .freeze = freeze, .strict = true});
-  }
-
-  /// Root mean square of the distance from float64.
-  static double error(const Tensor& found, const Tensor& exact) {
-    return (found.to(at::kDouble) - exact).square().mean().sqrt().item<double>();
-  }
-
-  static int64_t calls_of(const Report& report, std::string_view op) {
-    int64_t calls = 0;
-    for (const EntryReport& entry : report.entries) {
-      for (const ExternRecord& call : entry.externs) calls += call.op == op ? call.calls : 0;
-    }
-    return calls;
   }
 
  private:

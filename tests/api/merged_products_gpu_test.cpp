@@ -3,6 +3,7 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softmax.h>
 
+#include "accuracy.h"
 #include "api_test.h"
 
 namespace sinter::test {
@@ -44,12 +45,6 @@ struct BlockImpl : torch::nn::Module {
   torch::nn::Linear q{nullptr}, k{nullptr}, v{nullptr}, out{nullptr}, gate{nullptr}, up{nullptr}, down{nullptr};
 };
 TORCH_MODULE(Block);
-
-int64_t calls_of(const EntryReport& entry, std::string_view op) {
-  int64_t calls = 0;
-  for (const ExternRecord& call : entry.externs) calls += call.op == op ? call.calls : 0;
-  return calls;
-}
 
 /// Matrix products with and without a bias.
 int64_t products_of(const EntryReport& entry) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "accuracy.h"
 #include "where.h"
 
 namespace sinter::test {
@@ -28,10 +29,6 @@ class NormGradients : public OnDevice {
     Tensors out = torch::autograd::grad({y}, leaves, {in[3]});
     out.push_back(y.detach());
     return out;
-  }
-
-  static double error(const Tensor& found, const Tensor& exact) {
-    return (found.to(at::kDouble) - exact).square().mean().sqrt().item<double>();
   }
 
   static void expect_as_eager(const Norm& norm, at::IntArrayRef sizes, at::ScalarType dtype) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "accuracy.h"
 #include "api_test.h"
 
 namespace sinter::test {
@@ -25,11 +26,6 @@ class OneDnn : public Api {
   void SetUp() override {
     if (!at::Context::hasMKLDNN()) GTEST_SKIP() << "LibTorch was built without oneDNN";
     at::manual_seed(5);
-  }
-
-  /// Root mean square of the distance from float64.
-  static double error(const Tensor& found, const Tensor& exact) {
-    return (found.to(at::kDouble) - exact).square().mean().sqrt().item<double>();
   }
 
   static int64_t calls_of(const Report& report, std::string_view op) {

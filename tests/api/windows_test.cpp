@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ class Windows : public OnDevice {
   [[nodiscard]] Tensor random(at::IntArrayRef sizes, at::ScalarType dtype, at::MemoryFormat format) const {
     return at::randn(sizes, at::TensorOptions(GetParam().device)).to(dtype).contiguous(format);
   }
+
+  using Upsampling = std::function<Tensor(const Tensor&, const Tensor&)>;
+  /// On images of 28x28, and on what these become, in both layouts.
+  void expect_eagers_images(std::span<const Upsampling> ups) const;
 };
 
 constexpr int64_t channels = 32;
@@ -53,6 +58,24 @@ const std::vector<Program>& programs() {
 
 double tolerance_of(at::ScalarType dtype) { return dtype == at::kBFloat16 ? 3e-2 : dtype == at::kHalf ? 4e-3 : 2e-5; }
 
+void Windows::expect_eagers_images(std::span<const Upsampling> ups) const {
+  for (const auto dtype : {at::kFloat, at::kHalf}) {
+    for (const auto format : {at::MemoryFormat::ChannelsLast, at::MemoryFormat::Contiguous}) {
+      for (const auto& up : ups) {
+        const auto fast = compile(up, options());
+        for (int call = 0; call < 4; ++call) {
+          const Tensor x = random({3, channels, 28, 28}, dtype, format);
+          const Tensor y = random({3, channels, 56, 84}, dtype, format);
+          const auto outcome = same(fast(x, y), up(x, y), tolerance_of(dtype));
+          ASSERT_TRUE(outcome) << &up - ups.data() << " " << dtype << " " << format << ": " << outcome.message() << "\n"
+                               << fast.report();
+        }
+        EXPECT_GT(fast.stats().replayed, 0) << fast.report();
+      }
+    }
+  }
+}
+
 TEST_P(Windows, give_eagers_results) {
   const FullPrecision exact;
   for (const auto dtype : {at::kFloat, at::kHalf, at::kBFloat16}) {
@@ -76,7 +99,7 @@ TEST_P(Windows, give_eagers_results) {
 /// Of an image, and of one pixel for each channel.
 TEST_P(Windows, of_neighbours_are_weighed) {
   const auto bilinear = [](const Tensor& x, at::IntArrayRef sizes) { return at::upsample_bilinear2d(x, sizes, false); };
-  const std::function<Tensor(const Tensor&, const Tensor&)> ups[] = {
+  const Upsampling ups[] = {
       [&](const Tensor& x, const Tensor& y) { return bilinear(at::gelu(x), {56, 84}) + y; },
       [&](const Tensor& x, const Tensor& y) { return at::cat({bilinear(x * 2, {56, 84}), y}, 1).relu(); },
       [&](const Tensor& x, const Tensor& y) { return bilinear(x.mean({2, 3}, /*keepdim=*/true), {56, 84}) * y; },
@@ -84,47 +107,19 @@ TEST_P(Windows, of_neighbours_are_weighed) {
       [&](const Tensor& x, const Tensor& y) { return bilinear(x, {28, 84}).mean(2) - y.mean(2); },
       [&](const Tensor& x, const Tensor& y) { return bilinear(x, {56, 84}).softmax(1) * y; },
   };
-  for (const auto dtype : {at::kFloat, at::kHalf}) {
-    for (const auto format : {at::MemoryFormat::ChannelsLast, at::MemoryFormat::Contiguous}) {
-      for (const auto& up : ups) {
-        const auto fast = compile(up, options());
-        for (int call = 0; call < 4; ++call) {
-          const Tensor x = random({3, channels, 28, 28}, dtype, format);
-          const Tensor y = random({3, channels, 56, 84}, dtype, format);
-          const auto outcome = same(fast(x, y), up(x, y), tolerance_of(dtype));
-          ASSERT_TRUE(outcome) << &up - ups << " " << dtype << " " << format << ": " << outcome.message() << "\n"
-                               << fast.report();
-        }
-        EXPECT_GT(fast.stats().replayed, 0) << fast.report();
-      }
-    }
-  }
+  EXPECT_NO_FATAL_FAILURE(expect_eagers_images(ups));
 }
 
 /// Elements move and none is computed.
 TEST_P(Windows, of_one_element_repeat_it) {
-  const std::function<Tensor(const Tensor&, const Tensor&)> ups[] = {
+  const Upsampling ups[] = {
       [](const Tensor& x, const Tensor& y) { return at::upsample_nearest2d(at::relu(x), {56, 84}) + y; },
       [](const Tensor& x, const Tensor& y) { return at::cat({at::upsample_nearest2d(x * 2, {56, 84}), y}, 1); },
       [](const Tensor& x, const Tensor& y) { return at::_upsample_nearest_exact2d(x, {56, 84}) * y; },
       [](const Tensor& x, const Tensor& y) { return at::upsample_nearest2d(x, {56, 84}, 2.0, 3.0) - y; },
       [](const Tensor& x, const Tensor& y) { return at::upsample_nearest2d(x, {40, 30}) + y.mean(); },
   };
-  for (const auto dtype : {at::kFloat, at::kHalf}) {
-    for (const auto format : {at::MemoryFormat::ChannelsLast, at::MemoryFormat::Contiguous}) {
-      for (const auto& up : ups) {
-        const auto fast = compile(up, options());
-        for (int call = 0; call < 4; ++call) {
-          const Tensor x = random({3, channels, 28, 28}, dtype, format);
-          const Tensor y = random({3, channels, 56, 84}, dtype, format);
-          const auto outcome = same(fast(x, y), up(x, y), tolerance_of(dtype));
-          ASSERT_TRUE(outcome) << &up - ups << " " << dtype << " " << format << ": " << outcome.message() << "\n"
-                               << fast.report();
-        }
-        EXPECT_GT(fast.stats().replayed, 0) << fast.report();
-      }
-    }
-  }
+  EXPECT_NO_FATAL_FAILURE(expect_eagers_images(ups));
 }
 
 TEST_P(Windows, of_a_max_pool_pass_nan_and_minus_infinity_on) {

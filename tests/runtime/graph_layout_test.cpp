@@ -230,6 +230,13 @@ TEST_F(ClosingLayout, keeps_calls_in_the_graph_that_others_follow_or_that_give_l
   EXPECT_EQ(closing_calls(b.plan).calls, none);
 }
 
+TEST_F(ClosingLayout, keeps_operators_in_the_graph_that_are_not_libtorchs) {
+  make_h();
+  b.step(RunCall{b.add_call("mine::mm", {h}, {y})});
+  b.plan.outputs = {y};
+  EXPECT_EQ(closing_calls(b.plan).calls, none);
+}
+
 TEST_F(ClosingLayout, keeps_calls_in_the_graph_that_draw_or_follow_writes) {
   make_h();
   const uint32_t call = multiply(h, y);

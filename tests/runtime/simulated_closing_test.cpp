@@ -14,11 +14,11 @@ struct SimulatedClosing : Simulated {
   BufferId r = b.add(BufferKind::result, least_closing_bytes / 4);
 
   SimulatedClosing() {
-    define_call("library", affine("library_plus_one", 1, 1));
+    define_call("aten::library", affine("library_plus_one", 1, 1));
     b.plan.arena_bytes = least_closing_bytes + 64;
     b.launch(b.add_kernel(affine("twice", 2, 0)), {at(x), at(h)});
     b.step(Bind{h});
-    b.step(RunCall{b.add_call("library", {h}, {r})});
+    b.step(RunCall{b.add_call("aten::library", {h}, {r})});
     b.step(Release{h});
     b.plan.outputs = {r};
   }
@@ -41,11 +41,12 @@ TEST_F(SimulatedClosing, calls_give_fresh_results_that_are_not_copied) {
     EXPECT_EQ(read(*frames[static_cast<size_t>(call)], r), filled(2.0F * static_cast<float>(call) + 1)) << call;
   }
   EXPECT_EQ(report.graphs, 1);
-  EXPECT_EQ(report.notes, std::vector<std::string>{"library runs behind the graph, where its result needs no copy"});
+  EXPECT_EQ(report.notes,
+            std::vector<std::string>{"aten::library runs behind the graph, where its result needs no copy"});
 }
 
 TEST_F(SimulatedClosing, calls_that_give_what_they_were_given_are_copied) {
-  host.calls["library"] = [this](fake::Frame& f, const ExternCall&) { f.set(r, f.get(h)); };
+  host.calls["aten::library"] = [this](fake::Frame& f, const ExternCall&) { f.set(r, f.get(h)); };
   const auto executable = build();
   const auto first = given(3), second = given(4);
   executable->run(*first);
@@ -57,10 +58,10 @@ TEST_F(SimulatedClosing, calls_that_give_what_they_were_given_are_copied) {
 TEST_F(SimulatedClosing, calls_may_throw_and_work_again) {
   const auto executable = build();
   executable->run(*given(1));
-  const auto works = host.calls.at("library");
-  host.calls["library"] = [](fake::Frame&, const ExternCall&) { throw std::runtime_error("out of memory"); };
+  const auto works = host.calls.at("aten::library");
+  host.calls["aten::library"] = [](fake::Frame&, const ExternCall&) { throw std::runtime_error("out of memory"); };
   EXPECT_THROW(executable->run(*given(2)), std::runtime_error);
-  host.calls["library"] = works;
+  host.calls["aten::library"] = works;
   const auto f = given(5);
   executable->run(*f);
   EXPECT_EQ(read(*f, r), filled(11));
