@@ -64,7 +64,7 @@ bool is_upsampling(const Graph& graph, const Node& node) {
   const Type& image = graph.type(*node.args[0].value());
   const Type& result = graph.type(node.results[0]);
   if (image.rank() < 3 || image.rank() != result.rank() || !image.is_static() || !result.is_static()) return false;
-  return is_kernel_dtype(result.dtype) && result.is_dense() && result.numel() > 0;
+  return is_kernel_dtype(result.dtype) && result.is_dense() && result.numel() > 0 && image.numel() > 0;
 }
 
 /// How often a call repeats elements along each axis; nothing where it is none that a copy can stand for.
@@ -78,11 +78,11 @@ std::optional<std::vector<int64_t>> factors_of(const Graph& graph, const Node& n
   for (size_t dim = 2; dim < image.rank(); ++dim) {
     const int64_t in = image.sizes[dim].value();
     const int64_t out = result.sizes[dim].value();
-    const auto repeated = [&] {
+    const auto is_repeated = [&] {
       const Arg& scale = node.args[dim];
       return out % in == 0 && repeats<float>(in, out, scale, row->shift) && repeats<double>(in, out, scale, row->shift);
     };
-    if (row == nullptr ? in != 1 : !repeated()) return std::nullopt;
+    if (row == nullptr ? in != 1 : !is_repeated()) return std::nullopt;
     factors.push_back(out / in);
   }
   return factors;

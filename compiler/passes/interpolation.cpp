@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/passes/aten.h"
+#include "compiler/passes/layout_rules.h"
 
 namespace sinter::passes {
 namespace {
@@ -37,7 +38,8 @@ std::optional<Factors> factors_of(const Graph& graph, const Node& node) {
   const Type& result = graph.type(node.results[0]);
   if (image.rank() != 4 || result.rank() != 4 || !image.is_static() || !result.is_static()) return std::nullopt;
   const bool floats = is_half(result.dtype) || result.dtype == DType::f32;
-  if (!floats || image.dtype != result.dtype || !result.is_dense() || result.numel() == 0) return std::nullopt;
+  if (!floats || image.dtype != result.dtype || !result.is_dense()) return std::nullopt;
+  if (result.numel() == 0 || image.numel() == 0) return std::nullopt;
   const auto height = factor_of(image, result, 2, node.args[first_scale]);
   const auto width = factor_of(image, result, 3, node.args[first_scale + 1]);
   if (!height || !width || *height * *width == 1) return std::nullopt;
@@ -80,14 +82,9 @@ class Interpolation {
   [[nodiscard]] const Type& type(ValueId value) const { return rewrite_.next().type(value); }
 
   /// A dense type whose dims lie in the order of the result's: [image, channel, rows..., columns...].
-  [[nodiscard]] Type laid_out(DType dtype, std::vector<int64_t> sizes) const {
+  [[nodiscard]] Type laid_out(DType dtype, const std::vector<int64_t>& sizes) const {
     Type type = contiguous(dtype, std::vector<Dim>(sizes.begin(), sizes.end()), result_.device);
-    if (!channels_last_) return type;
-    int64_t stride = sizes[1];
-    for (size_t dim = sizes.size(); dim-- > 2; stride *= sizes[dim]) type.strides[dim] = stride;
-    type.strides[1] = 1;
-    type.strides[0] = stride;
-    return type;
+    return channels_last_ ? channels_last(std::move(type)) : type;
   }
   /// [image, channel, H + 1, factor, W + 1, factor]: a place for every pair of neighbours, the border's with itself.
   [[nodiscard]] std::vector<int64_t> places() const {

@@ -12,7 +12,7 @@ namespace sinter::passes {
 /// True for four or five static dims: images or volumes, a channel, their weights.
 [[nodiscard]] bool has_pixels(const ir::Type& type);
 
-/// The type, which has_pixels, in channels-last order, dense.
+/// A type of static dims, images and channels before all others, in channels-last order, dense.
 [[nodiscard]] ir::Type channels_last(ir::Type type);
 
 /// A library op whose images (results that have pixels) have the layout of one of its arguments.
