@@ -1,5 +1,6 @@
 #include "compiler/passes/interpolation.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string_view>
@@ -17,8 +18,18 @@ using namespace ir;
 /// A vector of weights has as many constants.
 constexpr int64_t most_repetitions = 16;
 
-/// How often pixels are repeated along height and width.
-using Factors = std::array<int64_t, 2>;
+/// An op, which is called with an image, the sizes of the result, `align_corners` and a scale or none for each axis.
+struct InterpolationRow {
+  std::string_view op;
+  size_t axes;
+};
+constexpr std::array interpolation_rows = {InterpolationRow{"aten::upsample_linear1d", 1},
+                                           InterpolationRow{"aten::upsample_bilinear2d", 2},
+                                           InterpolationRow{"aten::upsample_trilinear3d", 3}};
+constexpr size_t align_corners = 2, first_scale = 3;
+
+/// How often pixels are repeated along each axis.
+using Factors = std::vector<int64_t>;
 
 std::optional<int64_t> factor_of(const Type& image, const Type& result, size_t dim, const Arg& scale) {
   const int64_t in = image.sizes[dim].value(), out = result.sizes[dim].value();
@@ -29,21 +40,35 @@ std::optional<int64_t> factor_of(const Type& image, const Type& result, size_t d
   return agrees ? std::optional(factor) : std::nullopt;
 }
 
-std::optional<Factors> factors_of(const Graph& graph, const Node& node) {
-  constexpr size_t align_corners = 2, first_scale = 3;
-  if (call_named(node, "aten::upsample_bilinear2d", 5) == nullptr || node.args[0].value() == nullptr)
-    return std::nullopt;
+/// The number of axes of a call that kernels can compute.
+std::optional<size_t> axes_of(const Graph& graph, const Node& node) {
+  const auto row = std::ranges::find_if(interpolation_rows, [&](const InterpolationRow& known) {
+    return call_named(node, known.op, first_scale + known.axes) != nullptr;
+  });
+  if (row == interpolation_rows.end() || node.args[0].value() == nullptr) return std::nullopt;
   if (node.args[align_corners].data != Arg{false}.data || graph.value(node.results[0]).alias) return std::nullopt;
   const Type& image = graph.type(*node.args[0].value());
   const Type& result = graph.type(node.results[0]);
-  if (image.rank() != 4 || result.rank() != 4 || !image.is_static() || !result.is_static()) return std::nullopt;
+  const size_t rank = 2 + row->axes;
+  if (image.rank() != rank || result.rank() != rank || !image.is_static() || !result.is_static()) return std::nullopt;
   const bool floats = is_half(result.dtype) || result.dtype == DType::f32;
   if (!floats || image.dtype != result.dtype || !result.is_dense()) return std::nullopt;
-  if (result.numel() == 0 || image.numel() == 0) return std::nullopt;
-  const auto height = factor_of(image, result, 2, node.args[first_scale]);
-  const auto width = factor_of(image, result, 3, node.args[first_scale + 1]);
-  if (!height || !width || *height * *width == 1) return std::nullopt;
-  return Factors{*height, *width};
+  return result.numel() > 0 && image.numel() > 0 ? std::optional(row->axes) : std::nullopt;
+}
+
+std::optional<Factors> factors_of(const Graph& graph, const Node& node) {
+  const auto axes = axes_of(graph, node);
+  if (!axes) return std::nullopt;
+  const Type& image = graph.type(*node.args[0].value());
+  const Type& result = graph.type(node.results[0]);
+  Factors factors;
+  for (size_t axis = 0; axis < *axes; ++axis) {
+    const auto factor = factor_of(image, result, 2 + axis, node.args[first_scale + axis]);
+    if (!factor) return std::nullopt;
+    factors.push_back(*factor);
+  }
+  const bool grows = std::ranges::any_of(factors, [](int64_t factor) { return factor > 1; });
+  return grows ? std::optional(factors) : std::nullopt;
 }
 
 /// Place i of the result lies between pixels m / factor - 1 and m / factor of the image, m being i + first_place.
@@ -56,20 +81,18 @@ double share_of_second(int64_t place, int64_t factor) {
 
 class Interpolation {
  public:
-  Interpolation(Rewriter& rewrite, const Node& node, const Factors& factors)
+  Interpolation(Rewriter& rewrite, const Node& node, Factors factors)
       : rewrite_(rewrite),
         node_(node),
-        factors_(factors),
+        factors_(std::move(factors)),
         result_(rewrite.old().type(node.results[0])),
         channels_last_(result_.strides[1] == Dim(1) && result_.sizes[1] != Dim(1)) {}
 
   ValueId run() {
-    const ValueId image = rewrite_.get(*node_.args[0].value());
-    const ValueId framed = repeat_border(repeat_border(image, 2), 3);
-    const Weights rows = weights(3, factors_[0]), columns = weights(5, factors_[1]);
-    const Arg above = between({neighbour(framed, 0, 0)}, {neighbour(framed, 0, 1)}, columns);
-    const Arg below = between({neighbour(framed, 1, 0)}, {neighbour(framed, 1, 1)}, columns);
-    return cut_out(between(above, below, rows));
+    ValueId framed = rewrite_.get(*node_.args[0].value());
+    for (size_t axis = 0; axis < factors_.size(); ++axis) framed = repeat_border(framed, 2 + axis);
+    for (size_t axis = 0; axis < factors_.size(); ++axis) weights_.push_back(weights(axis));
+    return cut_out(blended(framed, 0, 0));
   }
 
  private:
@@ -81,15 +104,20 @@ class Interpolation {
   }
   [[nodiscard]] const Type& type(ValueId value) const { return rewrite_.next().type(value); }
 
-  /// A dense type whose dims lie in the order of the result's: [image, channel, rows..., columns...].
+  /// A dense type whose dims lie in the order of the result's: image, channel, those of each axis.
   [[nodiscard]] Type laid_out(DType dtype, const std::vector<int64_t>& sizes) const {
     Type type = contiguous(dtype, std::vector<Dim>(sizes.begin(), sizes.end()), result_.device);
     return channels_last_ ? channels_last(std::move(type)) : type;
   }
-  /// [image, channel, H + 1, factor, W + 1, factor]: a place for every pair of neighbours, the border's with itself.
+  /// Image, channel, then for each axis its pixels and one more, and its factor: a place for every pair of neighbours,
+  /// those of the border with themselves among them.
   [[nodiscard]] std::vector<int64_t> places() const {
     const auto sizes = result_.static_sizes();
-    return {sizes[0], sizes[1], sizes[2] / factors_[0] + 1, factors_[0], sizes[3] / factors_[1] + 1, factors_[1]};
+    std::vector<int64_t> places = {sizes[0], sizes[1]};
+    for (size_t axis = 0; axis < factors_.size(); ++axis) {
+      places.insert(places.end(), {sizes[2 + axis] / factors_[axis] + 1, factors_[axis]});
+    }
+    return places;
   }
 
   /// The image with its first and last line along an axis once more.
@@ -103,26 +131,40 @@ class Interpolation {
     return rewrite_.add(Join{static_cast<uint32_t>(dim)}, parts, laid_out(result_.dtype, sizes), node_.scope);
   }
 
-  /// Of every place the pixel above or below it, to its left or right, in f32.
-  ValueId neighbour(ValueId framed, int64_t row, int64_t column) {
-    const Type& pixels = type(framed);
-    const std::vector<int64_t> sizes = places();
-    Type seen = laid_out(result_.dtype, sizes);
-    seen.strides = {pixels.strides[0], pixels.strides[1], pixels.strides[2], 0, pixels.strides[3], 0};
-    const int64_t offset = row * pixels.strides[2].value() + column * pixels.strides[3].value();
-    return add("cast", {{view(framed, std::move(seen), offset)}}, laid_out(DType::f32, sizes));
+  /// Of every place the sum of its neighbours along this axis and those behind it, `offset` elements from the first of
+  /// them.
+  Arg blended(ValueId framed, size_t axis, int64_t offset) {
+    if (axis == factors_.size()) return {neighbour(framed, offset)};
+    const int64_t step = type(framed).strides[2 + axis].value();
+    const Arg first = blended(framed, axis + 1, offset);
+    const Arg second = blended(framed, axis + 1, offset + step);
+    const Type whole = laid_out(DType::f32, places());
+    const ValueId part = add("mul", {first, weights_[axis].first}, Type(whole));
+    return {add("fma", {second, weights_[axis].second, {part}}, Type(whole))};
   }
 
-  /// What the two of a pair of neighbours count for, along one dim of the places.
+  /// Of every place the pixel that lies `offset` elements from its first neighbour, in f32.
+  ValueId neighbour(ValueId framed, int64_t offset) {
+    Type seen = laid_out(result_.dtype, places());
+    const Type& pixels = type(framed);
+    seen.strides = {pixels.strides[0], pixels.strides[1]};
+    for (size_t axis = 0; axis < factors_.size(); ++axis) {
+      seen.strides.insert(seen.strides.end(), {pixels.strides[2 + axis], Dim(0)});
+    }
+    return add("cast", {{view(framed, std::move(seen), offset)}}, laid_out(DType::f32, places()));
+  }
+
+  /// What the two of a pair of neighbours count for.
   struct Weights {
     Arg first, second;
   };
-  Weights weights(size_t dim, int64_t factor) {
+  Weights weights(size_t axis) {
     std::vector<double> first, second;
-    for (int64_t place = 0; place < factor; ++place) {
-      second.push_back(share_of_second(place, factor));
+    for (int64_t place = 0; place < factors_[axis]; ++place) {
+      second.push_back(share_of_second(place, factors_[axis]));
       first.push_back(1 - second.back());
     }
+    const size_t dim = 3 + 2 * axis;  // of the places
     return {{vector(first, dim)}, {vector(second, dim)}};
   }
   ValueId vector(const std::vector<double>& numbers, size_t dim) {
@@ -137,21 +179,18 @@ class Interpolation {
                         contiguous(DType::f32, std::move(sizes), result_.device), node_.scope);
   }
 
-  Arg between(const Arg& first, const Arg& second, const Weights& weights) {
-    const Type whole = laid_out(DType::f32, places());
-    const ValueId part = add("mul", {first, weights.first}, Type(whole));
-    return {add("fma", {second, weights.second, {part}}, Type(whole))};
-  }
-
   /// The result: all places but those outside the border.
   ValueId cut_out(const Arg& all) {
     const std::vector<int64_t> sizes = places();
     const ValueId rounded = add("cast", {all}, laid_out(result_.dtype, sizes));
-    const Type merged = laid_out(result_.dtype, {sizes[0], sizes[1], sizes[2] * sizes[3], sizes[4] * sizes[5]});
+    std::vector<int64_t> merged = {sizes[0], sizes[1]};
+    for (size_t axis = 0; axis < factors_.size(); ++axis) merged.push_back(sizes[2 + 2 * axis] * factors_[axis]);
     Type seen = result_;
-    seen.strides = merged.strides;
-    const int64_t offset =
-        first_place(factors_[0]) * merged.strides[2].value() + first_place(factors_[1]) * merged.strides[3].value();
+    seen.strides = laid_out(result_.dtype, merged).strides;
+    int64_t offset = 0;
+    for (size_t axis = 0; axis < factors_.size(); ++axis) {
+      offset += first_place(factors_[axis]) * seen.strides[2 + axis].value();
+    }
     return add("cast", {{view(rounded, std::move(seen), offset)}}, Type(result_));
   }
 
@@ -160,6 +199,7 @@ class Interpolation {
   const Factors factors_;
   const Type& result_;
   const bool channels_last_;
+  std::vector<Weights> weights_;  ///< by axis
 };
 
 }  // namespace

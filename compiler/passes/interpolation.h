@@ -6,9 +6,10 @@
 
 namespace sinter::passes {
 
-/// What stands for a call of aten::upsample_bilinear2d that makes an image a whole number of times as large along each
-/// axis (`align_corners` off): every element is a sum of four neighbours whose weights repeat from pixel to pixel.
-/// Nothing for any other node. In f32, as LibTorch computes; weights are exact where factors are powers of two.
+/// What stands for a call of aten::upsample_linear1d, _bilinear2d or _trilinear3d that makes an image a whole number of
+/// times as large along each axis (`align_corners` off): every element is a sum of two, four or eight neighbours whose
+/// weights repeat from pixel to pixel. Nothing for any other node. In f32, as LibTorch computes; weights are exact
+/// where factors are powers of two.
 [[nodiscard]] std::optional<ir::ValueId> interpolated(Rewriter& rewrite, const ir::Node& node);
 
 }  // namespace sinter::passes

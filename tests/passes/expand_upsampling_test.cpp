@@ -1,10 +1,14 @@
-// Bilinear interpolation, expanded and interpreted, against what LibTorch's kernels do element by element.
+// Linear interpolation, expanded and interpreted, against what LibTorch's kernels do element by element.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "rows.h"
 
@@ -20,6 +24,7 @@ struct Axis {
 
   [[nodiscard]] int64_t length() const { return size * factor; }
 };
+using Axes = std::vector<Axis>;
 
 /// The two elements of an axis that one of the result lies between, and the share of the second.
 struct Between {
@@ -34,52 +39,66 @@ Between place(Axis axis, int64_t i) {
   return {first, std::min(first + 1, axis.size - 1), at - static_cast<double>(first)};
 }
 
-Row interpolated(const Row& image, Axis high, Axis wide) {
+/// What lies at a point of the result along these axes, the image's elements from `base` on being theirs.
+double blended(const Row& image, std::span<const Axis> axes, std::span<const int64_t> point, int64_t base) {
+  if (axes.empty()) return image[static_cast<size_t>(base)];
+  const Between here = place(axes[0], point[0]);
+  const auto at = [&](int64_t element) {
+    return blended(image, axes.subspan(1), point.subspan(1), base * axes[0].size + element);
+  };
+  return at(here.first) * (1 - here.share) + at(here.second) * here.share;
+}
+
+Row interpolated(const Row& image, const Axes& axes) {
+  std::vector<int64_t> extents = {images * channels};
+  for (const Axis axis : axes) extents.push_back(axis.length());
   Row result;
-  for (int64_t plane = 0; plane < images * channels; ++plane) {
-    const auto at = [&](int64_t h, int64_t w) {
-      return image[static_cast<size_t>((plane * high.size + h) * wide.size + w)];
-    };
-    for (int64_t i = 0; i < high.length() * wide.length(); ++i) {
-      const Between h = place(high, i / wide.length()), w = place(wide, i % wide.length());
-      const double above = at(h.first, w.first) * (1 - w.share) + at(h.first, w.second) * w.share;
-      const double below = at(h.second, w.first) * (1 - w.share) + at(h.second, w.second) * w.share;
-      result.push_back(above * (1 - h.share) + below * h.share);
-    }
-  }
+  ir::for_each_point(extents, [&](std::span<const int64_t> point) {
+    result.push_back(blended(image, axes, point.subspan(1), point[0]));
+  });
   return result;
 }
 
-std::string type_of(std::string_view dtype, int64_t height, int64_t width, bool channels_last) {
-  const int64_t pixels = height * width;
-  const std::string strides = channels_last
-                                  ? fmt::format("{{{},1,{},{}}}", channels * pixels, channels * width, channels)
-                                  : fmt::format("{{{},{},{},1}}", channels * pixels, pixels, width);
-  return fmt::format("{}[{},{},{},{}]{}", dtype, images, channels, height, width, strides);
+std::string type_of(std::string_view dtype, const std::vector<int64_t>& pixels, bool channels_last) {
+  std::vector<int64_t> strides(pixels.size());
+  int64_t stride = channels_last ? channels : 1;
+  for (size_t axis = pixels.size(); axis-- > 0; stride *= pixels[axis]) strides[axis] = stride;
+  const int64_t of_image = channels_last ? stride : stride * channels;
+  return fmt::format("{}[{},{},{}]{{{},{},{}}}", dtype, images, channels, fmt::join(pixels, ","), of_image,
+                     channels_last ? 1 : stride, fmt::join(strides, ","));
 }
 
-void expect_interpolated(std::string_view dtype, Axis high, Axis wide, bool channels_last) {
-  const std::string from = type_of(dtype, high.size, wide.size, channels_last);
-  const std::string to = type_of(dtype, high.length(), wide.length(), channels_last);
+void expect_interpolated(std::string_view dtype, const Axes& axes, bool channels_last) {
+  constexpr std::array ops = {"upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"};
+  std::vector<int64_t> sizes, lengths;
+  std::string scales;
+  for (const Axis axis : axes) {
+    sizes.push_back(axis.size);
+    lengths.push_back(axis.length());
+    scales += axis.factor % 2 == 0 ? fmt::format(", {}.0", axis.factor) : ", none";
+  }
+  const std::string from = type_of(dtype, sizes, channels_last), to = type_of(dtype, lengths, channels_last);
   const ir::HostTensor x = drawn(from, 7);
-  const auto found =
-      upsampled(fmt::format("graph @g on cuda:0 (%x: {}) -> (%y) {{\n"
-                            "  %y = call aten.upsample_bilinear2d(%x, [{}, {}], false, none, {}.0) : {}\n}}\n",
-                            from, high.length(), wide.length(), wide.factor, to),
-                {x});
-  EXPECT_NO_FATAL_FAILURE(expect_close(found.at(0), interpolated(numbers_of(x), high, wide), tolerance_of(dtype)))
-      << to;
+  const std::string graph = fmt::format(
+      "graph @g on cuda:0 (%x: {}) -> (%y) {{\n"
+      "  %y = call aten.{}(%x, [{}], false{}) : {}\n}}\n",
+      from, ops.at(axes.size() - 1), fmt::join(lengths, ", "), scales, to);
+  const auto found = upsampled(graph, {x});
+  EXPECT_NO_FATAL_FAILURE(expect_close(found.at(0), interpolated(numbers_of(x), axes), tolerance_of(dtype))) << graph;
 }
 
 TEST(ExpandUpsampling, weighs_the_neighbours_that_libtorch_weighs) {
   for (const bool channels_last : {false, true}) {
     for (const Axis high : {Axis{3, 2}, Axis{4, 1}, Axis{2, 5}, Axis{1, 4}}) {
       for (const Axis wide : {Axis{4, 2}, Axis{2, 3}, Axis{3, 8}, Axis{2, 16}}) {
-        expect_interpolated("f32", high, wide, channels_last);
+        expect_interpolated("f32", {high, wide}, channels_last);
       }
     }
-    expect_interpolated("f16", {3, 4}, {5, 2}, channels_last);
-    expect_interpolated("bf16", {3, 2}, {2, 7}, channels_last);
+    expect_interpolated("f16", {{3, 4}, {5, 2}}, channels_last);
+    expect_interpolated("bf16", {{3, 2}, {2, 7}}, channels_last);
+    expect_interpolated("f32", {{5, 3}}, channels_last);
+    expect_interpolated("f16", {{2, 2}, {3, 2}, {2, 4}}, channels_last);
+    expect_interpolated("f32", {{2, 3}, {1, 2}, {3, 1}}, channels_last);
   }
 }
 
