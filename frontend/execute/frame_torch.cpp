@@ -2,7 +2,6 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/as_strided.h>
-#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -301,11 +300,10 @@ void TorchFrame::bind(BufferId buffer) {
 
 void TorchFrame::lend(BufferId buffer, void* address) {
   const BufferShape& shape = layout_->buffers[buffer.index];
-  set(buffer.index, at::for_blob(address, shape.sizes)
-                        .strides(shape.strides)
-                        .options(at::TensorOptions(shape.dtype))
-                        .target_device(shape.device)
-                        .make_tensor());
+  const size_t bytes =
+      at::detail::computeStorageNbytes(shape.sizes, shape.strides, static_cast<size_t>(shape.element_bytes));
+  const c10::Storage memory(c10::Storage::use_byte_size_t(), bytes, c10::DataPtr(address, shape.device));
+  set(buffer.index, over(memory, shape, shape.dtype, 0));
 }
 
 void TorchFrame::release(BufferId buffer) { tensors_[buffer.index].reset(); }

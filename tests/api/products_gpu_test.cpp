@@ -131,6 +131,19 @@ TEST_P(Products, that_end_a_call_with_a_large_result_give_fresh_ones) {
   EXPECT_EQ(text_of(fast.report()).find("runs behind the graph") != std::string::npos, recorded) << fast.report();
 }
 
+/// Neither operand is the caller's.
+TEST_P(Products, that_end_a_call_may_read_what_the_call_made_alone) {
+  const at::NoGradGuard no_grad;
+  const auto run = [](const Tensor& x) { return at::bmm(x.relu(), x.sin().transpose(1, 2)); };
+  const auto fast = compile(run, options());
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = random({8, 1024, 64});
+    const Tensor found = fast(x), wanted = run(x).to(at::kDouble);
+    EXPECT_LE(distance(found, wanted), 4e-3) << "call " << call;
+  }
+  EXPECT_GT(fast.stats().replayed, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Where, Products,
                          ::testing::Values(Where{"gpu", at::kCUDA, Mode::Default},
                                            Where{"gpu_graph", at::kCUDA, Mode::ReduceOverhead}),
