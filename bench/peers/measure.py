@@ -17,9 +17,9 @@ import torch
 from torch.nn import functional as F
 
 import models
+from processes import OF_MODEL
 
 FIRST_CALLS = 9  # that are timed one by one, as in the benchmark
-OF_MODEL = "-of-model"  # ends the name of a mode that compiles a model, not its training step
 BATCHES = 4  # that steps whose losses are compared see in turn: frontend/command/training_losses.cpp
 
 DTYPES = {

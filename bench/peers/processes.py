@@ -15,6 +15,9 @@ import time
 from dataclasses import dataclass, field
 
 
+OF_MODEL = "-of-model"  # ends the name of a mode that compiles a model, not its training step
+
+
 @dataclass
 class Peer:
     name: str

@@ -10,11 +10,11 @@ empty caches, so that cold_s is what a first call costs; warm_s is a first call 
 
 import os
 
-from processes import Peer, main
+from processes import OF_MODEL, Peer, main
 
 PEER = Peer(
     name="torch.compile",
-    modes=["default", "reduce-overhead", "max-autotune", "default-of-model"],
+    modes=["default", "reduce-overhead", "max-autotune", "default" + OF_MODEL],
     default_modes=["default", "reduce-overhead"],
     caches={"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"},
     script=os.path.abspath(__file__),
@@ -29,7 +29,7 @@ def compile_in(case):
             from torch._inductor import config
 
             config.freezing = True
-        mode = case["mode"].removesuffix("-of-model")
+        mode = case["mode"].removesuffix(OF_MODEL)
         compiled = torch.compile(function, mode=None if mode == "default" else mode)
         if mode == "default":
             return compiled

@@ -49,31 +49,14 @@ bool repeats(int64_t in, int64_t out, const Arg& scale, double shift) {
   return true;
 }
 
-/// True for a call that weighs neighbours. All of them are one where the image has a single pixel.
-bool interpolates(const Node& node) {
-  constexpr std::array names = {"aten::upsample_linear1d", "aten::upsample_bilinear2d", "aten::upsample_trilinear3d",
-                                "aten::upsample_bicubic2d"};
-  const auto* call = node.as<Call>();
-  return call != nullptr && node.args.size() > 2 && std::ranges::find(names, base_name(call->op)) != names.end();
-}
-
-/// True for a call of the table, or one that interpolates, whose image and result kernels can read and write.
-bool is_upsampling(const Graph& graph, const Node& node) {
-  if (row_of(node) == nullptr && !interpolates(node)) return false;
-  if (node.args[0].value() == nullptr || graph.value(node.results[0]).alias) return false;
-  const Type& image = graph.type(*node.args[0].value());
-  const Type& result = graph.type(node.results[0]);
-  if (image.rank() < 3 || image.rank() != result.rank() || !image.is_static() || !result.is_static()) return false;
-  return is_kernel_dtype(result.dtype) && result.is_dense() && result.numel() > 0 && image.numel() > 0;
-}
-
 /// How often a call repeats elements along each axis; nothing where it is none that a copy can stand for.
 std::optional<std::vector<int64_t>> factors_of(const Graph& graph, const Node& node) {
-  if (!is_upsampling(graph, node)) return std::nullopt;
+  const UpsamplingRow* row = row_of(node);
+  if (row == nullptr && !interpolates(node)) return std::nullopt;
+  if (!makes_image_of_image(graph, node)) return std::nullopt;
   const Type& image = graph.type(*node.args[0].value());
   const Type& result = graph.type(node.results[0]);
-  const UpsamplingRow* row = row_of(node);
-  if (row != nullptr && image.rank() != row->axes + 2) return std::nullopt;
+  if (!is_kernel_dtype(result.dtype) || (row != nullptr && image.rank() != row->axes + 2)) return std::nullopt;
   std::vector<int64_t> factors;
   for (size_t dim = 2; dim < image.rank(); ++dim) {
     const int64_t in = image.sizes[dim].value();
@@ -82,7 +65,7 @@ std::optional<std::vector<int64_t>> factors_of(const Graph& graph, const Node& n
       const Arg& scale = node.args[dim];
       return out % in == 0 && repeats<float>(in, out, scale, row->shift) && repeats<double>(in, out, scale, row->shift);
     };
-    if (row == nullptr ? in != 1 : !is_repeated()) return std::nullopt;
+    if (row == nullptr ? in != 1 : !is_repeated()) return std::nullopt;  // all neighbours of a single pixel are it
     factors.push_back(out / in);
   }
   return factors;

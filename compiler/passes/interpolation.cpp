@@ -22,11 +22,19 @@ constexpr int64_t most_repetitions = 16;
 struct InterpolationRow {
   std::string_view op;
   size_t axes;
+  bool linear;  ///< two neighbours along each axis
 };
-constexpr std::array interpolation_rows = {InterpolationRow{"aten::upsample_linear1d", 1},
-                                           InterpolationRow{"aten::upsample_bilinear2d", 2},
-                                           InterpolationRow{"aten::upsample_trilinear3d", 3}};
+constexpr std::array interpolation_rows = {
+    InterpolationRow{"aten::upsample_linear1d", 1, true}, InterpolationRow{"aten::upsample_bilinear2d", 2, true},
+    InterpolationRow{"aten::upsample_trilinear3d", 3, true}, InterpolationRow{"aten::upsample_bicubic2d", 2, false}};
 constexpr size_t align_corners = 2, first_scale = 3;
+
+const InterpolationRow* interpolation_row(const Node& node) {
+  const auto* call = node.as<Call>();
+  if (call == nullptr) return nullptr;
+  const auto* found = std::ranges::find(interpolation_rows, base_name(call->op), &InterpolationRow::op);
+  return found == interpolation_rows.end() ? nullptr : found;
+}
 
 /// How often pixels are repeated along each axis.
 using Factors = std::vector<int64_t>;
@@ -42,18 +50,16 @@ std::optional<int64_t> factor_of(const Type& image, const Type& result, size_t d
 
 /// The number of axes of a call that kernels can compute.
 std::optional<size_t> axes_of(const Graph& graph, const Node& node) {
-  const auto row = std::ranges::find_if(interpolation_rows, [&](const InterpolationRow& known) {
-    return call_named(node, known.op, first_scale + known.axes) != nullptr;
-  });
-  if (row == interpolation_rows.end() || node.args[0].value() == nullptr) return std::nullopt;
-  if (node.args[align_corners].data != Arg{false}.data || graph.value(node.results[0]).alias) return std::nullopt;
+  const InterpolationRow* row = interpolation_row(node);
+  if (row == nullptr || !row->linear || call_named(node, row->op, first_scale + row->axes) == nullptr) {
+    return std::nullopt;
+  }
+  if (node.args[align_corners].data != Arg{false}.data || !makes_image_of_image(graph, node)) return std::nullopt;
   const Type& image = graph.type(*node.args[0].value());
   const Type& result = graph.type(node.results[0]);
-  const size_t rank = 2 + row->axes;
-  if (image.rank() != rank || result.rank() != rank || !image.is_static() || !result.is_static()) return std::nullopt;
   const bool floats = is_half(result.dtype) || result.dtype == DType::f32;
-  if (!floats || image.dtype != result.dtype || !result.is_dense()) return std::nullopt;
-  return result.numel() > 0 && image.numel() > 0 ? std::optional(row->axes) : std::nullopt;
+  const bool fits = floats && image.dtype == result.dtype && image.rank() == 2 + row->axes;
+  return fits ? std::optional(row->axes) : std::nullopt;
 }
 
 std::optional<Factors> factors_of(const Graph& graph, const Node& node) {
@@ -203,6 +209,16 @@ class Interpolation {
 };
 
 }  // namespace
+
+bool interpolates(const Node& node) { return interpolation_row(node) != nullptr && node.args.size() > 2; }
+
+bool makes_image_of_image(const Graph& graph, const Node& node) {
+  if (node.args[0].value() == nullptr || graph.value(node.results[0]).alias) return false;
+  const Type& image = graph.type(*node.args[0].value());
+  const Type& result = graph.type(node.results[0]);
+  if (image.rank() < 3 || image.rank() != result.rank() || !image.is_static() || !result.is_static()) return false;
+  return result.is_dense() && result.numel() > 0 && image.numel() > 0;
+}
 
 std::optional<ValueId> interpolated(Rewriter& rewrite, const Node& node) {
   const auto factors = factors_of(rewrite.old(), node);

@@ -146,7 +146,7 @@ void CudaGraph::warm_up(const Program& steps, Frame& frame, const Frame* kept, C
   try {
     const auto inside = parts_.host.make_frame(parts_.plan);
     share_border(parts_.plan, *inside, frame, kept);
-    for (BufferId buffer : parts_.plan.written) shield(*inside, buffer, side);
+    for (BufferId buffer : parts_.plan.written) own(*inside, buffer, side);
     interpret(steps, *inside, executor);
   } catch (const std::exception& error) {
     failed = cannot_be_recorded(executor.last(), error);
@@ -157,13 +157,12 @@ void CudaGraph::warm_up(const Program& steps, Frame& frame, const Frame* kept, C
   if (!failed.empty()) throw NotRecorded(failed);
 }
 
-/// Gives a frame a copy of what a buffer holds: what the warm-up writes, nobody sees.
-void CudaGraph::shield(Frame& inside, BufferId buffer, CUstream stream) const {
-  const void* from = inside.data(buffer);
-  inside.allocate(buffer);
+void CudaGraph::own(Frame& frame, BufferId buffer, CUstream stream) const {
+  const void* from = frame.data(buffer);
+  frame.allocate(buffer);
   const auto bytes = static_cast<size_t>(span_bytes(parts_.plan.buffers[buffer.index].type));
   if (bytes == 0) return;
-  parts_.driver.check(parts_.driver.copy_on_device(address(inside.data(buffer)), address(from), bytes, stream),
+  parts_.driver.check(parts_.driver.copy_on_device(address(frame.data(buffer)), address(from), bytes, stream),
                       "cuMemcpyDtoDAsync");
 }
 
@@ -315,11 +314,7 @@ void CudaGraph::run_closing_call(uint32_t call, Frame& frame, CUstream stream) {
     const CUdeviceptr from = address(frame.data(result));
     const bool is_lent = std::ranges::any_of(
         lent_, [&](const Copy& memory) { return from >= memory.address && from < memory.address + memory.bytes; });
-    if (!is_lent) continue;  // else the operator gives what it was given, which the next replay will overwrite
-    frame.allocate(result);
-    const auto bytes = static_cast<size_t>(span_bytes(parts_.plan.buffers[result.index].type));
-    parts_.driver.check(parts_.driver.copy_on_device(address(frame.data(result)), from, bytes, stream),
-                        "cuMemcpyDtoDAsync");
+    if (is_lent) own(frame, result, stream);  // the operator gives what it was given: the next replay overwrites it
   }
 }
 

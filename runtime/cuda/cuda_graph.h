@@ -82,7 +82,8 @@ class CudaGraph {
   /// A library that failed while it was recorded may report that by its next call as well: cuSOLVER has a CUDA runtime,
   /// and so a last error, of its own. Calls it until it works again, with what nobody sees.
   void settle_libraries(const Program& steps, Frame& frame, const Frame* kept, CUstream stream);
-  void shield(Frame& inside, BufferId buffer, CUstream stream) const;
+  /// Gives a frame a copy of what a buffer holds, e.g. of what the warm-up writes, which nobody sees.
+  void own(Frame& frame, BufferId buffer, CUstream stream) const;
   /// `bytes` is what `steps` hold at one time.
   void capture(const Program& steps, int64_t bytes, const Arrivals& arrivals, Frame& frame, const Frame* kept);
   void capture_part(RecordingExecutor& executor, Interpretation<RecordingExecutor>& steps, size_t end, Part& part);

@@ -2,7 +2,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include <limits>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,12 +21,6 @@ class Products : public OnDevice {
   }
   [[nodiscard]] Options options() const { return unlimited({.mode = GetParam().mode, .strict = true}); }
 };
-
-std::string text_of(const Report& report) {
-  std::ostringstream text;
-  text << report;
-  return text.str();
-}
 
 /// The largest distance from float64, in units of the largest number there.
 double distance(const Tensor& found, const Tensor& exact) {
@@ -54,7 +47,7 @@ TEST_P(Products, attention_over_49_tokens_is_as_exact_as_eagers) {
       EXPECT_LE(distance(found, exact), 2 * distance(eager, exact)) << dtype << ", call " << call;
     }
     EXPECT_GT(fast.stats().replayed, 0);
-    EXPECT_NE(text_of(fast.report()).find("join"), std::string::npos) << "padded\n" << fast.report();
+    EXPECT_NE(fast.report().text().find("join"), std::string::npos) << "padded\n" << fast.report();
   }
 }
 
@@ -83,7 +76,7 @@ TEST_P(Products, a_bias_is_added_by_the_library_where_it_stands_alone) {
     const Tensor exact = (x.to(at::kDouble).matmul(weight.to(at::kDouble)) + bias.to(at::kDouble)).cumsum(1);
     EXPECT_LE(distance(found, exact), 2 * distance(eager, exact));
   }
-  const std::string text = text_of(fast.report());
+  const std::string text = fast.report().text();
   EXPECT_NE(text.find("addmm"), std::string::npos) << text;
 }
 
@@ -102,7 +95,7 @@ TEST_P(Products, matrices_with_vectors_are_as_exact_as_eagers) {
       const Tensor exact = run(wide(query), wide(keys), wide(values));
       EXPECT_LE(distance(fast(query, keys, values), exact), 2 * distance(run(query, keys, values), exact)) << dtype;
     }
-    EXPECT_EQ(text_of(fast.report()).find("bmm"), std::string::npos) << fast.report();
+    EXPECT_EQ(fast.report().text().find("bmm"), std::string::npos) << fast.report();
   }
 }
 
@@ -128,7 +121,7 @@ TEST_P(Products, that_end_a_call_with_a_large_result_give_fresh_ones) {
   }
   EXPECT_GT(fast.stats().replayed, 0);
   const bool recorded = GetParam().mode == Mode::ReduceOverhead;
-  EXPECT_EQ(text_of(fast.report()).find("runs behind the graph") != std::string::npos, recorded) << fast.report();
+  EXPECT_EQ(fast.report().text().find("runs behind the graph") != std::string::npos, recorded) << fast.report();
 }
 
 /// Neither operand is the caller's.

@@ -22,11 +22,7 @@ struct SimulatedClosing : Simulated {
     b.step(Release{h});
     b.plan.outputs = {r};
   }
-  std::unique_ptr<fake::Frame> given(float value) {
-    auto f = frame();
-    f->set(x, tensor(value));
-    return f;
-  }
+  std::unique_ptr<fake::Frame> given(float value) { return frame_with(x, value); }
 };
 
 TEST_F(SimulatedClosing, calls_give_fresh_results_that_are_not_copied) {

@@ -20,11 +20,7 @@ struct SimulatedKernels : Simulated {
     b.launch(b.add_kernel(affine("plus_one", 1, 1)), {at(h), at(y)});
     b.plan.outputs = {y};
   }
-  std::unique_ptr<fake::Frame> given(float value) {
-    auto f = frame();
-    f->set(x, tensor(value));
-    return f;
-  }
+  std::unique_ptr<fake::Frame> given(float value) { return frame_with(x, value); }
 };
 
 TEST_F(SimulatedKernels, replay_with_inputs_and_outputs_at_new_addresses) {
@@ -118,11 +114,7 @@ struct SimulatedCalls : Simulated {
     b.launch(b.add_kernel(affine("triple", 3, 0)), {at(r), at(y)});
     b.plan.outputs = {y};
   }
-  std::unique_ptr<fake::Frame> given(float value) {
-    auto f = frame();
-    f->set(x, tensor(value));
-    return f;
-  }
+  std::unique_ptr<fake::Frame> given(float value) { return frame_with(x, value); }
 };
 
 TEST_F(SimulatedCalls, replay_with_copied_inputs_and_fresh_outputs) {

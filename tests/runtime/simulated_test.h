@@ -37,6 +37,12 @@ struct Simulated : testing::Test {
   [[nodiscard]] std::unique_ptr<fake::Frame> frame() { return std::make_unique<fake::Frame>(b.plan, host); }
   /// A tensor of `count` equal elements.
   [[nodiscard]] fake::Tensor tensor(float value);
+  /// A call's frame that holds such a tensor.
+  [[nodiscard]] std::unique_ptr<fake::Frame> frame_with(BufferId input, float value) {
+    auto f = frame();
+    f->set(input, tensor(value));
+    return f;
+  }
   [[nodiscard]] Values read(const fake::Frame& f, BufferId buffer) { return host.download(f.data(buffer), count); }
   /// An extern call that launches a kernel of a library's own on its arguments, and last on its result: a new tensor,
   /// or none where it has no results.
