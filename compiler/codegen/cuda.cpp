@@ -64,6 +64,8 @@ std::vector<KernelParam> params_of(const Kernel& kernel, const Plan& plan) {
   for (size_t slot = 0; slot < plan.loads.size(); ++slot) {
     const auto* load = std::get_if<kernel::Load>(&kernel.body[slot].operation);
     if (load != nullptr) note(load->param, plan.loads[slot]);
+    const auto* gather = std::get_if<kernel::Gather>(&kernel.body[slot].operation);
+    if (gather != nullptr) note(gather->param, plan.loads[slot]);
   }
   for (size_t i = 0; i < plan.stores.size(); ++i) {
     note(kernel.stores[i].param, plan.stores[i]);

@@ -33,7 +33,7 @@ struct Reference {
   const ir::Index* index;
 };
 
-/// Every load from memory and every store.
+/// Every load from memory, gather and store. Of a gather, the index that it has beside its positions.
 [[nodiscard]] std::vector<Reference> references(const kernel::Kernel& kernel);
 
 /// Elements a vector access of `width` lanes may take at a time, from a first element that is a multiple of
@@ -45,6 +45,16 @@ struct Reference {
 
 /// The same accesses with loop `lanes` as the innermost one, as access_along looks at them.
 [[nodiscard]] kernel::Kernel lanes_last(kernel::Kernel kernel, size_t lanes);
+
+/// A gather by such points, where `uniform` slots are one value for all of them: as access_along where its positions
+/// are, else an element a lane.
+[[nodiscard]] LaneAccess gather_along(const kernel::Gather& gather, const kernel::Kernel& kernel, int64_t width,
+                                      const std::vector<bool>& uniform);
+
+/// By slot: one value for all lanes of a vector along the innermost loop, given how loads reach memory and which
+/// questions have one answer.
+[[nodiscard]] std::vector<bool> uniform_slots(const kernel::Kernel& kernel, const std::vector<LaneAccess>& loads,
+                                              const std::vector<bool>& shared, int64_t width);
 
 /// Lanes that fill one 16-byte access of the widest element that streams through the kernel. Operands that repeat
 /// (a scale per channel) do not count.

@@ -75,8 +75,8 @@ void deal(const Kernel& kernel, const DeviceInfo& device, ColumnSchedule& plan) 
 }  // namespace
 
 std::optional<ColumnSchedule> column_schedule(const Kernel& kernel, const DeviceInfo& device) {
-  if (kernel.reduced == 0 || kernel.generic_sizes || has_guards(kernel) || kernel.group_rows() > 1 ||
-      !runs_across_rows(kernel)) {
+  if (kernel.reduced == 0 || kernel.generic_sizes || has_guards(kernel) || has_places(kernel) ||
+      kernel.group_rows() > 1 || !runs_across_rows(kernel)) {
     return std::nullopt;
   }
   ColumnSchedule plan;

@@ -185,6 +185,9 @@ std::vector<Expression> cuda_expressions(const Kernel& kernel) {
     if (compute_at(kernel, slot) != nullptr) all[slot] = expression_of(kernel, slot, half[slot]);
     const auto* load = std::get_if<kernel::Load>(&kernel.body[slot].operation);
     if (load != nullptr && load->guard) all[slot] = {.text = {}, .operands = {*load->guard}};
+    if (const auto* gather = std::get_if<kernel::Gather>(&kernel.body[slot].operation)) {
+      all[slot] = {.text = {}, .operands = positions_of(*gather)};
+    }
     if (const auto* reduce = std::get_if<kernel::Reduce>(&kernel.body[slot].operation)) {
       all[slot] = {.text = {}, .operands = {reduce->operand}};
     }

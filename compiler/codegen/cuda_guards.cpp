@@ -22,10 +22,16 @@ bool is_shared(const kernel::Inside& inside, const Kernel& kernel, int64_t width
 
 }  // namespace
 
-std::vector<const kernel::Inside*> questions(const Kernel& kernel) {
-  std::vector<const kernel::Inside*> all;
+const ir::Index* asked_index(const kernel::Instruction& instruction) {
+  if (const auto* position = std::get_if<kernel::Position>(&instruction.operation)) return &position->index;
+  const auto* inside = std::get_if<kernel::Inside>(&instruction.operation);
+  return inside == nullptr ? nullptr : &inside->index;
+}
+
+std::vector<const ir::Index*> questions(const Kernel& kernel) {
+  std::vector<const ir::Index*> all;
   for (const auto& instruction : kernel.body) {
-    if (const auto* inside = std::get_if<kernel::Inside>(&instruction.operation)) all.push_back(inside);
+    if (const ir::Index* index = asked_index(instruction)) all.push_back(index);
   }
   return all;
 }

@@ -9,8 +9,10 @@
 /// Loads under guards, a vector at a time.
 namespace sinter::codegen {
 
-/// Every question where a point lies.
-[[nodiscard]] std::vector<const kernel::Inside*> questions(const kernel::Kernel& kernel);
+/// What an instruction asks about where a point lies; nullptr for one that asks nothing.
+[[nodiscard]] const ir::Index* asked_index(const kernel::Instruction& instruction);
+/// Of every question, what it asks about.
+[[nodiscard]] std::vector<const ir::Index*> questions(const kernel::Kernel& kernel);
 
 /// By slot: true for a guard (an `Inside`, or a conjunction of guards) whose answer is one for all lanes of every
 /// vector. `across`: lanes may cross rows.

@@ -104,6 +104,13 @@ int64_t warps_across(const Kernel& kernel, const DeviceInfo& device) {
   return warps;
 }
 
+/// By slot: known before the points of a row are gone through.
+std::vector<bool> values_of_row(const Kernel& kernel) {
+  std::vector<bool> of_row;
+  for (const kernel::Level level : levels(kernel)) of_row.push_back(level == kernel::Level::row);
+  return of_row;
+}
+
 void classify(const Kernel& kernel, RowSchedule& plan) {
   using Kind = LaneAccess::Kind;
   plan.shared = shared_guards(kernel, plan.width, false);
@@ -115,6 +122,11 @@ void classify(const Kernel& kernel, RowSchedule& plan) {
   for (size_t slot = 0; slot < kernel.body.size(); ++slot) {
     const auto* load = memory_load(kernel, kernel.body[slot]);
     if (load != nullptr) plan.loads[slot] = under_guard(*load, access(load->param, load->index), plan.shared);
+  }
+  const std::vector<bool> of_row = values_of_row(kernel);
+  for (size_t slot = 0; slot < kernel.body.size(); ++slot) {
+    const auto* gather = std::get_if<kernel::Gather>(&kernel.body[slot].operation);
+    if (gather != nullptr) plan.loads[slot] = gather_along(*gather, kernel, plan.width, of_row);
   }
   for (const auto& store : kernel.stores) plan.stores.push_back(access(store.param, store.index));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -27,6 +28,7 @@ class RowWriter : private CudaText {
       : CudaText(kernel, schedule.wide),
         plan_(schedule),
         passes_(row_passes(kernel, operands_of(expressions_), schedule.keep)),
+        levels_(levels(kernel)),
         early_(kernel.body.size(), false),
         names_(kernel.body.size()) {}
 
@@ -162,9 +164,9 @@ class RowWriter : private CudaText {
   void name_dims(char letter, size_t first, std::vector<std::string>& dims) {
     for (size_t d = 0; d < dims.size(); ++d) {
       const std::vector<Reference> all = references(kernel_);
-      const bool used =
-          std::ranges::any_of(all, [&](const Reference& r) { return depends_on(*r.index, first + d); }) ||
-          std::ranges::any_of(questions(kernel_), [&](const auto* asks) { return depends_on(asks->index, first + d); });
+      const bool used = std::ranges::any_of(all, [&](const Reference& r) { return depends_on(*r.index, first + d); }) ||
+                        std::ranges::any_of(questions(kernel_),
+                                            [&](const ir::Index* asked) { return depends_on(*asked, first + d); });
       const bool is_name = dims[d].find(' ') == std::string::npos;
       if (!used || is_name) continue;
       line("const {} {}{} = {};", index_.type(), letter, first + d, dims[d]);
@@ -208,8 +210,10 @@ class RowWriter : private CudaText {
       const std::string_view type = cuda_type(kernel_.body[slot].dtype);
       if (is_memory_load(slot)) {
         load_of_row(slot);
+      } else if (gather(slot) != nullptr) {
+        line("const {} v{} = {};", type, slot, gathered(slot, names_, row_dims()));
       } else if (is_question(slot)) {
-        line("const {} v{} = {};", type, slot, inside(slot, row_dims()));
+        line("const {} v{} = {};", type, slot, answer(slot, row_dims()));
       } else if (is_load(slot)) {
         line("const {} v{} = {};", type, slot, host_scalar(slot));
       } else {
@@ -217,6 +221,12 @@ class RowWriter : private CudaText {
       }
       names_[slot] = fmt::format("v{}", slot);
     }
+  }
+
+  /// The element that a gather takes.
+  [[nodiscard]] std::string gathered(Slot slot, const std::vector<std::string>& names,
+                                     const std::vector<std::string>& dims) const {
+    return fmt::format("{}[{}]", param_name(gather(slot)->param), place(slot, names, dims));
   }
 
   void load_of_row(Slot slot) {
@@ -255,23 +265,32 @@ class RowWriter : private CudaText {
 
   /// What a thread holds of its part of the row.
   void declare_steps(Slot slot) {
-    line("{} x{}[{}]{};", storage_type(slot), slot, plan_.steps, is_load(slot) && load(slot).guard ? " = {}" : "");
+    line("{} x{}[{}]{};", storage_type(slot), slot, plan_.steps, guard_of(slot) ? " = {}" : "");
   }
 
-  [[nodiscard]] bool is_question(Slot slot) const {
-    return std::holds_alternative<kernel::Inside>(kernel_.body[slot].operation);
+  [[nodiscard]] bool is_question(Slot slot) const { return asked_index(kernel_.body[slot]) != nullptr; }
+
+  /// True for what is read a vector at a time: loads, and gathers whose places are known for the whole row.
+  [[nodiscard]] bool is_read(Slot slot) const {
+    if (gather(slot) == nullptr) return is_load(slot);
+    return std::ranges::all_of(positions_of(*gather(slot)),
+                               [&](Slot position) { return levels_[position] == kernel::Level::row; });
+  }
+
+  [[nodiscard]] std::optional<Slot> guard_of(Slot slot) const {
+    return is_load(slot) ? load(slot).guard : std::nullopt;
   }
 
   /// True where one element serves all lanes.
   [[nodiscard]] bool is_single(Slot slot) const {
-    return plan_.width == 1 || (is_load(slot) && plan_.loads[slot].kind == Kind::uniform);
+    return plan_.width == 1 || (is_read(slot) && plan_.loads[slot].kind == Kind::uniform);
   }
 
   /// The type of a thread's part of one step.
   [[nodiscard]] std::string storage_type(Slot slot) const {
     const ir::DType dtype = kernel_.body[slot].dtype;
     if (is_single(slot)) return std::string(cuda_type(dtype));
-    return pack_type(dtype, is_load(slot) ? plan_.loads[slot] : LaneAccess{}, plan_.width);
+    return pack_type(dtype, is_read(slot) ? plan_.loads[slot] : LaneAccess{}, plan_.width);
   }
 
   /// True where all steps have a place.
@@ -292,7 +311,7 @@ class RowWriter : private CudaText {
       std::vector<std::string> names = names_;
       name_guards(pass, names);
       for (const Slot slot : pass.elements) {
-        if (is_load(slot) && !early_[slot]) load_vector(slot, names);
+        if (is_read(slot) && !early_[slot]) load_vector(slot, names);
       }
       compute_elements(pass, std::move(names));
       close_steps();
@@ -308,7 +327,7 @@ class RowWriter : private CudaText {
     if (plan_.keep == Keep::nothing || plan_.steps == 1 || pass.stores.empty()) return;
     int64_t bytes = 0;
     for (const Slot slot : pass.elements) {
-      early_[slot] = is_load(slot) && !is_single(slot);
+      early_[slot] = is_read(slot) && !is_single(slot);
       if (early_[slot]) bytes += plan_.steps * plan_.width * ir::bytes_of(kernel_.body[slot].dtype);
     }
     if (bytes > most_early_bytes) return early_.assign(names_.size(), false);
@@ -329,35 +348,42 @@ class RowWriter : private CudaText {
   void name_guards(const RowPass& pass, std::vector<std::string>& names) {
     for (const Slot slot : pass.elements) {
       if (!guards_[slot] || !plan_.shared[slot]) continue;
-      line("const bool v{} = {};", slot, is_question(slot) ? inside(slot, point_) : expression(slot, names));
+      line("const bool v{} = {};", slot, is_question(slot) ? answer(slot, point_) : expression(slot, names));
       names[slot] = fmt::format("v{}", slot);
     }
   }
 
-  void load_vector(Slot slot, const std::vector<std::string>& guards) {
+  void load_vector(Slot slot, const std::vector<std::string>& names) {
     const LaneAccess& access = plan_.loads[slot];
     const std::string type = storage_type(slot);
     const bool kept = is_held(slot);
     const std::string name = fmt::format("x{}{}", slot, kept ? "[s]" : "");
-    const auto& guard = load(slot).guard;
+    const auto guard = guard_of(slot);
     if (guard && !kept) line("{} {} = {{}};", type, name);
     const auto prefix = [&](const std::vector<std::string>& dims) {
-      return guard ? fmt::format("if ({}) ", condition(*guard, guards, dims)) : "";
+      return guard ? fmt::format("if ({}) ", condition(*guard, names, dims)) : "";
     };
     const std::string declared = kept || guard ? name : fmt::format("{} {}", type, name);
-    const std::string from = param_name(load(slot).param);
-    const std::string at = index_.at(load(slot).index, point_);
+    const std::string from = param_name(gather(slot) != nullptr ? gather(slot)->param : load(slot).param);
     if (is_single(slot)) {
-      line("{}{} = {}[{}];", prefix(point_), declared, from, at);
+      line("{}{} = {}[{}];", prefix(point_), declared, from, place(slot, names, point_));
     } else if (access.kind == Kind::vector) {
-      line("{}{} = load<{}>({} + {});", prefix(point_), declared, type, from, parenthesised(at));
+      line("{}{} = load<{}>({} + {});", prefix(point_), declared, type, from,
+           parenthesised(place(slot, names, point_)));
     } else {
       if (!kept && !guard) line("{};", declared);
       line("#pragma unroll");
       open("for (unsigned k = 0; k < {}u; ++k) {{", plan_.width);
-      line("{}{}.v[k] = {}[{}];", prefix(lane_dims()), name, from, index_.at(load(slot).index, lane_dims()));
+      line("{}{}.v[k] = {}[{}];", prefix(lane_dims()), name, from, place(slot, names, lane_dims()));
       close();
     }
+  }
+
+  /// Where a load or a gather reads.
+  [[nodiscard]] std::string place(Slot slot, const std::vector<std::string>& names,
+                                  const std::vector<std::string>& dims) const {
+    if (gather(slot) == nullptr) return index_.at(load(slot).index, dims);
+    return index_.at(gather(slot)->index, dims) + places(*gather(slot), names);
   }
 
   /// Position of lane k: vectors are neighbours along the innermost loop.
@@ -394,11 +420,17 @@ class RowWriter : private CudaText {
   }
 
   std::string element(Slot slot, const std::vector<std::string>& names) {
-    if (is_load(slot)) return held(slot);
-    const std::string text = is_question(slot) ? inside(slot, lane_dims()) : expression(slot, names);
+    if (is_read(slot)) return held(slot);
+    const std::string text = element_text(slot, names);
     line("const {} v{} = {};", cuda_type(kernel_.body[slot].dtype), slot, text);
     if (passes_.kept[slot]) line("{} = v{};", held(slot), slot);
     return fmt::format("v{}", slot);
+  }
+
+  [[nodiscard]] std::string element_text(Slot slot, const std::vector<std::string>& names) const {
+    const bool lanes = plan_.width > 1;
+    if (gather(slot) != nullptr) return gathered(slot, names, lanes ? lane_dims() : point_);
+    return is_question(slot) ? answer(slot, lanes ? lane_dims() : point_) : expression(slot, names);
   }
 
   [[nodiscard]] std::string store_type(size_t i) const {
@@ -444,6 +476,7 @@ class RowWriter : private CudaText {
 
   const RowSchedule& plan_;
   RowPasses passes_;
+  std::vector<kernel::Level> levels_;
   std::vector<bool> early_;         ///< by slot: loads of the current pass that are done for all steps at once
   std::vector<std::string> names_;  ///< by slot: literals and values of the row
   std::vector<std::string> dims_;   ///< of the row: a text for each outer loop

@@ -41,6 +41,18 @@ bool stores_vectors(const Kernel& kernel, const Schedule& plan) {
          kernel.stores.empty();
 }
 
+/// Vectors that cross rows have positions of their own in every lane.
+void classify_gathers(const Kernel& kernel, Schedule& plan) {
+  const std::vector<bool> uniform = uniform_slots(kernel, plan.loads, plan.shared, plan.width);
+  const bool crosses_rows = plan.linear && kernel.extents.size() > 1;
+  for (size_t slot = 0; slot < kernel.body.size(); ++slot) {
+    const auto* gather = std::get_if<kernel::Gather>(&kernel.body[slot].operation);
+    if (gather == nullptr) continue;
+    plan.loads[slot] = crosses_rows && plan.width > 1 ? LaneAccess{.kind = LaneAccess::Kind::gather}
+                                                      : gather_along(*gather, kernel, plan.width, uniform);
+  }
+}
+
 void classify(const Kernel& kernel, Schedule& plan) {
   plan.shared = shared_guards(kernel, plan.width, plan.linear && kernel.extents.size() > 1);
   plan.loads.assign(kernel.body.size(), {});
@@ -54,6 +66,7 @@ void classify(const Kernel& kernel, Schedule& plan) {
         by_value ? LaneAccess{.kind = LaneAccess::Kind::scalar} : access_of({&param, &load->index}, kernel, plan);
     plan.loads[slot] = under_guard(*load, plan.loads[slot], plan.shared);
   }
+  classify_gathers(kernel, plan);
   for (const auto& store : kernel.stores) {
     plan.stores.push_back(access_of({&kernel.params[store.param], &store.index}, kernel, plan));
   }

@@ -98,6 +98,19 @@ bool CudaText::is_memory_load(Slot slot) const {
   return live_[slot] && memory_load(kernel_, kernel_.body[slot]) != nullptr;
 }
 
+const kernel::Gather* CudaText::gather(Slot slot) const {
+  return live_[slot] ? std::get_if<kernel::Gather>(&kernel_.body[slot].operation) : nullptr;
+}
+
+std::string CudaText::places(const kernel::Gather& gather, const std::vector<std::string>& names) const {
+  std::string text;
+  for (const kernel::Gather::Term& term : gather.terms) {
+    text += fmt::format(" + place_in({}, {})", names[term.position], index_.number(term.extent));
+    if (term.stride != 1) text += fmt::format(" * {}", index_.number(term.stride));
+  }
+  return text;
+}
+
 std::string CudaText::pack_type(ir::DType dtype, const LaneAccess& access, int64_t width) {
   const int64_t chunk = access.kind == LaneAccess::Kind::vector ? access.chunk : 1;
   return fmt::format("pack<{}, {}, {}>", cuda_type(dtype), width, chunk * ir::bytes_of(dtype));
@@ -139,7 +152,11 @@ std::span<const int64_t> CudaText::outer_extents() const {
 
 std::span<const int64_t> CudaText::row_extents() const { return std::span(kernel_.extents).last(kernel_.reduced); }
 
-std::string CudaText::inside(Slot slot, const std::vector<std::string>& dims) const {
+std::string CudaText::answer(Slot slot, const std::vector<std::string>& dims) const {
+  if (const auto* position = std::get_if<kernel::Position>(&kernel_.body[slot].operation)) {
+    const std::string index = index_.at(position->index, dims);
+    return fmt::format("static_cast<long long>(static_cast<{}>({}))", index_.signed_type(), index);
+  }
   const auto& question = std::get<kernel::Inside>(kernel_.body[slot].operation);
   ir::Index from_begin = question.index;
   from_begin.affine.offset -= question.begin;
@@ -150,7 +167,7 @@ std::string CudaText::condition(Slot guard, const std::vector<std::string>& name
                                 const std::vector<std::string>& dims) const {
   if (!names[guard].empty()) return names[guard];
   const auto* both = std::get_if<kernel::Compute>(&kernel_.body[guard].operation);
-  if (both == nullptr) return inside(guard, dims);
+  if (both == nullptr) return answer(guard, dims);
   return condition(both->operands[0], names, dims) + " && " + condition(both->operands[1], names, dims);
 }
 

@@ -51,6 +51,10 @@ class CudaText {
   [[nodiscard]] bool is_load(kernel::Slot slot) const;
   /// True for a live load that reads memory, not a number passed by value.
   [[nodiscard]] bool is_memory_load(kernel::Slot slot) const;
+  /// The slot as a gather; nullptr for others, and for one that nothing needs.
+  [[nodiscard]] const kernel::Gather* gather(kernel::Slot slot) const;
+  /// What is added to a gather's index, given a text that names each position's value: " + place_in(v1, 8u) * 64u".
+  [[nodiscard]] std::string places(const kernel::Gather& gather, const std::vector<std::string>& names) const;
   /// The type that holds `width` lanes of an access.
   [[nodiscard]] static std::string pack_type(ir::DType dtype, const LaneAccess& access, int64_t width);
   /// A host scalar as a value of the slot's dtype.
@@ -70,8 +74,8 @@ class CudaText {
   /// The loops of rows, and those that reductions run over.
   [[nodiscard]] std::span<const int64_t> outer_extents() const;
   [[nodiscard]] std::span<const int64_t> row_extents() const;
-  /// True where the point with these positions lies.
-  [[nodiscard]] std::string inside(kernel::Slot slot, const std::vector<std::string>& dims) const;
+  /// What a question where the point with these positions lies gives: whether it is inside, or its position.
+  [[nodiscard]] std::string answer(kernel::Slot slot, const std::vector<std::string>& dims) const;
   /// The condition that a guard is: the name it has in `names`, else its text at these positions.
   [[nodiscard]] std::string condition(kernel::Slot guard, const std::vector<std::string>& names,
                                       const std::vector<std::string>& dims) const;

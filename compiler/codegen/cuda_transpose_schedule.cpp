@@ -55,7 +55,7 @@ bool takes_large_squares(const Kernel& kernel, const TransposeSchedule& plan, co
 }  // namespace
 
 std::optional<TransposeSchedule> transpose_schedule(const Kernel& kernel, const DeviceInfo& device) {
-  if (kernel.reduced > 0 || !writes_along_innermost(kernel)) return std::nullopt;
+  if (kernel.reduced > 0 || has_places(kernel) || !writes_along_innermost(kernel)) return std::nullopt;
   TransposeSchedule plan;
   plan.staged.assign(kernel.body.size(), false);
   plan.loads.assign(kernel.body.size(), {.kind = LaneAccess::Kind::scalar});

@@ -130,7 +130,7 @@ class TransposeWriter : private CudaText {
       return fmt::format("x{}", slot);
     }
     if (std::holds_alternative<kernel::Inside>(instruction.operation)) {
-      line("const bool v{} = {};", slot, inside(slot, dims_));
+      line("const bool v{} = {};", slot, answer(slot, dims_));
       return fmt::format("v{}", slot);
     }
     if (std::holds_alternative<kernel::Load>(instruction.operation)) return host_scalar(slot);

@@ -142,10 +142,10 @@ class Writer : private CudaText {
   }
 
   std::string guard_text(Slot slot, const std::vector<std::string>& names, const std::vector<std::string>& dims) const {
-    return is_question(slot) ? inside(slot, dims) : expression(slot, names);
+    return is_question(slot) ? answer(slot, dims) : expression(slot, names);
   }
 
-  bool is_question(Slot slot) const { return std::holds_alternative<kernel::Inside>(kernel_.body[slot].operation); }
+  bool is_question(Slot slot) const { return asked_index(kernel_.body[slot]) != nullptr; }
 
   /// Gives every dim that an access depends on a variable of its own.
   void name_dims(char letter, std::vector<std::string>& dims) {
@@ -159,14 +159,16 @@ class Writer : private CudaText {
   /// True when the point's number alone addresses the access.
   bool by_point(const ir::Index& index) const { return !plan_.tile.used() && is_linear(index, kernel_.extents); }
 
-  /// True when the predicate holds for a live access or question that the point's number alone does not address.
+  /// True when the predicate holds for a live question, or for an access that the point's number alone does not
+  /// address.
   template <class Predicate>
   bool any_index(Predicate&& holds) const {
     const auto asks = [&](const ir::Index& index) { return !by_point(index) && holds(index); };
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
       if (is_memory_load(slot) && asks(load(slot).index)) return true;
-      const auto* question = std::get_if<kernel::Inside>(&kernel_.body[slot].operation);
-      if (question != nullptr && live_[slot] && asks(question->index)) return true;
+      if (gather(slot) != nullptr && asks(gather(slot)->index)) return true;
+      const ir::Index* asked = asked_index(kernel_.body[slot]);
+      if (asked != nullptr && live_[slot] && holds(*asked)) return true;
     }
     return std::ranges::any_of(kernel_.stores, [&](const kernel::Store& store) { return asks(store.index); });
   }
@@ -293,9 +295,68 @@ class Writer : private CudaText {
     return fmt::format("{} + k * {}", index_.at(index, dims_), index_.number(access.stride));
   }
 
+  /// By slot: gathers that take a vector or one element for all lanes, and what tells their places.
+  std::vector<bool> whole_gathers() const {
+    const kernel::Operands operands = operands_of(expressions_);
+    std::vector<bool> whole(kernel_.body.size(), false);
+    for (Slot slot = static_cast<Slot>(whole.size()); slot-- > 0;) {
+      whole[slot] = whole[slot] || (gather(slot) != nullptr && plan_.loads[slot].kind != Kind::gather);
+      if (!whole[slot]) continue;
+      for (const Slot operand : operands[slot]) whole[operand] = true;
+    }
+    return whole;
+  }
+
+  /// Gathers what all lanes get at once, and gives the text that names each slot known by then.
+  std::vector<std::string> gather_whole(std::string_view suffix) {
+    std::vector<std::string> names = names_of_guards_;
+    const std::vector<bool> whole = whole_gathers();
+    for (const JoinedLoads& join : joins_) {
+      if (kind(plan_.loads[join.loads.front()]) == Kind::uniform) names[join.result] = loaded_join(join, suffix);
+    }
+    for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
+      if (!whole[slot] || !live_[slot] || joined_[slot] || !names[slot].empty()) continue;
+      if (gather(slot) == nullptr) {
+        names[slot] = one_value(slot, suffix, names, dims_);
+      } else if (kind(plan_.loads[slot]) == Kind::uniform) {
+        names[slot] = gathered(slot, names, dims_);
+      } else {
+        const std::string type = storage_type(slot);
+        line("const {0} x{1} = load<{0}>({2} + {3});", type, slot, param_name(gather(slot)->param),
+             parenthesised(gathered_address(slot, names, dims_)));
+        names[slot] = fmt::format("x{}.v[k]", slot);
+      }
+    }
+    return names;
+  }
+
+  std::string gathered_address(Slot slot, const std::vector<std::string>& names,
+                               const std::vector<std::string>& dims) const {
+    return address(gather(slot)->index, dims) + places(*gather(slot), names);
+  }
+
+  /// Reads one element, and gives its name.
+  std::string gathered(Slot slot, const std::vector<std::string>& names, const std::vector<std::string>& dims) {
+    line("const {} v{} = {}[{}];", cuda_type(kernel_.body[slot].dtype), slot, param_name(gather(slot)->param),
+         gathered_address(slot, names, dims));
+    return fmt::format("v{}", slot);
+  }
+
+  /// Computes a slot that is no gather, for one point or for all lanes, and gives the text that names its value.
+  std::string one_value(Slot slot, std::string_view selector, const std::vector<std::string>& names,
+                        const std::vector<std::string>& dims) {
+    const auto& instruction = kernel_.body[slot];
+    if (const auto* immediate = std::get_if<kernel::Immediate>(&instruction.operation)) {
+      return cuda_literal(immediate->value, instruction.dtype);
+    }
+    if (std::holds_alternative<Load>(instruction.operation)) return loaded(slot, selector);
+    line("const {} v{} = {};", cuda_type(instruction.dtype), slot, guard_text(slot, names, dims));
+    return fmt::format("v{}", slot);
+  }
+
   void compute_and_store(std::string_view suffix) {
     if (width_ == 1) {
-      const auto names = compute(suffix, dims_);
+      const auto names = compute(suffix, dims_, names_of_guards_);
       for (const auto& store : kernel_.stores) {
         line("{}[{}] = {};", param_name(store.param), address(store.index, dims_), names[store.value]);
       }
@@ -304,10 +365,11 @@ class Writer : private CudaText {
     for (size_t i = 0; i < kernel_.stores.size(); ++i) {
       if (plan_.stores[i].kind == Kind::vector) line("{} y{};", store_type(i), i);
     }
+    const std::vector<std::string> known = gather_whole(suffix);
     open_lanes();
     std::vector<std::string> dims;
     if (lanes_need_dims()) dims = lane_dims();
-    const auto names = compute(fmt::format("{}.v[k]", suffix), dims);
+    const auto names = compute(fmt::format("{}.v[k]", suffix), dims, known);
     for (size_t i = 0; i < kernel_.stores.size(); ++i) store_lane(i, names[kernel_.stores[i].value], dims);
     close();
     for (size_t i = 0; i < kernel_.stores.size(); ++i) {
@@ -317,11 +379,13 @@ class Writer : private CudaText {
     }
   }
 
-  /// True where a store or a question takes every lane on its own.
+  /// True where a store, a gather or a question takes every lane on its own.
   bool lanes_need_dims() const {
     if (std::ranges::any_of(plan_.stores, [&](const LaneAccess& a) { return lane_by_lane(a); })) return true;
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
       if (live_[slot] && guards_[slot] && !plan_.shared[slot]) return true;
+      if (gather(slot) != nullptr && lane_by_lane(plan_.loads[slot])) return true;
+      if (live_[slot] && std::holds_alternative<kernel::Position>(kernel_.body[slot].operation)) return true;
     }
     return false;
   }
@@ -341,27 +405,24 @@ class Writer : private CudaText {
   }
 
   /// Writes the body for one point and gives the text that names each slot's value. `lane` selects a load's element;
-  /// `dims` are the point's positions, where something needs them.
-  std::vector<std::string> compute(std::string_view lane, const std::vector<std::string>& dims) {
-    std::vector<std::string> names = names_of_guards_;
+  /// `dims` are the point's positions, where something needs them; `names` those of the slots that are known.
+  std::vector<std::string> compute(std::string_view lane, const std::vector<std::string>& dims,
+                                   std::vector<std::string> names) {
     const std::string_view whole = lane.substr(0, lane.find('.'));
     const auto selector = [&](Slot read) { return kind(plan_.loads[read]) == Kind::uniform ? whole : lane; };
     for (const JoinedLoads& join : joins_) {
-      names[join.result] = fmt::format("x{}{}", join.result, selector(join.loads.front()));
+      names[join.result] = loaded_join(join, selector(join.loads.front()));
     }
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
       if (!live_[slot] || joined_[slot] || !names[slot].empty()) continue;
-      const auto& instruction = kernel_.body[slot];
-      if (const auto* immediate = std::get_if<kernel::Immediate>(&instruction.operation)) {
-        names[slot] = cuda_literal(immediate->value, instruction.dtype);
-      } else if (std::holds_alternative<Load>(instruction.operation)) {
-        names[slot] = loaded(slot, selector(slot));
-      } else {
-        line("const {} v{} = {};", cuda_type(instruction.dtype), slot, guard_text(slot, names, dims));
-        names[slot] = fmt::format("v{}", slot);
-      }
+      names[slot] =
+          gather(slot) != nullptr ? gathered(slot, names, dims) : one_value(slot, selector(slot), names, dims);
     }
     return names;
+  }
+
+  static std::string loaded_join(const JoinedLoads& join, std::string_view selector) {
+    return fmt::format("x{}{}", join.result, selector);
   }
 
   std::string loaded(Slot slot, std::string_view selector) const {

@@ -10,6 +10,7 @@ std::vector<std::string> op_names(const kernel::Kernel& kernel) {
     if (const auto* reduce = std::get_if<kernel::Reduce>(&instruction.operation)) {
       names.emplace_back(ir::row(reduce->op).name);
     }
+    if (std::holds_alternative<kernel::Gather>(instruction.operation)) names.emplace_back("gather");
     const auto* compute = std::get_if<kernel::Compute>(&instruction.operation);
     if (compute == nullptr) continue;
     const auto& row = ir::row(compute->op);

@@ -128,7 +128,9 @@ class Ordering {
   }
 
   [[nodiscard]] bool is_keepable(Slot slot) const {
-    const bool loaded = std::holds_alternative<kernel::Load>(kernel_.body[slot].operation);
+    const auto& operation = kernel_.body[slot].operation;
+    const bool loaded =
+        std::holds_alternative<kernel::Load>(operation) || std::holds_alternative<kernel::Gather>(operation);
     if (keep_ != Keep::only_dear && (loaded || ir::is_half(kernel_.body[slot].dtype))) return true;
     const auto* compute = std::get_if<kernel::Compute>(&kernel_.body[slot].operation);
     return keep_ != Keep::small && compute != nullptr && ir::is_dear(compute->op);

@@ -53,13 +53,23 @@ struct Reduce {
 struct Join {
   uint32_t dim = 0;
 };
+/// Elements of args[0] at places that other values tell: element p of the result is the operand's at p, but along
+/// `dims[i]` at args[1 + i][p], an i64 or i32. Positions broadcast to the result's sizes; the operand has the result's
+/// rank, and its sizes or 1 along all other dims. A position that lies outside is an error of the program.
+struct Gather {
+  std::vector<uint32_t> dims;  ///< ascending, none twice
+};
+/// Where an element lies: the i64 p[dim] at element p of the result. No args.
+struct Position {
+  uint32_t dim = 0;
+};
 /// The same storage seen through other sizes and strides: those of the result type, `offset` elements after the
 /// first element of args[0]. Every ATen view is one of these once functionalized.
 struct View {
   int64_t offset = 0;
 };
 /// A fused region: one generated kernel. `body` has one Input node per arg, in order, then primitives, reductions,
-/// joins and views, and one output per result. Without a reduction all outputs have the same sizes.
+/// joins, gathers, positions and views, and one output per result. Without a reduction all outputs have the same sizes.
 struct Fused {
   std::string name;  ///< "fused_mul_erf_add_mul"
   std::shared_ptr<const Graph> body;
@@ -70,7 +80,7 @@ struct Fused {
 /// nothing.
 struct Write {};
 
-using Payload = std::variant<Input, State, Call, Primitive, Reduce, Join, View, Fused, Write>;
+using Payload = std::variant<Input, State, Call, Primitive, Reduce, Join, Gather, Position, View, Fused, Write>;
 
 struct Node {
   Payload payload;
@@ -88,15 +98,18 @@ struct Node {
   }
 };
 
-/// True for what kernels are generated from: primitives, reductions and joins.
+/// True for what kernels are generated from: primitives, reductions, joins, gathers and positions.
 [[nodiscard]] inline bool is_computed(const Node& node) {
-  return node.as<Primitive>() != nullptr || node.as<Reduce>() != nullptr || node.as<Join>() != nullptr;
+  return node.as<Primitive>() != nullptr || node.as<Reduce>() != nullptr || node.as<Join>() != nullptr ||
+         node.as<Gather>() != nullptr || node.as<Position>() != nullptr;
 }
 
-/// The table name of what a computed node does: "mul", "sum"; "join".
+/// The table name of what a computed node does: "mul", "sum"; "join", "gather", "position".
 [[nodiscard]] inline std::string_view computed_name(const Node& node) {
   if (const auto* reduce = node.as<Reduce>()) return row(reduce->op).name;
   if (node.as<Join>() != nullptr) return "join";
+  if (node.as<Gather>() != nullptr) return "gather";
+  if (node.as<Position>() != nullptr) return "position";
   return row(node.as<Primitive>()->op).name;
 }
 

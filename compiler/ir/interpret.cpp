@@ -173,6 +173,43 @@ class Interpreter {
     define(node, 0, std::move(result));
   }
 
+  void evaluate_node(const Gather& gather, const Node& node) {
+    const HostTensor& source = value(*node.args.at(0).value());
+    HostTensor result = zeros(graph_.type(node.results.at(0)));
+    for_each_point(result.type.static_sizes(), [&](std::span<const int64_t> point) {
+      std::vector<int64_t> place = place_in(source.type, point);
+      for (size_t i = 0; i < gather.dims.size(); ++i) {
+        const HostTensor& positions = value(*node.args.at(1 + i).value());
+        place[gather.dims[i]] = position_at(positions, point, source.type.sizes[gather.dims[i]].value());
+      }
+      result.set(point, source.at(place));
+    });
+    define(node, 0, std::move(result));
+  }
+
+  void evaluate_node(const Position& position, const Node& node) {
+    HostTensor result = zeros(graph_.type(node.results.at(0)));
+    for_each_point(result.type.static_sizes(),
+                   [&](std::span<const int64_t> point) { result.set(point, point[position.dim]); });
+    define(node, 0, std::move(result));
+  }
+
+  /// Where a value that broadcasts to the point's sizes is read.
+  static std::vector<int64_t> place_in(const Type& type, std::span<const int64_t> point) {
+    const std::span<const int64_t> own = point.last(type.rank());
+    std::vector<int64_t> place(own.begin(), own.end());
+    for (size_t d = 0; d < place.size(); ++d) {
+      if (type.sizes[d] == Dim(1)) place[d] = 0;
+    }
+    return place;
+  }
+
+  static int64_t position_at(const HostTensor& positions, std::span<const int64_t> point, int64_t size) {
+    const int64_t position = std::get<int64_t>(positions.at(place_in(positions.type, point)));
+    if (position >= 0 && position < size) return position;
+    throw UserError(fmt::format("interpret: a gather reads element {} of {}", position, size));
+  }
+
   /// The row-major number of the result's element that an element of the operand goes to.
   static size_t result_number(std::span<const int64_t> point, std::span<const int64_t> sizes) {
     int64_t number = 0;

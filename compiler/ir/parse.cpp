@@ -109,6 +109,8 @@ class GraphReader {
     if (keyword == "call") return call(results);
     if (keyword == "reduce") return reduce(results);
     if (keyword == "join") return join(results);
+    if (keyword == "gather") return gather(results);
+    if (keyword == "position") return position(results);
     if (keyword == "view") return view(results);
     if (keyword == "fused") return fused(results);
     if (keyword == "write") return write(results, place);
@@ -189,6 +191,22 @@ class GraphReader {
     std::vector<Arg> args = arguments("over");
     cursor_.expect("over", example);
     typed(results, Join{index("a dim")}, std::move(args));
+  }
+
+  void gather(const std::vector<ResultName>& results) {
+    constexpr std::string_view example = "gather %table, %places over 0 : f32[8,4]";
+    std::vector<Arg> args = arguments("over");
+    cursor_.expect("over", example);
+    Gather gather;
+    do {
+      gather.dims.push_back(index("a dim"));
+    } while (cursor_.accept(","));
+    typed(results, std::move(gather), std::move(args));
+  }
+
+  void position(const std::vector<ResultName>& results) {
+    cursor_.expect("over", "position over 1 : i64[8,4]");
+    typed(results, Position{index("a dim")}, {});
   }
 
   void view(const std::vector<ResultName>& results) {

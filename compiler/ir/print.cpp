@@ -238,6 +238,12 @@ class Printer {
   std::string head(const Join& joining, const Node& node) const {
     return fmt::format("join {} over {}", join(node.args), joining.dim);
   }
+  std::string head(const Gather& gather, const Node& node) const {
+    return fmt::format("gather {} over {}", join(node.args), fmt::join(gather.dims, ", "));
+  }
+  std::string head(const Position& position, const Node& /*node*/) const {
+    return fmt::format("position over {}", position.dim);
+  }
   std::string head(const View& view, const Node& node) const {
     return fmt::format("view {} + {}", join(node.args), view.offset);
   }

@@ -120,6 +120,18 @@ class Verifier {
     if (const auto wrong = join_problem(graph_, node)) at(node, *wrong);
   }
 
+  void check(const Gather&, const Node& node) {
+    if (place_ == Place::captured) return at(node, "a gather in the captured stage");
+    if (place_ == Place::fused) return at(node, "a gather outside a fused node");
+    if (const auto wrong = gather_problem(graph_, node)) at(node, *wrong);
+  }
+
+  void check(const Position&, const Node& node) {
+    if (place_ == Place::captured) return at(node, "a position in the captured stage");
+    if (place_ == Place::fused) return at(node, "a position outside a fused node");
+    if (const auto wrong = position_problem(graph_, node)) at(node, *wrong);
+  }
+
   void check(const View&, const Node& node) {
     if (place_ == Place::captured) return at(node, "a view node in the captured stage");
     if (const auto wrong = view_problem(graph_, node)) at(node, *wrong);

@@ -279,6 +279,47 @@ Problem join_problem(const Graph& graph, const Node& node) {
   return overlap_problem(result);
 }
 
+Problem gather_problem(const Graph& graph, const Node& node) {
+  const std::vector<uint32_t>& dims = node.as<Gather>()->dims;
+  if (dims.empty() || node.args.size() != 1 + dims.size()) return "a gather has an operand and a position for each dim";
+  if (node.results.size() != 1) return fmt::format("a gather has one result, not {}", node.results.size());
+  const Type& result = graph.type(node.results[0]);
+  for (size_t i = 0; i < node.args.size(); ++i) {
+    if (node.args[i].value() == nullptr) return fmt::format("operand {} is no value", i);
+    if (i == 0) continue;
+    const Type& position = graph.type(*node.args[i].value());
+    const bool counts = position.dtype == DType::i64 || position.dtype == DType::i32;
+    if (!counts) return fmt::format("positions are {}", name(position.dtype));
+    if (broadcast(position.sizes, result.sizes) != result.sizes) return "positions do not broadcast to the result";
+  }
+  const Type& operand = graph.type(*node.args[0].value());
+  if (operand.dtype != result.dtype || operand.rank() != result.rank()) {
+    return fmt::format("the operand is {}, the result {}", to_string(operand, graph.device),
+                       to_string(result, graph.device));
+  }
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] >= result.rank() || (i > 0 && dims[i] <= dims[i - 1])) return "its dims are not ascending dims of it";
+  }
+  for (uint32_t d = 0; d < result.rank(); ++d) {
+    const bool gathered = std::ranges::find(dims, d) != dims.end();
+    if (!gathered && operand.sizes[d] != result.sizes[d] && operand.sizes[d] != Dim(1)) {
+      return fmt::format("the operand has other sizes along dim {}", d);
+    }
+  }
+  if (auto problem = readable_problem(graph, node)) return problem;
+  return overlap_problem(result);
+}
+
+Problem position_problem(const Graph& graph, const Node& node) {
+  if (!node.args.empty()) return "a position has no operand";
+  if (node.results.size() != 1) return fmt::format("a position has one result, not {}", node.results.size());
+  const Type& result = graph.type(node.results[0]);
+  if (result.dtype != DType::i64) return fmt::format("positions are {}", name(result.dtype));
+  const uint32_t dim = node.as<Position>()->dim;
+  if (dim >= result.rank()) return fmt::format("a position over dim {} of {}", dim, result.rank());
+  return overlap_problem(result);
+}
+
 Problem view_problem(const Graph& graph, const Node& node) {
   if (node.args.size() != 1 || node.args[0].value() == nullptr) return "a view has one arg, its base";
   if (node.results.size() != 1) return fmt::format("a view has one result, not {}", node.results.size());

@@ -17,6 +17,10 @@ namespace sinter::ir {
 [[nodiscard]] std::optional<std::string> reduce_problem(const Graph& graph, const Node& node);
 /// Values of one dtype that have the result's sizes but along the dim, and there add up to it.
 [[nodiscard]] std::optional<std::string> join_problem(const Graph& graph, const Node& node);
+/// A position for each of its ascending dims, which broadcasts to the result's sizes, and an operand of its rank.
+[[nodiscard]] std::optional<std::string> gather_problem(const Graph& graph, const Node& node);
+/// No operand, and a result that counts along one of its dims.
+[[nodiscard]] std::optional<std::string> position_problem(const Graph& graph, const Node& node);
 /// The base's dtype and device, and no element outside the base's storage.
 [[nodiscard]] std::optional<std::string> view_problem(const Graph& graph, const Node& node);
 /// An input or state, and a value of its dtype, sizes and device.

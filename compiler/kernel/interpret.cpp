@@ -79,6 +79,22 @@ class RowRun {
     return element(load.param, load.index, point);
   }
 
+  RefValue at(const Gather& gather, size_t point, ir::DType /*dtype*/) {
+    ir::Index index = gather.index;
+    for (const Gather::Term& term : gather.terms) {
+      const int64_t position = std::get<int64_t>(values_[term.position][point]);
+      if (position < 0 || position >= term.extent) {
+        throw InternalError("kernel", fmt::format("@{} takes place {} of {}", kernel_.name, position, term.extent));
+      }
+      index.affine.offset += position * term.stride;
+    }
+    return element(gather.param, index, point);
+  }
+
+  RefValue at(const Position& position, size_t point, ir::DType /*dtype*/) const {
+    return ir::evaluate(position.index, points_[point]);
+  }
+
   RefValue at(const Inside& inside, size_t point, ir::DType /*dtype*/) const {
     const int64_t place = ir::evaluate(inside.index, points_[point]);
     return int64_t{inside.begin <= place && place < inside.end};

@@ -19,12 +19,14 @@ int64_t footprint(const ir::Index& index, const std::vector<int64_t>& extents) {
   return index.is_affine() ? std::min(count, range) : count;
 }
 
-/// Calls `visit(param, index)` for every load from memory and every store.
+/// Calls `visit(param, index)` for every load from memory, gather and store.
 template <class Visit>
 void for_each_access(const Kernel& kernel, Visit&& visit) {
   for (const Instruction& instruction : kernel.body) {
     const Load* load = memory_load(kernel, instruction);
     if (load != nullptr) visit(kernel.params[load->param], load->index);
+    const auto* gather = std::get_if<Gather>(&instruction.operation);
+    if (gather != nullptr) visit(kernel.params[gather->param], gather->index);
   }
   for (const Store& store : kernel.stores) visit(kernel.params[store.param], store.index);
 }
@@ -68,6 +70,7 @@ Operands operands_of(const Kernel& kernel) {
     if (compute != nullptr) slots = compute->operands;
     if (reduce != nullptr) slots = {reduce->operand};
     if (load != nullptr && load->guard) slots = {*load->guard};
+    if (const auto* gather = std::get_if<Gather>(&instruction.operation)) slots = positions_of(*gather);
     operands.push_back(std::move(slots));
   }
   return operands;
@@ -87,6 +90,19 @@ bool has_guards(const Kernel& kernel) {
   return std::ranges::any_of(kernel.body, [](const Instruction& instruction) {
     return std::holds_alternative<Inside>(instruction.operation);
   });
+}
+
+bool has_places(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.body, [](const Instruction& instruction) {
+    return std::holds_alternative<Gather>(instruction.operation) ||
+           std::holds_alternative<Position>(instruction.operation);
+  });
+}
+
+std::vector<Slot> positions_of(const Gather& gather) {
+  std::vector<Slot> slots;
+  for (const Gather::Term& term : gather.terms) slots.push_back(term.position);
+  return slots;
 }
 
 bool varies_in_row(const Kernel& kernel, const ir::Index& index) {
@@ -139,6 +155,11 @@ std::vector<Level> levels(const Kernel& kernel) {
       const bool by_value = kernel.params[load->param].role == Param::Role::host_scalar;
       if (!by_value && varies_in_row(kernel, load->index)) level = Level::element;
       if (load->guard) level = std::max(level, all[*load->guard]);
+    } else if (const auto* gather = std::get_if<Gather>(&instruction.operation)) {
+      if (varies_in_row(kernel, gather->index)) level = Level::element;
+      for (const Slot position : positions_of(*gather)) level = std::max(level, all[position]);
+    } else if (const auto* position = std::get_if<Position>(&instruction.operation)) {
+      if (varies_in_row(kernel, position->index)) level = Level::element;
     } else if (const auto* inside = std::get_if<Inside>(&instruction.operation)) {
       if (varies_in_row(kernel, inside->index)) level = Level::element;
     } else if (const auto* compute = std::get_if<Compute>(&instruction.operation)) {
@@ -162,8 +183,12 @@ int64_t Kernel::bytes_moved() const {
   const auto touch = [&](uint32_t param, const ir::Index& index) {
     elements[param] = std::max(elements[param], footprint(index, extents));
   };
-  for (const auto& instruction : body) {
-    const auto* load = std::get_if<Load>(&instruction.operation);
+  const std::vector<Level> level = levels(*this);
+  for (size_t slot = 0; slot < body.size(); ++slot) {
+    if (const auto* gather = std::get_if<Gather>(&body[slot].operation)) {
+      elements[gather->param] = std::max(elements[gather->param], level[slot] == Level::row ? rows() : numel());
+    }
+    const auto* load = std::get_if<Load>(&body[slot].operation);
     if (load == nullptr || params[load->param].role == Param::Role::host_scalar) continue;
     if (load->guard) {
       parts[load->param] += std::min(load->reach, footprint(load->index, extents));

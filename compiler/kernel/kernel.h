@@ -37,6 +37,22 @@ struct Load {
   std::optional<Slot> guard = std::nullopt;
   int64_t reach = 0;  ///< with a guard: elements that are read, at most
 };
+/// An element whose place other values tell: the one at `index`, and `stride` elements further for each unit of a
+/// position. A position outside [0, extent) ends the program's work on the device with an error, as in eager.
+struct Gather {
+  struct Term {
+    Slot position;  ///< an i64 or i32
+    int64_t stride = 1;
+    int64_t extent = 1;
+  };
+  uint32_t param = 0;
+  ir::Index index;  ///< over Kernel::extents, at positions 0
+  std::vector<Term> terms;
+};
+/// The index itself, as an i64.
+struct Position {
+  ir::Index index;
+};
 /// True where begin <= index < end. With guards of loads it says which operand of a join lies at a point.
 struct Inside {
   ir::Index index;
@@ -59,7 +75,7 @@ struct Reduce {
 /// One scalar instruction of the loop body, in SSA form. `dtype` is that of its result. Half dtypes appear only on
 /// loads, on casts and where one of two is chosen: arithmetic is done in the dtype of the operands, never in half.
 struct Instruction {
-  std::variant<Load, Inside, Immediate, Compute, Reduce> operation;
+  std::variant<Load, Gather, Position, Inside, Immediate, Compute, Reduce> operation;
   ir::DType dtype = ir::DType::f32;
 };
 struct Store {
@@ -99,13 +115,19 @@ struct Kernel {
 
 /// What each slot is computed from, by slot: a back end may compute it from others than the kernel says.
 using Operands = std::vector<std::vector<Slot>>;
-/// The operands of computations and reductions, and the guards of loads, as they stand in the kernel.
+/// The operands of computations and reductions, the guards of loads and the positions of gathers, as they stand in the
+/// kernel.
 [[nodiscard]] Operands operands_of(const Kernel& kernel);
 /// Slots that some store depends on.
 [[nodiscard]] std::vector<bool> live_slots(const Kernel& kernel, const Operands& operands);
 
 /// True where some instruction asks where a point lies.
 [[nodiscard]] bool has_guards(const Kernel& kernel);
+
+/// True where some value is a place, or the place of another.
+[[nodiscard]] bool has_places(const Kernel& kernel);
+/// The slots of a gather's positions, in order.
+[[nodiscard]] std::vector<Slot> positions_of(const Gather& gather);
 
 /// How often an instruction is computed.
 enum class Level : uint8_t {

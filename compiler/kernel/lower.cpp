@@ -183,6 +183,8 @@ class Lowering {
 
   Slot compute(const ir::Node& node, const Map& at) {
     if (const auto* primitive = node.as<ir::Primitive>()) return compute(primitive->op, node, at);
+    if (node.as<ir::Gather>() != nullptr) return gather(node, at);
+    if (const auto* position = node.as<ir::Position>()) return lies_at(at[position->dim]);
     return node.as<ir::Join>() != nullptr ? join(node, at) : reduce(node, at);
   }
 
@@ -227,6 +229,39 @@ class Lowering {
     const Slot slot = read(operand, *row);
     if (refused_ || nest_.reduced() == 0) return slot;
     return append({.operation = Reduce{reduce.op, slot}, .dtype = kernel_.body[slot].dtype});
+  }
+
+  /// The index of a point. Code for the CPU has none.
+  Slot lies_at(const ir::Index& index) {
+    if (graph_.device.kind != ir::Device::Kind::cuda) return refuse();
+    return append({.operation = Position{index}, .dtype = ir::DType::i64});
+  }
+
+  /// An element of memory: what a region computes lies nowhere, and under a guard positions mean nothing. Code for the
+  /// CPU has none.
+  Slot gather(const ir::Node& node, const Map& at) {
+    const std::vector<uint32_t>& dims = node.as<ir::Gather>()->dims;
+    const ir::ValueId operand = *node.args[0].value();
+    const ir::ViewSource source = region_operand(graph_, operand);
+    const bool in_memory = !members_.contains(graph_.value(source.base).producer);
+    if (guard_ || !in_memory || graph_.device.kind != ir::Device::Kind::cuda) return refuse();
+    const ir::Type& type = graph_.type(operand);
+    Map place = at;
+    Gather made;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const Slot position = read_broadcast(*node.args[1 + i].value(), graph_.type(node.results[0]), at);
+      made.terms.push_back({position, type.strides[dims[i]].constant(), type.sizes[dims[i]].constant()});
+      place[dims[i]] = nest_.zero();
+    }
+    for (size_t d = 0; d < place.size(); ++d) {
+      if (type.sizes[d] == ir::Dim(1)) place[d] = nest_.zero();
+    }
+    auto index = nest_.substitute(ir::storage_index(type), place);
+    if (refused_ || !index) return refuse();
+    index->affine.offset += source.offset;
+    made.index = *std::move(index);
+    made.param = param_of(source.base);
+    return append({.operation = std::move(made), .dtype = type.dtype});
   }
 
   /// Every operand is asked for at all points, and reads memory only where it lies; then one is chosen. Operands that

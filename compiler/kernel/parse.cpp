@@ -99,6 +99,8 @@ class KernelReader {
 
   decltype(Instruction::operation) operation() {
     if (cursor_.accept("load")) return load();
+    if (cursor_.accept("gather")) return gather();
+    if (cursor_.accept("position")) return Position{index()};
     if (cursor_.accept("inside")) return inside();
     if (cursor_.accept("reduce")) return reduce();
     if (cursor_.accept("true")) return Immediate{true};
@@ -132,6 +134,22 @@ class KernelReader {
       made.guard = slot();
       cursor_.expect("reach", "if %1 reach 64");
       made.reach = cursor_.natural(most, "a number of elements", "reach 64");
+    }
+    return made;
+  }
+
+  Gather gather() {
+    Gather made;
+    made.param = numbered("p");
+    made.index = bracketed_index();
+    while (cursor_.accept("+")) {
+      Gather::Term term{};
+      term.stride = cursor_.integer("a stride", "+ 64*%1 of 1000");
+      cursor_.expect("*", "+ 64*%1 of 1000");
+      term.position = slot();
+      cursor_.expect("of", "+ 64*%1 of 1000");
+      term.extent = cursor_.natural(most, "a number of places", "of 1000");
+      made.terms.push_back(term);
     }
     return made;
   }

@@ -37,6 +37,16 @@ struct OperationPrinter {
     std::string text = fmt::format("load p{}[{}]", load.param, kernel::to_string(load.index));
     return load.guard ? fmt::format("{} if %{} reach {}", text, *load.guard, load.reach) : text;
   }
+  std::string operator()(const Gather& gather) const {
+    std::string text = fmt::format("gather p{}[{}]", gather.param, kernel::to_string(gather.index));
+    for (const Gather::Term& term : gather.terms) {
+      text += fmt::format(" + {}*%{} of {}", term.stride, term.position, term.extent);
+    }
+    return text;
+  }
+  std::string operator()(const Position& position) const {
+    return fmt::format("position {}", kernel::to_string(position.index));
+  }
   std::string operator()(const Inside& inside) const {
     return fmt::format("inside {} in [{}, {})", kernel::to_string(inside.index), inside.begin, inside.end);
   }

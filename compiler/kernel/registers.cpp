@@ -32,7 +32,8 @@ int64_t addresses(const Kernel& kernel) {
 bool has_short_rows(const Kernel& kernel) {
   const auto points = static_cast<uint64_t>(kernel.row_points());
   return kernel.reduced > 0 && kernel.row_points() <= longest_short_row && std::has_single_bit(points) &&
-         kernel.group_rows() == 1 && !kernel.generic_sizes && !has_guards(kernel) && !runs_across_rows(kernel);
+         kernel.group_rows() == 1 && !kernel.generic_sizes && !has_guards(kernel) && !has_places(kernel) &&
+         !runs_across_rows(kernel);
 }
 
 int64_t registers_in_order(const Kernel& kernel, int64_t width) {

@@ -86,6 +86,26 @@ class Verifier {
     if (guard && *guard != ir::DType::b8) problem("the guard %{} is {}", *load.guard, ir::name(*guard));
   }
 
+  void check(const Gather& gather, ir::DType dtype) {
+    const Param* from = param(gather.param);
+    if (from != nullptr && from->role != Param::Role::input) problem("gathers from p{}, no input", gather.param);
+    if (from != nullptr && from->dtype != dtype) problem("p{} is {}", gather.param, ir::name(from->dtype));
+    if (from != nullptr && from->in_place) problem("p{} is written in other places", gather.param);
+    if (gather.terms.empty()) problem("it has no position");
+    check(gather.index);
+    for (const Gather::Term& term : gather.terms) {
+      const auto position = dtype_of(term.position);
+      const bool counts = position == ir::DType::i64 || position == ir::DType::i32;
+      if (position && !counts) problem("the position %{} is {}", term.position, ir::name(*position));
+      if (term.extent < 1) problem("no place along {} elements", term.extent);
+    }
+  }
+
+  void check(const Position& position, ir::DType dtype) {
+    if (dtype != ir::DType::i64) problem("a position is an i64");
+    check(position.index);
+  }
+
   void check(const Inside& inside, ir::DType dtype) {
     if (dtype != ir::DType::b8) problem("a question gives b8");
     check(inside.index);

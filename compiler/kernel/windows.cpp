@@ -155,6 +155,8 @@ class Analysis {
 
 }  // namespace
 
-std::optional<Windows> windows_of(const Kernel& kernel) { return Analysis(kernel).run(); }
+std::optional<Windows> windows_of(const Kernel& kernel) {
+  return has_places(kernel) ? std::nullopt : Analysis(kernel).run();
+}
 
 }  // namespace sinter::kernel

@@ -52,6 +52,8 @@ struct RuleRow {
 [[nodiscard]] std::span<const RuleRow> group_norm_rules();
 [[nodiscard]] std::span<const RuleRow> loss_rules();      ///< losses and their gradients
 [[nodiscard]] std::span<const RuleRow> movement_rules();  ///< tensors side by side, padded, rolled
+[[nodiscard]] std::span<const RuleRow> gather_rules();    ///< elements at places that tensors tell
+[[nodiscard]] std::span<const RuleRow> position_rules();  ///< counting and triangles
 [[nodiscard]] std::span<const RuleRow> group_norm_backward_rules();
 
 /// The rule for an ATen op that is no row of the op table; nullptr when there is none.

@@ -10,6 +10,7 @@
 #include "compiler/passes/aten.h"
 #include "compiler/passes/interpolation.h"
 #include "compiler/passes/rewriter.h"
+#include "compiler/passes/sampling.h"
 
 namespace sinter::passes {
 namespace {
@@ -36,15 +37,38 @@ const UpsamplingRow* row_of(const Node& node) {
   return found == upsampling_rows.end() || node.args.size() != 2 + found->axes ? nullptr : &*found;
 }
 
-/// True where place i of `out` is element i / factor of `in`, as ATen computes that in floats of type T.
+/// How far apart neighbours of the result lie in the image, as ATen computes that in floats of type T.
 template <class T>
-bool repeats(int64_t in, int64_t out, const Arg& scale, double shift) {
+T step_of(int64_t in, int64_t out, const Arg& scale) {
   const auto* given = std::get_if<double>(&scale.data);
-  const T step =
-      given != nullptr && *given > 0 ? static_cast<T>(1.0 / *given) : static_cast<T>(in) / static_cast<T>(out);
+  return given != nullptr && *given > 0 ? static_cast<T>(1.0 / *given) : static_cast<T>(in) / static_cast<T>(out);
+}
+
+/// The element of `in` that each place of `out` is.
+template <class T>
+std::vector<int64_t> elements_of(int64_t in, int64_t out, const Arg& scale, double shift) {
+  const T step = step_of<T>(in, out, scale);
+  std::vector<int64_t> elements;
   for (int64_t i = 0; i < out; ++i) {
     const auto place = static_cast<int64_t>(std::floor((static_cast<T>(i) + static_cast<T>(shift)) * step));
-    if (std::min(place, in - 1) != i / (out / in)) return false;
+    elements.push_back(std::min(place, in - 1));
+  }
+  return elements;
+}
+
+/// The same, where it does not depend on how exactly that is computed.
+std::optional<std::vector<int64_t>> certain_elements(int64_t in, int64_t out, const Arg& scale, double shift) {
+  auto elements = elements_of<float>(in, out, scale, shift);
+  return elements == elements_of<double>(in, out, scale, shift) ? std::optional(std::move(elements)) : std::nullopt;
+}
+
+/// True where place i of `out` is element i / factor of `in`.
+bool repeats(int64_t in, int64_t out, const Arg& scale, double shift) {
+  if (out % in != 0) return false;
+  const auto elements = certain_elements(in, out, scale, shift);
+  if (!elements) return false;
+  for (int64_t i = 0; i < out; ++i) {
+    if ((*elements)[static_cast<size_t>(i)] != i / (out / in)) return false;
   }
   return true;
 }
@@ -61,11 +85,8 @@ std::optional<std::vector<int64_t>> factors_of(const Graph& graph, const Node& n
   for (size_t dim = 2; dim < image.rank(); ++dim) {
     const int64_t in = image.sizes[dim].value();
     const int64_t out = result.sizes[dim].value();
-    const auto is_repeated = [&] {
-      const Arg& scale = node.args[dim];
-      return out % in == 0 && repeats<float>(in, out, scale, row->shift) && repeats<double>(in, out, scale, row->shift);
-    };
-    if (row == nullptr ? in != 1 : !is_repeated()) return std::nullopt;  // all neighbours of a single pixel are it
+    const bool is_single = row == nullptr && in == 1;  // all neighbours of a single pixel are it
+    if (!is_single && (row == nullptr || !repeats(in, out, node.args[dim], row->shift))) return std::nullopt;
     factors.push_back(out / in);
   }
   return factors;
@@ -89,13 +110,32 @@ ValueId repeated(Rewriter& rewrite, const Node& node, const std::vector<int64_t>
   return rewrite.add(View{0}, {{copied}}, Type(to), node.scope);
 }
 
+/// A call that takes elements by other steps.
+std::optional<ValueId> sampled(Rewriter& rewrite, const Node& node) {
+  const UpsamplingRow* row = row_of(node);
+  if (row == nullptr || !makes_image_of_image(rewrite.old(), node)) return std::nullopt;
+  const Type& image = rewrite.old().type(*node.args[0].value());
+  const Type& result = rewrite.old().type(node.results[0]);
+  if (!is_kernel_dtype(result.dtype) || image.rank() != row->axes + 2) return std::nullopt;
+  for (size_t dim = 2; dim < image.rank(); ++dim) {
+    const int64_t in = image.sizes[dim].value(), out = result.sizes[dim].value();
+    if (!certain_elements(in, out, node.args[dim], row->shift)) return std::nullopt;
+  }
+  Sampler sampler(rewrite, node);
+  for (size_t dim = 2; dim < image.rank(); ++dim) {
+    sampler.nearest(step_of<float>(image.sizes[dim].value(), result.sizes[dim].value(), node.args[dim]), row->shift);
+  }
+  return sampler.run();
+}
+
 }  // namespace
 
 PassResult expand_upsampling(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda || context.generic_sizes) return {};
   return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto factors = factors_of(graph, node);
-    return factors ? std::optional(repeated(rewrite, node, *factors)) : interpolated(rewrite, node);
+    if (factors) return repeated(rewrite, node, *factors);
+    return row_of(node) != nullptr ? sampled(rewrite, node) : interpolated(rewrite, node);
   });
 }
 

@@ -9,6 +9,7 @@
 
 #include "compiler/passes/aten.h"
 #include "compiler/passes/layout_rules.h"
+#include "compiler/passes/sampling.h"
 
 namespace sinter::passes {
 namespace {
@@ -48,13 +49,14 @@ std::optional<int64_t> factor_of(const Type& image, const Type& result, size_t d
   return agrees ? std::optional(factor) : std::nullopt;
 }
 
-/// The number of axes of a call that kernels can compute.
+/// The number of axes of a call that kernels can compute, whatever its sizes are.
 std::optional<size_t> axes_of(const Graph& graph, const Node& node) {
   const InterpolationRow* row = interpolation_row(node);
   if (row == nullptr || !row->linear || call_named(node, row->op, first_scale + row->axes) == nullptr) {
     return std::nullopt;
   }
-  if (node.args[align_corners].data != Arg{false}.data || !makes_image_of_image(graph, node)) return std::nullopt;
+  const bool is_known = std::holds_alternative<bool>(node.args[align_corners].data);
+  if (!is_known || !makes_image_of_image(graph, node)) return std::nullopt;
   const Type& image = graph.type(*node.args[0].value());
   const Type& result = graph.type(node.results[0]);
   const bool floats = is_half(result.dtype) || result.dtype == DType::f32;
@@ -64,7 +66,7 @@ std::optional<size_t> axes_of(const Graph& graph, const Node& node) {
 
 std::optional<Factors> factors_of(const Graph& graph, const Node& node) {
   const auto axes = axes_of(graph, node);
-  if (!axes) return std::nullopt;
+  if (!axes || node.args[align_corners].data != Arg{false}.data) return std::nullopt;
   const Type& image = graph.type(*node.args[0].value());
   const Type& result = graph.type(node.results[0]);
   Factors factors;
@@ -208,6 +210,26 @@ class Interpolation {
   std::vector<Weights> weights_;  ///< by axis
 };
 
+/// How far apart neighbours of the result lie in the image, as LibTorch computes that.
+float step_of(const Type& image, const Type& result, size_t dim, bool aligns, const Arg& scale) {
+  const int64_t in = image.sizes[dim].value(), out = result.sizes[dim].value();
+  if (aligns) return out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1) : 0.0F;
+  const auto* given = std::get_if<double>(&scale.data);
+  if (given != nullptr && *given > 0) return static_cast<float>(1.0 / *given);
+  return static_cast<float>(in) / static_cast<float>(out);
+}
+
+ValueId sampled(Rewriter& rewrite, const Node& node, size_t axes) {
+  const Type& image = rewrite.old().type(*node.args[0].value());
+  const Type& result = rewrite.old().type(node.results[0]);
+  const bool aligns = std::get<bool>(node.args[align_corners].data);
+  Sampler sampler(rewrite, node);
+  for (size_t axis = 0; axis < axes; ++axis) {
+    sampler.linear(step_of(image, result, 2 + axis, aligns, node.args[first_scale + axis]), !aligns);
+  }
+  return sampler.run();
+}
+
 }  // namespace
 
 bool interpolates(const Node& node) { return interpolation_row(node) != nullptr && node.args.size() > 2; }
@@ -222,7 +244,9 @@ bool makes_image_of_image(const Graph& graph, const Node& node) {
 
 std::optional<ValueId> interpolated(Rewriter& rewrite, const Node& node) {
   const auto factors = factors_of(rewrite.old(), node);
-  return factors ? std::optional(Interpolation(rewrite, node, *factors).run()) : std::nullopt;
+  if (factors) return Interpolation(rewrite, node, *factors).run();
+  const auto axes = axes_of(rewrite.old(), node);
+  return axes ? std::optional(sampled(rewrite, node, *axes)) : std::nullopt;
 }
 
 }  // namespace sinter::passes

@@ -13,10 +13,10 @@ namespace sinter::passes {
 /// dense. What else they must be, the caller asks.
 [[nodiscard]] bool makes_image_of_image(const ir::Graph& graph, const ir::Node& node);
 
-/// What stands for a call of aten::upsample_linear1d, _bilinear2d or _trilinear3d that makes an image a whole number of
-/// times as large along each axis (`align_corners` off): every element is a sum of two, four or eight neighbours whose
-/// weights repeat from pixel to pixel. Nothing for any other node. In f32, as LibTorch computes; weights are exact
-/// where factors are powers of two.
+/// What stands for a call of aten::upsample_linear1d, _bilinear2d or _trilinear3d: every element is a sum of two, four
+/// or eight neighbours. Where the image becomes a whole number of times as large along each axis (`align_corners` off),
+/// they are views of it, and weights repeat from pixel to pixel; else they are gathered, and weights computed. Nothing
+/// for any other node. In f32, as LibTorch computes; weights are exact where factors are powers of two.
 [[nodiscard]] std::optional<ir::ValueId> interpolated(Rewriter& rewrite, const ir::Node& node);
 
 }  // namespace sinter::passes

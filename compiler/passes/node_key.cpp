@@ -12,6 +12,12 @@ std::string operation_of(const Node& node) {
   if (const auto* primitive = node.as<Primitive>()) return std::string(row(primitive->op).name);
   if (const auto* view = node.as<View>()) return "view " + std::to_string(view->offset);
   if (const auto* join = node.as<Join>()) return "join " + std::to_string(join->dim);
+  if (const auto* position = node.as<Position>()) return "position " + std::to_string(position->dim);
+  if (const auto* gather = node.as<Gather>()) {
+    std::string text = "gather";
+    for (const uint32_t dim : gather->dims) text += " " + std::to_string(dim);
+    return text;
+  }
   const auto* reduce = node.as<Reduce>();
   if (reduce == nullptr) return {};
   std::string text = "reduce " + std::string(row(reduce->op).name);

@@ -89,7 +89,8 @@ class Spreader {
     const Node& producer = old_.producer(base);
     const bool alone = users_[base.index] < 2;
     if (is_kept(base)) return rewrite_.get(value);
-    if ((alone && copying == Copying::nothing) || !producer.as<Primitive>() || copies_.size() >= most_copies) {
+    const bool may_be_copied = producer.as<Primitive>() != nullptr || producer.as<Position>() != nullptr;
+    if ((alone && copying == Copying::nothing) || !may_be_copied || copies_.size() >= most_copies) {
       return rewrite_.get(value);
     }
     const bool part = alone ? copying == Copying::part : is_shared_out(base);

@@ -68,6 +68,24 @@ TEST(Joins, compile_for_sm_90) {
   EXPECT_EQ(nvrtc->compile(sources, "sm_90").log, "");
 }
 
+TEST(Gathers, compile_for_sm_80_and_sm_90) {
+  std::vector<KernelSource> sources;
+  for (const std::string_view body :
+       {"graph @g on cuda:0 (%t: f16[9,64], %p: i64[800,1]) -> (%y) { %y = gather %t, %p over 0 : f16[800,64] }",
+        "graph @g on cuda:0 (%t: f32[8,9], %p: i32[8,7]) -> (%y) { %y = gather %t, %p over 1 : f32[8,7] }",
+        "graph @g on cuda:0 (%x: f16[800,64]) -> (%y) {\n"
+        "%a = position over 1 : i64[800,64]\n%c = ge %a, 3 : b8[800,64]\n%y = where %c, %x, 0.0 : f16[800,64] }",
+        "graph @g on cuda:0 (%t: f32[9,512], %p: i64[800,1]) -> (%m) {\n"
+        "%g = gather %t, %p over 0 : f32[800,512]\n%m = reduce max %g over 1 : f32[800,1] }"}) {
+    for (const bool generic : {false, true}) {
+      sources.push_back(graph_trial("gather", ir::parse(body), generic, 1).source);
+    }
+  }
+  const auto nvrtc = Nvrtc::open();
+  if (!nvrtc) GTEST_SKIP() << sources.size() << " kernels not compiled: SINTER_LIBTORCH names no LibTorch";
+  for (const char* architecture : {"sm_80", "sm_90"}) EXPECT_EQ(nvrtc->compile(sources, architecture).log, "");
+}
+
 TEST(Windows, compile_for_sm_90) {
   std::vector<KernelSource> sources;
   for (const std::string_view graph :

@@ -75,6 +75,33 @@ constexpr Case cases[] = {
       %a = add %x, %s : f32[4,6]
       %z = mul %a, %n : f32[4,6]
     })"},
+    {"gather_at_computed_places", R"(graph @g on cuda:0 (%t: f32[12,1,4], %p: i64[3,5]) -> (%z) {
+      %a = abs %p : i64[3,5]
+      %v = view %a + 0 : i64[3,5,1]
+      %g = gather %t, %v over 0 : f32[3,5,4]
+      %z = neg %g : f32[3,5,4]
+    })"},
+    {"gather_over_two_dims", R"(graph @g on cuda:0 (%t: f32[12,12,3]{3,36,1}, %p: i64[5], %q: i32[4,1]) -> (%z) {
+      %a = abs %p : i64[5]
+      %v = view %a + 0 : i64[5,1]
+      %w = abs %q : i32[4,1]
+      %u = view %w + 0 : i32[4,1,1]
+      %s = view %t + 0 : f32[12,12,1]{3,36,1}
+      %z = gather %s, %u, %v over 0, 1 : f32[4,5,1]
+    })"},
+    {"positions", R"(graph @g on cuda:0 (%x: i64[3,5]) -> (%z, %s) {
+      %p = position over 1 : i64[3,5]
+      %q = position over 0 : i64[15]
+      %v = view %q + 0 : i64[3,5]
+      %a = mul %p, %v : i64[3,5]
+      %z = add %a, %x : i64[3,5]
+      %s = sub %p, %x : i64[3,5]
+    })"},
+    {"sum_of_what_is_gathered", R"(graph @g on cuda:0 (%t: f32[12,4], %p: i64[6,1]) -> (%z) {
+      %a = abs %p : i64[6,1]
+      %g = gather %t, %a over 0 : f32[6,4]
+      %z = reduce sum %g over 1 : f32[6,1]
+    })"},
     {"view_of_what_is_computed", R"(graph @g on cuda:0 (%x: f32[4,6]) -> (%z) {
       %n = neg %x : f32[4,6]
       %t = view %n + 0 : f32[6,4]{1,6}

@@ -17,14 +17,15 @@ namespace {
 
 constexpr int64_t images = 2, channels = 3;
 
-/// An axis of an image that is made `factor` times as long.
+/// An axis of an image that is made as long as `length`; corners lie on corners where `aligns`.
 struct Axis {
   int64_t size;
-  int64_t factor;
-
-  [[nodiscard]] int64_t length() const { return size * factor; }
+  int64_t length;
+  bool aligns = false;
 };
 using Axes = std::vector<Axis>;
+
+Axis times(int64_t size, int64_t factor) { return {size, size * factor}; }
 
 /// The two elements of an axis that one of the result lies between, and the share of the second.
 struct Between {
@@ -33,8 +34,11 @@ struct Between {
 };
 
 Between place(Axis axis, int64_t i) {
-  const double middle = (static_cast<double>(i) + 0.5) / static_cast<double>(axis.factor) - 0.5;
-  const double at = std::max(0.0, middle);
+  const auto ends = static_cast<double>(std::max<int64_t>(axis.length - 1, 1));
+  const double step = axis.aligns ? static_cast<double>(axis.size - 1) / ends
+                                  : static_cast<double>(axis.size) / static_cast<double>(axis.length);
+  const double middle = axis.aligns ? 0.0 : 0.5;
+  const double at = std::max(0.0, (static_cast<double>(i) + middle) * step - middle);
   const auto first = static_cast<int64_t>(at);
   return {first, std::min(first + 1, axis.size - 1), at - static_cast<double>(first)};
 }
@@ -51,7 +55,7 @@ double blended(const Row& image, std::span<const Axis> axes, std::span<const int
 
 Row interpolated(const Row& image, const Axes& axes) {
   std::vector<int64_t> extents = {images * channels};
-  for (const Axis axis : axes) extents.push_back(axis.length());
+  for (const Axis axis : axes) extents.push_back(axis.length);
   Row result;
   ir::for_each_point(extents, [&](std::span<const int64_t> point) {
     result.push_back(blended(image, axes, point.subspan(1), point[0]));
@@ -74,31 +78,48 @@ void expect_interpolated(std::string_view dtype, const Axes& axes, bool channels
   std::string scales;
   for (const Axis axis : axes) {
     sizes.push_back(axis.size);
-    lengths.push_back(axis.length());
-    scales += axis.factor % 2 == 0 ? fmt::format(", {}.0", axis.factor) : ", none";
+    lengths.push_back(axis.length);
+    const int64_t factor = axis.length / axis.size;
+    const bool is_given = axis.length % axis.size == 0 && factor % 2 == 0 && !axis.aligns;
+    scales += is_given ? fmt::format(", {}.0", factor) : ", none";
   }
   const std::string from = type_of(dtype, sizes, channels_last), to = type_of(dtype, lengths, channels_last);
   const ir::HostTensor x = drawn(from, 7);
   const std::string graph = fmt::format(
       "graph @g on cuda:0 (%x: {}) -> (%y) {{\n"
-      "  %y = call aten.{}(%x, [{}], false{}) : {}\n}}\n",
-      from, ops.at(axes.size() - 1), fmt::join(lengths, ", "), scales, to);
+      "  %y = call aten.{}(%x, [{}], {}{}) : {}\n}}\n",
+      from, ops.at(axes.size() - 1), fmt::join(lengths, ", "), axes[0].aligns, scales, to);
   const auto found = upsampled(graph, {x});
   EXPECT_NO_FATAL_FAILURE(expect_close(found.at(0), interpolated(numbers_of(x), axes), tolerance_of(dtype))) << graph;
 }
 
 TEST(ExpandUpsampling, weighs_the_neighbours_that_libtorch_weighs) {
   for (const bool channels_last : {false, true}) {
-    for (const Axis high : {Axis{3, 2}, Axis{4, 1}, Axis{2, 5}, Axis{1, 4}}) {
-      for (const Axis wide : {Axis{4, 2}, Axis{2, 3}, Axis{3, 8}, Axis{2, 16}}) {
+    for (const Axis high : {times(3, 2), times(4, 1), times(2, 5), times(1, 4)}) {
+      for (const Axis wide : {times(4, 2), times(2, 3), times(3, 8), times(2, 16)}) {
         expect_interpolated("f32", {high, wide}, channels_last);
       }
     }
-    expect_interpolated("f16", {{3, 4}, {5, 2}}, channels_last);
-    expect_interpolated("bf16", {{3, 2}, {2, 7}}, channels_last);
-    expect_interpolated("f32", {{5, 3}}, channels_last);
-    expect_interpolated("f16", {{2, 2}, {3, 2}, {2, 4}}, channels_last);
-    expect_interpolated("f32", {{2, 3}, {1, 2}, {3, 1}}, channels_last);
+    expect_interpolated("f16", {times(3, 4), times(5, 2)}, channels_last);
+    expect_interpolated("bf16", {times(3, 2), times(2, 7)}, channels_last);
+    expect_interpolated("f32", {times(5, 3)}, channels_last);
+    expect_interpolated("f16", {times(2, 2), times(3, 2), times(2, 4)}, channels_last);
+    expect_interpolated("f32", {times(2, 3), times(1, 2), times(3, 1)}, channels_last);
+  }
+}
+
+TEST(ExpandUpsampling, weighs_them_at_any_place) {
+  for (const bool channels_last : {false, true}) {
+    for (const bool aligns : {false, true}) {
+      for (const Axis high : {Axis{3, 5, aligns}, Axis{4, 4, aligns}, Axis{7, 3, aligns}, Axis{2, 1, aligns}}) {
+        for (const Axis wide : {Axis{4, 9, aligns}, Axis{2, 40, aligns}, Axis{5, 10, aligns}}) {
+          expect_interpolated("f32", {high, wide}, channels_last);
+        }
+      }
+      expect_interpolated("f16", {{3, 4, aligns}, {5, 7, aligns}}, channels_last);
+      expect_interpolated("f32", {{5, 8, aligns}}, channels_last);
+      expect_interpolated("bf16", {{2, 3, aligns}, {3, 5, aligns}, {2, 5, aligns}}, channels_last);
+    }
   }
 }
 
