@@ -132,6 +132,61 @@ def image_cases():
         )
 
 
+def place_cases():
+    half = torch.float16
+
+    def places(sizes, end):
+        return torch.randint(0, end, sizes, device="cuda")
+
+    words, rows, images = ELEMENTS // 1024, ELEMENTS // 256, ELEMENTS // 4194304
+    yield (
+        "places: words and layer norm f16",
+        lambda: [drawn([32768, 768], half), places([words], 32768), drawn([768], half), drawn([768], half)],
+        lambda t, p, w, b: F.layer_norm(F.embedding(p, t), [768], w, b),
+        words * (2 * 768 * 2 + 8),
+        0,
+    )
+    yield (
+        "places: rows of 128 f32",
+        lambda: [drawn([rows, 128], torch.float32), places([rows], rows)],
+        lambda x, p: x.index_select(0, p),
+        rows * (4 * 128 * 2 + 8),
+        0,
+    )
+    yield (
+        "places: an element each f16",
+        lambda: [drawn([rows // 32, 4096], half), places([rows // 32, 4096], 4096)],
+        lambda x, p: x.gather(1, p),
+        rows // 32 * 4096 * 12,
+        0,
+    )
+    yield (
+        "places: upper triangles f16",
+        lambda: [drawn([images, 2048, 2048], half)],
+        lambda x: torch.triu(x, 1),
+        4 * ELEMENTS,
+        0,
+    )
+    for suffix, memory in (("", torch.contiguous_format), (" channels last", torch.channels_last)):
+        def image(memory=memory):
+            return [drawn([images, 64, 64, 64], half).contiguous(memory_format=memory)]
+
+        yield (
+            f"places: bilinear with aligned corners f16{suffix}",
+            image,
+            lambda x: F.interpolate(x, [256, 256], mode="bilinear", align_corners=True),
+            2 * images * 64 * (64 * 64 + 256 * 256),
+            0,
+        )
+        yield (
+            f"places: nearest by 1.5 f16{suffix}",
+            image,
+            lambda x: F.interpolate(x, [96, 96], mode="nearest"),
+            2 * images * 64 * (64 * 64 + 96 * 96),
+            0,
+        )
+
+
 def milliseconds(call, budget):
     for _ in range(3):
         call()
@@ -185,7 +240,7 @@ def main():
     arguments = parser.parse_args()
     copies = {name: copy_bandwidth(dtype, arguments.budget) for name, dtype in DTYPES.items()}
     rows = []
-    for cases in (row_cases(), reduction_cases(), movement_cases(), image_cases()):
+    for cases in (row_cases(), reduction_cases(), movement_cases(), image_cases(), place_cases()):
         for case in cases:
             if arguments.only in case[0]:
                 rows.append(measured(case, copies, arguments.mode, arguments.budget))

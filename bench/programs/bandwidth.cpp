@@ -164,6 +164,50 @@ void add_images(const Place& place, std::vector<Case>& cases) {
   }
 }
 
+/// Elements at places that tensors tell, or that are computed.
+void add_places(const Place& place, std::vector<Case>& cases) {
+  const auto places = [=](at::IntArrayRef sizes, int64_t end) {
+    return at::randint(0, end, sizes, at::TensorOptions(place.device).dtype(at::kLong));
+  };
+  const int64_t words = place.elements / 1024, rows = place.elements / 256;
+  cases.push_back({"places: words and layer norm f16",
+                   [=] {
+                     return Tensors{drawn({32768, 768}, place, at::kHalf), places({words}, 32768),
+                                    drawn({768}, place, at::kHalf), drawn({768}, place, at::kHalf)};
+                   },
+                   [](const Tensors& in) {
+                     return Tensors{at::layer_norm(at::embedding(in[0], in[1]), {768}, in[2], in[3], kEpsilon)};
+                   },
+                   static_cast<double>(words) * (2 * 768 * 2 + 8)});
+  cases.push_back({"places: rows of 128 f32",
+                   [=] { return Tensors{drawn({rows, 128}, place, at::kFloat), places({rows}, rows)}; },
+                   [](const Tensors& in) { return Tensors{in[0].index_select(0, in[1])}; },
+                   static_cast<double>(rows) * (4 * 128 * 2 + 8)});
+  cases.push_back({"places: an element each f16",
+                   [=] { return Tensors{drawn({rows / 32, 4096}, place, at::kHalf), places({rows / 32, 4096}, 4096)}; },
+                   [](const Tensors& in) { return Tensors{in[0].gather(1, in[1])}; },
+                   static_cast<double>(rows) / 32 * 4096 * 12});
+  cases.push_back({"places: upper triangles f16",
+                   [=] { return Tensors{drawn({place.elements / 4194304, 2048, 2048}, place, at::kHalf)}; },
+                   [](const Tensors& in) { return Tensors{at::triu(in[0], 1)}; },
+                   4.0 * static_cast<double>(place.elements)});
+  for (const bool last : {false, true}) {
+    const std::string suffix = last ? " f16 channels last" : " f16";
+    const int64_t images = std::max<int64_t>(1, place.elements / 4194304);
+    const auto image = [=] {
+      const Tensor x = drawn({images, 64, 64, 64}, place, at::kHalf);
+      return Tensors{last ? x.contiguous(at::MemoryFormat::ChannelsLast) : x};
+    };
+    const double bytes = 2.0 * static_cast<double>(images) * 64 * (64 * 64 + 256 * 256);
+    cases.push_back({"places: bilinear with aligned corners" + suffix, image,
+                     [](const Tensors& in) { return Tensors{at::upsample_bilinear2d(in[0], {256, 256}, true)}; },
+                     bytes});
+    cases.push_back({"places: nearest by 1.5" + suffix, image,
+                     [](const Tensors& in) { return Tensors{at::upsample_nearest2d(in[0], {96, 96})}; },
+                     2.0 * static_cast<double>(images) * 64 * (64 * 64 + 96 * 96)});
+  }
+}
+
 std::vector<Case> all_cases(const Place& place) {
   std::vector<Case> cases;
   add_rows("softmax", [](const Tensor& x, const Tensor&, const Tensor&) { return at::softmax(x, -1); }, place, cases);
@@ -186,6 +230,7 @@ std::vector<Case> all_cases(const Place& place) {
   add_reductions(place, cases);
   add_movement(place, cases);
   add_images(place, cases);
+  add_places(place, cases);
   return cases;
 }
 
