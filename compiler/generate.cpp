@@ -13,6 +13,7 @@
 #include "compiler/kernel/lower.h"
 #include "compiler/kernel/print.h"
 #include "compiler/kernel/verify.h"
+#include "compiler/passes/deciding.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
 #include "compiler/support/fault.h"
@@ -109,7 +110,7 @@ Graph without_last_op(Graph body) {
 class Generator {
  public:
   Generator(const Graph& graph, passes::PlannedMemory planned, const CompileOptions& options)
-      : graph_(graph), planned_(std::move(planned)), options_(options) {}
+      : graph_(graph), planned_(std::move(planned)), options_(options), deciding_(passes::deciding_values(graph)) {}
 
   Plan run() {
     for (std::vector<Step>* steps : {&planned_.plan.once, &planned_.plan.steps}) {
@@ -123,7 +124,10 @@ class Generator {
  private:
   uint32_t kernel_of(const Launch& launch) {
     const passes::PlannedKernel& use = planned_.kernels[launch.kernel];
-    KernelSource source = generate(*graph_.node(use.node).as<Fused>(), launch, use.in_place);
+    const Node& node = graph_.node(use.node);
+    const bool decides = std::ranges::any_of(node.results, [&](ValueId result) { return deciding_[result.index]; });
+    const bool half_accuracy = options_.numerics == Numerics::fast && !decides;
+    KernelSource source = generate(*node.as<Fused>(), launch, use.in_place, half_accuracy);
     auto& plan = planned_.plan;
     const auto next = static_cast<uint32_t>(plan.kernels.size());
     const auto [known, added] = known_.try_emplace(identity(source), next);
@@ -148,7 +152,8 @@ class Generator {
                        source.block[2], fmt::join(source.sizes, ","), source.text);
   }
 
-  KernelSource generate(const Fused& fused, const Launch& launch, const std::vector<bool>& in_place) {
+  KernelSource generate(const Fused& fused, const Launch& launch, const std::vector<bool>& in_place,
+                        bool half_accuracy) {
     try {
       const Faults& faults = Faults::environment();
       const Origin origin(*fused.body);
@@ -159,7 +164,7 @@ class Generator {
         kernel.params[i].alignment = alignment_of(planned_.plan, launch.args.at(i).buffer, options_);
       }
       kernel.comment = comment(fused, origin);
-      kernel.half_accuracy = options_.numerics == Numerics::fast;
+      kernel.half_accuracy = half_accuracy;
       kernel.generic_sizes = options_.generic_sizes;
       kernel::require(kernel, "lower");
       Dump::environment().write("kernel", fused.name, kernel::print(kernel));
@@ -181,6 +186,7 @@ class Generator {
   const Graph& graph_;
   passes::PlannedMemory planned_;
   const CompileOptions& options_;
+  std::vector<bool> deciding_;                       ///< by value
   std::unordered_map<std::string, uint32_t> known_;  ///< by identity
 };
 

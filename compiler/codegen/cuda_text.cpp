@@ -155,7 +155,8 @@ std::span<const int64_t> CudaText::row_extents() const { return std::span(kernel
 std::string CudaText::answer(Slot slot, const std::vector<std::string>& dims) const {
   if (const auto* position = std::get_if<kernel::Position>(&kernel_.body[slot].operation)) {
     const std::string index = index_.at(position->index, dims);
-    return fmt::format("static_cast<long long>(static_cast<{}>({}))", index_.signed_type(), index);
+    return fmt::format("static_cast<{}>(static_cast<{}>({}))", cuda_type(kernel_.body[slot].dtype),
+                       index_.signed_type(), index);
   }
   const auto& question = std::get<kernel::Inside>(kernel_.body[slot].operation);
   ir::Index from_begin = question.index;

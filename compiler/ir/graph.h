@@ -59,7 +59,7 @@ struct Join {
 struct Gather {
   std::vector<uint32_t> dims;  ///< ascending, none twice
 };
-/// Where an element lies: the i64 p[dim] at element p of the result. No args.
+/// Where an element lies: p[dim] at element p of the result, an i64 or i32. No args.
 struct Position {
   uint32_t dim = 0;
 };

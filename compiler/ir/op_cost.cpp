@@ -7,9 +7,10 @@
 namespace sinter::ir {
 namespace {
 
-constexpr std::array<std::string_view, 22> simple_ops = {
-    "cast", "add", "sub", "mul", "fma", "neg",  "abs",   "maximum", "minimum",     "where",      "eq",
-    "ne",   "lt",  "le",  "gt",  "ge",  "relu", "rsqrt", "sqrt",    "logical_and", "logical_or", "logical_not"};
+constexpr std::array<std::string_view, 26> simple_ops = {
+    "cast",  "add",         "sub",        "mul",         "fma",   "neg",  "abs",   "maximum", "minimum",
+    "where", "eq",          "ne",         "lt",          "le",    "gt",   "ge",    "relu",    "rsqrt",
+    "sqrt",  "logical_and", "logical_or", "logical_not", "floor", "ceil", "trunc", "round"};
 constexpr int64_t dear_op = 10;
 
 }  // namespace

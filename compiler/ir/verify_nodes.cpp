@@ -314,7 +314,8 @@ Problem position_problem(const Graph& graph, const Node& node) {
   if (!node.args.empty()) return "a position has no operand";
   if (node.results.size() != 1) return fmt::format("a position has one result, not {}", node.results.size());
   const Type& result = graph.type(node.results[0]);
-  if (result.dtype != DType::i64) return fmt::format("positions are {}", name(result.dtype));
+  if (result.dtype != DType::i64 && result.dtype != DType::i32)
+    return fmt::format("positions are {}", name(result.dtype));
   const uint32_t dim = node.as<Position>()->dim;
   if (dim >= result.rank()) return fmt::format("a position over dim {} of {}", dim, result.rank());
   return overlap_problem(result);

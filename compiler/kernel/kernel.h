@@ -49,7 +49,7 @@ struct Gather {
   ir::Index index;  ///< over Kernel::extents, at positions 0
   std::vector<Term> terms;
 };
-/// The index itself, as an i64.
+/// The index itself, as an i64 or i32.
 struct Position {
   ir::Index index;
 };

@@ -184,7 +184,9 @@ class Lowering {
   Slot compute(const ir::Node& node, const Map& at) {
     if (const auto* primitive = node.as<ir::Primitive>()) return compute(primitive->op, node, at);
     if (node.as<ir::Gather>() != nullptr) return gather(node, at);
-    if (const auto* position = node.as<ir::Position>()) return lies_at(at[position->dim]);
+    if (const auto* position = node.as<ir::Position>()) {
+      return lies_at(at[position->dim], graph_.type(node.results[0]).dtype);
+    }
     return node.as<ir::Join>() != nullptr ? join(node, at) : reduce(node, at);
   }
 
@@ -232,9 +234,9 @@ class Lowering {
   }
 
   /// The index of a point. Code for the CPU has none.
-  Slot lies_at(const ir::Index& index) {
+  Slot lies_at(const ir::Index& index, ir::DType dtype) {
     if (graph_.device.kind != ir::Device::Kind::cuda) return refuse();
-    return append({.operation = Position{index}, .dtype = ir::DType::i64});
+    return append({.operation = Position{index}, .dtype = dtype});
   }
 
   /// An element of memory: what a region computes lies nowhere, and under a guard positions mean nothing. Code for the

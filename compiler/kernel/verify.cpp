@@ -102,7 +102,7 @@ class Verifier {
   }
 
   void check(const Position& position, ir::DType dtype) {
-    if (dtype != ir::DType::i64) problem("a position is an i64");
+    if (dtype != ir::DType::i64 && dtype != ir::DType::i32) problem("a position is an i64 or i32");
     check(position.index);
   }
 

@@ -26,7 +26,7 @@ void Sampler::linear(float step, bool half_pixels) {
   place = add("mul", {place, Arg{double{step}}}, DType::f32);
   if (half_pixels) place = add("maximum", {add("sub", {place, Arg{0.5}}, DType::f32), Arg{0.0}}, DType::f32);
   const Arg first = position(place);
-  const Arg second = within(add("add", {first, Arg{int64_t{1}}}, DType::i64));
+  const Arg second = within(add("add", {first, Arg{int64_t{1}}}, DType::i32));
   const Arg of_second = add("sub", {place, add("cast", {first}, DType::f32)}, DType::f32);
   const Arg of_first = add("sub", {Arg{1.0}, of_second}, DType::f32);
   axes_.push_back({{first, of_first}, {second, of_second}});
@@ -50,14 +50,14 @@ Arg Sampler::add(std::string_view op, std::vector<Arg> args, DType dtype) {
   return {rewrite_.add(Primitive{op_named(op)}, std::move(args), std::move(type), node_.scope)};
 }
 
-Arg Sampler::counted() { return add("cast", {add("position", {}, DType::i64)}, DType::f32); }
+Arg Sampler::counted() { return add("cast", {add("position", {}, DType::i32)}, DType::f32); }
 
-Arg Sampler::position(const Arg& place) { return within(add("cast", {place}, DType::i64)); }
+Arg Sampler::position(const Arg& place) { return within(add("cast", {place}, DType::i32)); }
 
 Arg Sampler::within(const Arg& position) {
   const size_t dim = first_axis + axes_.size();
   const int64_t last = rewrite_.old().type(*node_.args[0].value()).sizes[dim].value() - 1;
-  return add("minimum", {position, Arg{last}}, DType::i64);
+  return add("minimum", {position, Arg{last}}, DType::i32);
 }
 
 /// The sum over the elements along this axis and those behind it, at `positions` along those before it.

@@ -4,9 +4,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/ir/continuous.h"
 #include "compiler/ir/view_source.h"
 #include "compiler/passes/bodies.h"
+#include "compiler/passes/deciding.h"
 #include "compiler/passes/shared_values.h"
 
 namespace sinter::passes {
@@ -17,11 +17,12 @@ using namespace ir;
 /// One fused body.
 class Widening {
  public:
-  Widening(Graph& body, const std::vector<bool>& shared)
+  /// By output, `deciding` says what decides in other kernels.
+  Widening(Graph& body, const std::vector<bool>& shared, const std::vector<bool>& deciding)
       : body_(body),
         shared_(shared),
         stored_(body.value_count(), false),
-        decides_(body.value_count(), false),
+        decides_(deciding_values_of_body(body, deciding)),
         users_(body.value_count()) {
     for (const ValueId output : body_.outputs) stored_[output.index] = true;
     for (const NodeId id : body_.order()) {
@@ -29,7 +30,6 @@ class Widening {
       for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId value) { users_[value.index].push_back(id); });
     }
     find_stored();
-    find_deciding();
   }
 
   int64_t run() {
@@ -73,27 +73,6 @@ class Widening {
     }
   }
 
-  /// Marks what a jump depends on, through any arithmetic.
-  void find_deciding() {
-    for (auto id = body_.order().rbegin(); id != body_.order().rend(); ++id) {
-      const Node& node = body_.node(*id);
-      if (node.results.empty()) continue;
-      const bool jumps = is_jump(node);
-      for (const Arg& arg : node.args) {
-        for_each_value(arg, [&](ValueId value) {
-          decides_[value.index] = decides_[value.index] || jumps || decides_[node.results[0].index];
-        });
-      }
-    }
-  }
-
-  /// Reductions are as continuous as what joins their elements: all are.
-  [[nodiscard]] bool is_jump(const Node& node) const {
-    const auto* primitive = node.as<Primitive>();
-    if (primitive == nullptr) return false;
-    return is_cast(node) ? !is_float(dtype(node.results[0])) : !is_continuous(primitive->op);
-  }
-
   /// A computed f32, or a sum or an extreme of some, rounded to a half that every user takes back to f32.
   [[nodiscard]] bool may_stay_wide(ValueId value) const {
     const Node& node = body_.producer(value);
@@ -110,18 +89,33 @@ class Widening {
   Graph& body_;
   const std::vector<bool>& shared_;  ///< by value: other kernels compute it too
   std::vector<bool> stored_;         ///< by value
-  std::vector<bool> decides_;        ///< by value
+  std::vector<bool> decides_;        ///< by value: a jump depends on it
   std::vector<std::vector<NodeId>> users_;
   std::unordered_map<ValueId, ValueId> replacements_;
 };
+
+/// By fused node in order, then by result.
+std::vector<std::vector<bool>> results_that_decide(const Graph& graph) {
+  const std::vector<bool> deciding = deciding_values(graph);
+  std::vector<std::vector<bool>> results;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (node.as<Fused>() != nullptr) results.push_back(deciding_results(node, deciding));
+  }
+  return results;
+}
 
 }  // namespace
 
 PassResult widen(Graph& graph, const PassContext& context) {
   if (context.numerics != Numerics::fast) return {};
   const auto shared = shared_values(graph);
+  const auto deciding = results_that_decide(graph);
   size_t next = 0;
-  return {rewrite_bodies(graph, [&](Graph& body) { return Widening(body, shared[next++]).run(); })};
+  return {rewrite_bodies(graph, [&](Graph& body) {
+    const size_t fused = next++;
+    return Widening(body, shared[fused], deciding[fused]).run();
+  })};
 }
 
 }  // namespace sinter::passes
