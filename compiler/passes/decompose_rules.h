@@ -50,7 +50,8 @@ struct RuleRow {
 [[nodiscard]] std::span<const RuleRow> layer_norm_rules();     ///< layer norm and RMS norm
 [[nodiscard]] std::span<const RuleRow> norm_backward_rules();  ///< and their gradients
 [[nodiscard]] std::span<const RuleRow> group_norm_rules();
-[[nodiscard]] std::span<const RuleRow> loss_rules();      ///< losses and their gradients
+[[nodiscard]] std::span<const RuleRow> loss_rules();  ///< losses and their gradients
+[[nodiscard]] std::span<const RuleRow> class_loss_rules();
 [[nodiscard]] std::span<const RuleRow> movement_rules();  ///< tensors side by side, padded, rolled
 [[nodiscard]] std::span<const RuleRow> gather_rules();    ///< elements at places that tensors tell
 [[nodiscard]] std::span<const RuleRow> position_rules();  ///< counting and triangles

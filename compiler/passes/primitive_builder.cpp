@@ -83,6 +83,16 @@ Arg PrimitiveBuilder::reduce(std::string_view name, const Arg& value, const std:
   return {graph_.add1(Reduce{reduction_named(name), std::move(joined)}, {value}, std::move(result), site_.scope)};
 }
 
+Arg PrimitiveBuilder::gather(const Arg& value, const Arg& positions, uint32_t dim) {
+  Type result = laid_out(type(value).dtype, type(positions).sizes);
+  return {graph_.add1(Gather{{dim}}, {value, positions}, std::move(result), site_.scope)};
+}
+
+Arg PrimitiveBuilder::position(std::vector<Dim> sizes, uint32_t dim) {
+  Type result = contiguous(compute_, std::move(sizes), site_.type().device);
+  return {graph_.add1(Position{dim}, {}, std::move(result), site_.scope)};
+}
+
 Arg PrimitiveBuilder::view(const Arg& value, std::vector<Dim> sizes, std::vector<Dim> strides) {
   Type seen{type(value).dtype, std::move(sizes), std::move(strides), type(value).device};
   if (seen == type(value)) return value;

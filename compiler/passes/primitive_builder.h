@@ -32,6 +32,11 @@ class PrimitiveBuilder {
   /// A reduction by its name. The dims stay, with size 1.
   ir::Arg reduce(std::string_view name, const ir::Arg& value, const std::vector<uint32_t>& dims);
 
+  /// The value at these positions along a dim; its other sizes are the positions', or 1.
+  ir::Arg gather(const ir::Arg& value, const ir::Arg& positions, uint32_t dim);
+  /// Where an element lies along a dim, in the computation dtype: i64 or i32.
+  ir::Arg position(std::vector<ir::Dim> sizes, uint32_t dim);
+
   /// The elements of a value, from its first, with other sizes and strides.
   ir::Arg view(const ir::Arg& value, std::vector<ir::Dim> sizes, std::vector<ir::Dim> strides);
   /// The elements of a row-major value with other row-major sizes.
