@@ -167,6 +167,17 @@ def place_cases():
         4 * ELEMENTS,
         0,
     )
+    yield (
+        "places: cross entropy forward and backward f32",
+        lambda: [
+            drawn([ELEMENTS // 32768, 32768], torch.float32),
+            places([ELEMENTS // 32768], 32768),
+            torch.ones([], device="cuda"),
+        ],
+        lambda x, t: F.cross_entropy(x, t),
+        3 * 4 * ELEMENTS,
+        1,
+    )
     for suffix, memory in (("", torch.contiguous_format), (" channels last", torch.channels_last)):
         def image(memory=memory):
             return [drawn([images, 64, 64, 64], half).contiguous(memory_format=memory)]

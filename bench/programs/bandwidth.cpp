@@ -191,6 +191,19 @@ void add_places(const Place& place, std::vector<Case>& cases) {
                    [=] { return Tensors{drawn({place.elements / 4194304, 2048, 2048}, place, at::kHalf)}; },
                    [](const Tensors& in) { return Tensors{at::triu(in[0], 1)}; },
                    4.0 * static_cast<double>(place.elements)});
+  // Scores must be read twice, for the gradient needs what all of a row and all rows have in common.
+  cases.push_back({"places: cross entropy forward and backward f32",
+                   [=] {
+                     Tensors in{drawn({place.elements / 32768, 32768}, place, at::kFloat),
+                                places({place.elements / 32768}, 32768)};
+                     in[0].set_requires_grad(true);
+                     return in;
+                   },
+                   [](const Tensors& in) {
+                     const Tensor loss = at::cross_entropy_loss(in[0], in[1]);
+                     return Tensors{torch::autograd::grad({loss}, {in[0]})[0], loss.detach()};
+                   },
+                   3 * 4.0 * static_cast<double>(place.elements), true});
   for (const bool last : {false, true}) {
     const std::string suffix = last ? " f16 channels last" : " f16";
     const int64_t images = std::max<int64_t>(1, place.elements / 4194304);

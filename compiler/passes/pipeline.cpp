@@ -1,4 +1,5 @@
 #include "compiler/passes/pipeline.h"
+#include "compiler/passes/advance_gathers.h"
 
 #include <algorithm>
 #include <array>
@@ -87,6 +88,8 @@ constexpr std::array rows = {
                 "after choose_layouts, and before fuse, so that the copy it makes becomes part of kernels"},
     PipelineRow{"turn_scans", turn_scans, Stage::functional,
                 "after canonicalize, which would look through its copies, and before fuse, which takes them in"},
+    PipelineRow{"advance_gathers", advance_gathers, Stage::functional,
+                "after canonicalize and cse, and before split_reductions, which sees what a gather's users join"},
     PipelineRow{"group_rows", group_rows, Stage::functional,
                 "before split_reductions, which would split these sums into fewer and larger parts"},
     PipelineRow{"split_reductions", split_reductions, Stage::functional,

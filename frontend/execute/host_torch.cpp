@@ -1,6 +1,10 @@
 #include "frontend/execute/host_torch.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/ops/from_blob.h>
+
+#include <cstdint>
 
 #include "compiler/support/errors.h"
 #include "frontend/execute/cpu_libraries.h"
@@ -31,8 +35,21 @@ std::unique_ptr<runtime::Frame> TorchHost::make_frame(const Plan& plan) {
 
 void* TorchHost::current_stream(ir::Device device) { return cuda::current_stream(index_of(device)); }
 
+/// `at::parallel_for` is a template that runs on LibTorch's threads only in code compiled with OpenMP, and then on
+/// those of whatever OpenMP that is. An iterator's loop is LibTorch's own code: it goes over `count` bytes, which only
+/// tell where it is.
 void TorchHost::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
-  at::parallel_for(0, count, grain, body);
+  if (count <= grain || at::in_parallel_region() || at::get_num_threads() == 1) return body(0, count);
+  static uint8_t first = 0;
+  const at::Tensor places = at::from_blob(&first, {count}, at::kByte);
+  at::TensorIterator iterator = at::TensorIteratorConfig().set_check_mem_overlap(false).add_const_input(places).build();
+  iterator.for_each(
+      [&](char** place, const int64_t* /*strides*/, int64_t size, int64_t rows) {
+        const auto begin =
+            static_cast<int64_t>(reinterpret_cast<uintptr_t>(*place) - reinterpret_cast<uintptr_t>(&first));
+        body(begin, begin + size * rows);
+      },
+      grain);
 }
 
 std::unique_ptr<runtime::Host::Recording> TorchHost::record(ir::Device device,

@@ -99,6 +99,59 @@ TEST_P(Losses, of_activations_have_eagers_gradients) {
   expect_eagers_steps(activations(), options(), [this](auto sizes, auto dtype) { return random(sizes, dtype); });
 }
 
+/// Losses of scores [n, 10, ...] and labels [n, ...], of which some are ignored.
+struct ClassLoss {
+  const char* name;
+  std::function<Tensor(const Tensor& scores, const Tensor& labels, const Tensor& weights)> of;
+};
+
+const std::vector<ClassLoss>& class_losses() {
+  static const std::vector<ClassLoss> all{
+      {"mean", [](auto& x, auto& t, auto&) { return at::cross_entropy_loss(x, t, {}, at::Reduction::Mean, 3); }},
+      {"sum", [](auto& x, auto& t, auto&) { return at::cross_entropy_loss(x * 2, t, {}, at::Reduction::Sum, 3); }},
+      {"none", [](auto& x, auto& t, auto&) { return at::cross_entropy_loss(x, t, {}, at::Reduction::None, 3).sum(); }},
+      {"weighed", [](auto& x, auto& t, auto& w) { return at::cross_entropy_loss(x, t, w, at::Reduction::Mean, 3); }},
+      {"weighed sum",
+       [](auto& x, auto& t, auto& w) { return at::cross_entropy_loss(x, t, w, at::Reduction::Sum, -1); }},
+      {"smoothed",
+       [](auto& x, auto& t, auto&) { return at::cross_entropy_loss(x, t, {}, at::Reduction::Mean, -100, 0.1); }},
+      {"likelihood", [](auto& x, auto& t, auto& w) { return at::nll_loss_nd(at::log_softmax(x, 1), t, w); }},
+      {"of actions", [](auto& x, auto& t, auto&) { return at::log_softmax(x, 1).gather(1, t.unsqueeze(1)).mean(); }},
+  };
+  return all;
+}
+
+TEST_P(Losses, of_classes_and_their_gradients_are_eagers) {
+  const auto step_of = [](const ClassLoss& loss, const Tensor& x, const Tensor& t, const Tensor& w) {
+    const at::AutoGradMode grad(true);
+    const Tensor scores = x.detach().requires_grad_();
+    const Tensor result = loss.of(scores, t, w);
+    return std::vector<Tensor>{result.detach(), torch::autograd::grad({result}, {scores})[0]};
+  };
+  for (const auto dtype : {at::kFloat, at::kHalf}) {
+    for (const bool is_image : {false, true}) {
+      for (const ClassLoss& loss : class_losses()) {
+        const std::vector<int64_t> labels = is_image ? std::vector<int64_t>{3, 6, 5} : std::vector<int64_t>{90};
+        std::vector<int64_t> scores = labels;
+        scores.insert(scores.begin() + 1, 10);
+        const Tensor w = random({10}, dtype).abs() + 0.5;
+        const auto fast = compile([&](const Tensor& x, const Tensor& t) { return step_of(loss, x, t, w); }, options());
+        for (int call = 0; call < 4; ++call) {
+          const Tensor x = random(scores, dtype);
+          const Tensor t = at::randint(0, 10, labels, at::TensorOptions(GetParam().device).dtype(at::kLong));
+          const auto found = fast(x, t), expected = step_of(loss, x, t, w);
+          for (size_t i = 0; i < expected.size(); ++i) {
+            const auto outcome = same(found[i], expected[i], dtype == at::kHalf ? 4e-3 : 2e-5);
+            ASSERT_TRUE(outcome) << loss.name << " " << dtype << ", " << i << ": " << outcome.message() << "\n"
+                                 << fast.report();
+          }
+        }
+        EXPECT_GT(fast.stats().replayed, 0) << loss.name << "\n" << fast.report();
+      }
+    }
+  }
+}
+
 /// A step whose operators are all known to kernels makes no library call.
 TEST_P(Losses, a_step_of_mean_squares_behind_an_activation_is_kernels_alone) {
   const Loss loss{"", [](const Tensor& x, const Tensor& y) { return at::mse_loss(at::gelu(x), y); }};
