@@ -67,6 +67,7 @@ struct KernelSource {
   std::array<uint32_t, 3> grid{1, 1, 1};  ///< CUDA
   std::array<uint32_t, 3> block{1, 1, 1};
   int64_t granule = 1;              ///< CPU: ranges handed to the kernel start at multiples of this many of `numel`
+  int64_t range = 16384;            ///< CPU: points that are worth a thread
   int64_t bytes = 0;                ///< bytes one launch must move
   std::vector<KernelParam> params;  ///< by argument of a launch; nothing is relied on in those that are missing
   std::vector<int64_t> sizes;       ///< 8 bytes each, passed after a launch's args: by value, to CPU kernels by address

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <span>
 
-#include "compiler/ir/op_cost.h"
 #include "compiler/support/planted.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/llvm_jit.h"
@@ -14,23 +13,6 @@
 
 namespace sinter::runtime {
 namespace {
-
-/// Measured with two threads: what takes less is not worth handing a part of to another one.
-constexpr double nanoseconds_of_a_range = 5000;
-constexpr double bytes_in_a_nanosecond = 64;            ///< through the caches, of one core
-constexpr double nanoseconds_of_an_instruction = 0.05;  ///< at a point, of dear ops: others hide behind memory
-
-/// Points of a kernel that are worth a thread.
-int64_t points_of_a_range(const KernelSource& source) {
-  const auto points = static_cast<double>(std::max<int64_t>(1, source.numel * source.row_points));
-  double nanoseconds = static_cast<double>(source.bytes) / points / bytes_in_a_nanosecond;
-  for (const std::string& name : source.ops) {
-    const auto op = ir::find_op(name);
-    if (!op || !ir::is_dear(*op)) continue;
-    nanoseconds += static_cast<double>(ir::instructions_of(*op)) * nanoseconds_of_an_instruction;
-  }
-  return static_cast<int64_t>(std::min(nanoseconds_of_a_range / std::max(nanoseconds, 1e-6), 1e9));
-}
 
 using CpuKernels = std::vector<std::shared_ptr<const CompiledCpuKernel>>;
 
@@ -60,9 +42,7 @@ struct Loop {
 
 class CpuExecutor {
  public:
-  /// `ranges`: by kernel, points that are worth a thread.
-  CpuExecutor(const Plan& plan, Host& host, const CpuKernels& kernels, std::span<const int64_t> ranges)
-      : plan_(plan), host_(host), kernels_(kernels), ranges_(ranges) {}
+  CpuExecutor(const Plan& plan, Host& host, const CpuKernels& kernels) : plan_(plan), host_(host), kernels_(kernels) {}
 
   void launch(const Program::Launch& launch, std::span<const Program::Param> params, std::span<uint64_t> values) {
     std::array<const void*, 32> few{};
@@ -76,9 +56,8 @@ class CpuExecutor {
     const int64_t granule = std::max<int64_t>(1, source.granule);
     const Loop loop{kernels_[launch.kernel]->entry(), pointers, granule, source.numel};
     const int64_t units = (source.numel + granule - 1) / granule;
-    const int64_t range = ranges_[launch.kernel];
-    if (source.numel * source.row_points <= range) return loop(0, units);
-    host_.parallel_for(units, std::max<int64_t>(1, range / (granule * source.row_points)),
+    if (source.numel * source.row_points <= source.range) return loop(0, units);
+    host_.parallel_for(units, std::max<int64_t>(1, source.range / (granule * source.row_points)),
                        [&loop](int64_t begin, int64_t end) { loop(begin, end); });
   }
   void call(Frame& frame, uint32_t call) { frame.call(call); }
@@ -90,19 +69,16 @@ class CpuExecutor {
   const Plan& plan_;
   Host& host_;
   const CpuKernels& kernels_;
-  std::span<const int64_t> ranges_;
 };
 
 class CpuExecutable final : public PlanExecutable {
  public:
   CpuExecutable(std::shared_ptr<const Plan> plan, Host& host, CpuKernels kernels, Ranges* ranges)
-      : PlanExecutable(std::move(plan), host, ranges), kernels_(std::move(kernels)) {
-    for (const KernelSource& source : this->plan().kernels) points_of_ranges_.push_back(points_of_a_range(source));
-  }
+      : PlanExecutable(std::move(plan), host, ranges), kernels_(std::move(kernels)) {}
 
  private:
   void execute(const Program& program, Frame& frame) override {
-    run_steps(program, frame, CpuExecutor(plan(), host(), kernels_, points_of_ranges_));
+    run_steps(program, frame, CpuExecutor(plan(), host(), kernels_));
   }
   void copy_on_device(void* to, const void* from, int64_t bytes) override {
     std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -110,7 +86,6 @@ class CpuExecutable final : public PlanExecutable {
   void wait() override {}
 
   CpuKernels kernels_;
-  std::vector<int64_t> points_of_ranges_;  ///< by kernel
 };
 
 }  // namespace

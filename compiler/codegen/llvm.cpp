@@ -11,6 +11,7 @@
 #include "compiler/codegen/llvm_rows.h"
 #include "compiler/codegen/llvm_text.h"
 #include "compiler/codegen/op_names.h"
+#include "compiler/ir/op_cost.h"
 #include "compiler/kernel/joined_loads.h"
 #include "compiler/support/ceil_div.h"
 #include "compiler/support/errors.h"
@@ -354,6 +355,24 @@ int64_t choose_granule(const Kernel& kernel) {
   return round_up(granule_points, row);
 }
 
+/// Measured with two threads: what takes less is not worth handing a part of to another one.
+constexpr double nanoseconds_of_a_range = 5000;
+constexpr double bytes_in_a_nanosecond = 64;            ///< through the caches, of one core
+constexpr double nanoseconds_of_an_instruction = 0.05;  ///< at a point, of dear ops: others hide behind memory
+
+/// Points that are worth a thread.
+int64_t choose_range(const Kernel& kernel) {
+  const auto points = static_cast<double>(std::max<int64_t>(1, kernel.numel()));
+  double nanoseconds = static_cast<double>(kernel.bytes_moved()) / points / bytes_in_a_nanosecond;
+  for (const Instruction& instruction : kernel.body) {
+    const auto* compute = std::get_if<kernel::Compute>(&instruction.operation);
+    if (compute == nullptr || !ir::is_dear(compute->op)) continue;
+    nanoseconds += static_cast<double>(ir::instructions_of(compute->op)) * nanoseconds_of_an_instruction;
+  }
+  constexpr double shortest = 1e-5;
+  return static_cast<int64_t>(nanoseconds_of_a_range / std::max(nanoseconds, shortest));
+}
+
 /// Vectors are loaded and stored as unaligned ones: an element's own alignment is enough.
 std::vector<KernelParam> params_of(const Kernel& kernel) {
   std::vector<KernelParam> params;
@@ -390,6 +409,7 @@ KernelSource generate_llvm(const Kernel& kernel, const DeviceInfo& device) {
     source.numel = kernel.numel();
     source.granule = choose_granule(kernel);
   }
+  source.range = choose_range(kernel);
   source.params = params_of(kernel);
   source.bytes = kernel.bytes_moved();
   source.ops = op_names(kernel);

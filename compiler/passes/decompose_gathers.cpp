@@ -3,6 +3,7 @@
 
 #include "compiler/passes/decompose_rules.h"
 #include "compiler/passes/pointwise.h"
+#include "compiler/passes/reduction_rules.h"
 
 /// Calls that read elements at places which other tensors tell. They become gathers, which kernels for CUDA read as
 /// they read a tensor: what looks up rows of a table and normalises them is one kernel. On the CPU LibTorch's calls
@@ -127,12 +128,10 @@ std::optional<Results> embedding(Graph& graph, const CallSite& site) {
   return gathered(make, site, site.args[0], 0, {site.args[1]});
 }
 
-/// A dim of a tensor, which may count from the end.
+/// The one dim that an argument names.
 std::optional<size_t> dim_in(const Arg& arg, size_t rank) {
-  const auto* number = std::get_if<int64_t>(&arg.data);
-  const auto count = static_cast<int64_t>(rank);
-  if (number == nullptr || *number < -count || *number >= count) return std::nullopt;
-  return static_cast<size_t>(*number < 0 ? *number + count : *number);
+  const auto dims = named_dims(arg, rank);
+  return dims && dims->size() == 1 ? std::optional<size_t>(dims->front()) : std::nullopt;
 }
 
 /// index_select(self, dim, index)

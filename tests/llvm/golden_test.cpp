@@ -107,6 +107,14 @@ TEST(KernelSource, says_what_a_launch_does) {
   EXPECT_EQ(source.ops, (std::vector<std::string>{"add", "maximum"}));
 }
 
+/// What memory bounds is done sooner than what computes.
+TEST(KernelSource, says_how_many_points_are_worth_a_thread) {
+  const KernelSource relu = codegen::generate_llvm(add_bias_relu(64, 256, DType::f32), {.vector_bits = 512});
+  const KernelSource curved = codegen::generate_llvm(gelu(1 << 16), {.vector_bits = 512});
+  EXPECT_GT(relu.range, 30000);
+  EXPECT_LT(curved.range, relu.range / 3);
+}
+
 TEST(KernelSource, of_rows_counts_rows) {
   const KernelSource source = codegen::generate_llvm(softmax("f32[64,100]"), {.vector_bits = 512});
   EXPECT_EQ(source.numel, 64);

@@ -152,7 +152,6 @@ TEST_F(CpuExecutable, cuts_large_loops_at_multiples_of_the_granule) {
   const BufferId y = b.add(BufferKind::output, numel);
   KernelSource source = affine("wide", numel, 2, 1);
   source.granule = 48;
-  source.bytes = 8 * numel;
   b.step(Allocate{y});
   b.launch(b.add_kernel(source), {at(x), at(y)});
   b.plan.outputs = {y};
@@ -175,7 +174,6 @@ TEST_F(CpuExecutable, weighs_rows_by_their_points) {
   KernelSource source = affine("rows", rows, 2, 1);
   source.row_points = 2000;
   source.granule = 3;
-  source.bytes = 8 * rows * source.row_points;
   b.step(Allocate{y});
   b.launch(b.add_kernel(source), {at(x), at(y)});
   b.plan.outputs = {y};
@@ -188,16 +186,14 @@ TEST_F(CpuExecutable, weighs_rows_by_their_points) {
   for (int64_t i = 0; i < rows; ++i) EXPECT_EQ(f->as<float>(y)[i], 2.0F * static_cast<float>(i) + 1);
 }
 
-/// As many points, of which one kernel makes more work.
-TEST_F(CpuExecutable, weighs_points_by_their_ops) {
+TEST_F(CpuExecutable, cuts_what_is_worth_a_thread) {
   constexpr int64_t numel = 20000;
   const BufferId x = b.add(BufferKind::input, numel);
   const BufferId y = b.add(BufferKind::output, numel);
   b.step(Allocate{y});
-  for (const char* op : {"mul", "erf"}) {
-    KernelSource source = affine(op, numel, 2, 1);
-    source.bytes = 8 * numel;
-    source.ops = {op};
+  for (const int64_t range : {numel, numel / 4}) {
+    KernelSource source = affine("scaled", numel, 2, 1);
+    source.range = range;
     b.launch(b.add_kernel(source), {at(x), at(y)});
   }
   b.plan.outputs = {y};
@@ -205,7 +201,7 @@ TEST_F(CpuExecutable, weighs_points_by_their_ops) {
   const auto f = frame();
   fill(*f, x);
   executable->run(*f);
-  EXPECT_EQ(host.parallel_loops, 1) << "the product alone is done before another thread wakes up";
+  EXPECT_EQ(host.parallel_loops, 1) << "the first one alone is done before another thread wakes up";
 }
 
 TEST_F(CpuExecutable, runs_small_loops_on_the_calling_thread) {
