@@ -170,6 +170,7 @@ void add_places(const Place& place, std::vector<Case>& cases) {
     return at::randint(0, end, sizes, at::TensorOptions(place.device).dtype(at::kLong));
   };
   const int64_t words = place.elements / 1024, rows = place.elements / 256;
+  const int64_t images = std::max<int64_t>(1, place.elements / 4194304);
   cases.push_back({"places: words and layer norm f16",
                    [=] {
                      return Tensors{drawn({32768, 768}, place, at::kHalf), places({words}, 32768),
@@ -187,10 +188,9 @@ void add_places(const Place& place, std::vector<Case>& cases) {
                    [=] { return Tensors{drawn({rows / 32, 4096}, place, at::kHalf), places({rows / 32, 4096}, 4096)}; },
                    [](const Tensors& in) { return Tensors{in[0].gather(1, in[1])}; },
                    static_cast<double>(rows) / 32 * 4096 * 12});
-  cases.push_back({"places: upper triangles f16",
-                   [=] { return Tensors{drawn({place.elements / 4194304, 2048, 2048}, place, at::kHalf)}; },
-                   [](const Tensors& in) { return Tensors{at::triu(in[0], 1)}; },
-                   4.0 * static_cast<double>(place.elements)});
+  cases.push_back(
+      {"places: upper triangles f16", [=] { return Tensors{drawn({images, 2048, 2048}, place, at::kHalf)}; },
+       [](const Tensors& in) { return Tensors{at::triu(in[0], 1)}; }, 4.0 * static_cast<double>(images * 2048 * 2048)});
   // Scores must be read twice, for the gradient needs what all of a row and all rows have in common.
   cases.push_back({"places: cross entropy forward and backward f32",
                    [=] {
@@ -206,7 +206,6 @@ void add_places(const Place& place, std::vector<Case>& cases) {
                    3 * 4.0 * static_cast<double>(place.elements), true});
   for (const bool last : {false, true}) {
     const std::string suffix = last ? " f16 channels last" : " f16";
-    const int64_t images = std::max<int64_t>(1, place.elements / 4194304);
     const auto image = [=] {
       const Tensor x = drawn({images, 64, 64, 64}, place, at::kHalf);
       return Tensors{last ? x.contiguous(at::MemoryFormat::ChannelsLast) : x};

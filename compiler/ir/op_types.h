@@ -27,6 +27,9 @@ struct PromotionArg {
 /// The dtype halves compute in: f32; others are their own.
 [[nodiscard]] constexpr DType computation_dtype(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
 
+/// True for what may say where an element lies.
+[[nodiscard]] constexpr bool is_position(DType dtype) { return dtype == DType::i64 || dtype == DType::i32; }
+
 /// The dtypes of one call of a pointwise op.
 struct OpDTypes {
   DType operands = DType::f32;  ///< what the operands are promoted to; may be half

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/op_types.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/reading.h"
 #include "compiler/ir/verify.h"
@@ -288,8 +289,7 @@ Problem gather_problem(const Graph& graph, const Node& node) {
     if (node.args[i].value() == nullptr) return fmt::format("operand {} is no value", i);
     if (i == 0) continue;
     const Type& position = graph.type(*node.args[i].value());
-    const bool counts = position.dtype == DType::i64 || position.dtype == DType::i32;
-    if (!counts) return fmt::format("positions are {}", name(position.dtype));
+    if (!is_position(position.dtype)) return fmt::format("positions are {}", name(position.dtype));
     if (broadcast(position.sizes, result.sizes) != result.sizes) return "positions do not broadcast to the result";
   }
   const Type& operand = graph.type(*node.args[0].value());
@@ -314,8 +314,7 @@ Problem position_problem(const Graph& graph, const Node& node) {
   if (!node.args.empty()) return "a position has no operand";
   if (node.results.size() != 1) return fmt::format("a position has one result, not {}", node.results.size());
   const Type& result = graph.type(node.results[0]);
-  if (result.dtype != DType::i64 && result.dtype != DType::i32)
-    return fmt::format("positions are {}", name(result.dtype));
+  if (!is_position(result.dtype)) return fmt::format("positions are {}", name(result.dtype));
   const uint32_t dim = node.as<Position>()->dim;
   if (dim >= result.rank()) return fmt::format("a position over dim {} of {}", dim, result.rank());
   return overlap_problem(result);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/op_types.h"
 #include "compiler/kernel/print.h"
 #include "compiler/support/errors.h"
 
@@ -95,14 +96,14 @@ class Verifier {
     check(gather.index);
     for (const Gather::Term& term : gather.terms) {
       const auto position = dtype_of(term.position);
-      const bool counts = position == ir::DType::i64 || position == ir::DType::i32;
-      if (position && !counts) problem("the position %{} is {}", term.position, ir::name(*position));
+      if (position && !ir::is_position(*position))
+        problem("the position %{} is {}", term.position, ir::name(*position));
       if (term.extent < 1) problem("no place along {} elements", term.extent);
     }
   }
 
   void check(const Position& position, ir::DType dtype) {
-    if (dtype != ir::DType::i64 && dtype != ir::DType::i32) problem("a position is an i64 or i32");
+    if (!ir::is_position(dtype)) problem("a position is an i64 or i32");
     check(position.index);
   }
 

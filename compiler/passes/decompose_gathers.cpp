@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/ir/op_types.h"
 #include "compiler/passes/decompose_rules.h"
 #include "compiler/passes/pointwise.h"
 #include "compiler/passes/reduction_rules.h"
@@ -13,8 +14,6 @@ namespace {
 
 using namespace ir;
 
-bool is_position(const Type& type) { return type.dtype == DType::i64 || type.dtype == DType::i32; }
-
 std::vector<Dim> ones(size_t count) { return std::vector<Dim>(count, 1); }
 
 void append(std::vector<Dim>& to, std::span<const Dim> more) { to.insert(to.end(), more.begin(), more.end()); }
@@ -26,12 +25,11 @@ class Gathering {
 
   /// True where a kernel can write the result and read the tensor.
   [[nodiscard]] bool takes(const Arg& tensor) const {
-    return site_.context.device.backend == Backend::cuda && only_first_used(site_) &&
-           site_.type().device.kind == Device::Kind::cuda && is_kernel_result(graph_, site_.type()) &&
-           site_.type().numel() > 0 && reads(tensor) && type(tensor).dtype == site_.type().dtype;
+    return site_.context.device.backend == Backend::cuda && writes_first_result(graph_, site_) && reads(tensor) &&
+           type(tensor).dtype == site_.type().dtype;
   }
 
-  [[nodiscard]] bool reads_positions(const Arg& arg) const { return reads(arg) && is_position(type(arg)); }
+  [[nodiscard]] bool reads_positions(const Arg& arg) const { return reads(arg) && is_position(type(arg).dtype); }
 
   [[nodiscard]] const Type& type(const Arg& value) const { return graph_.type(*value.value()); }
 

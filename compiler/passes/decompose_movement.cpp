@@ -46,12 +46,7 @@ class Movement {
   Movement(Graph& graph, const CallSite& site) : graph_(graph), site_(site), first_new_(graph.value_count()) {}
 
   /// True where a kernel can write the result and is the place for it.
-  [[nodiscard]] bool writes_result() const {
-    const Type& result = site_.type();
-    const auto kind = site_.context.device.backend == Backend::cuda ? Device::Kind::cuda : Device::Kind::cpu;
-    return result.device.kind == kind && only_first_used(site_) && is_kernel_result(graph_, result) &&
-           result.numel() > 0;
-  }
+  [[nodiscard]] bool writes_result() const { return writes_first_result(graph_, site_); }
 
   [[nodiscard]] bool reads(const Arg& arg) const {
     return arg.value() != nullptr && is_kernel_operand(graph_, arg) && type(arg).device == site_.type().device;

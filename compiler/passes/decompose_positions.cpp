@@ -3,6 +3,7 @@
 
 #include "compiler/passes/decompose_rules.h"
 #include "compiler/passes/pointwise.h"
+#include "compiler/passes/primitive_builder.h"
 
 /// Calls whose result depends on where an element lies: counting, triangles. Code for the CPU asks no point where it
 /// lies but for joins, and LibTorch's calls stay there.
@@ -14,31 +15,10 @@ using namespace ir;
 /// Integers up to here are floats.
 constexpr double most_counted = double{1 << 24};
 
-class Counting {
- public:
-  Counting(Graph& graph, const CallSite& site) : graph_(graph), site_(site) {}
-
-  /// True where a kernel can write the result.
-  [[nodiscard]] bool writes_result() const {
-    return site_.context.device.backend == Backend::cuda && only_first_used(site_) &&
-           site_.type().device.kind == Device::Kind::cuda && is_kernel_result(graph_, site_.type()) &&
-           site_.type().numel() > 0;
-  }
-
-  Arg add(std::string_view op, std::vector<Arg> args, Type type) {
-    return {graph_.add1(Primitive{op_named(op)}, std::move(args), std::move(type), site_.scope)};
-  }
-
-  /// 0, 1, ... along the first dim of these sizes.
-  Arg counted(std::vector<Dim> sizes) {
-    Type type = contiguous(DType::i64, std::move(sizes), site_.type().device);
-    return {graph_.add1(Position{0}, {}, std::move(type), site_.scope)};
-  }
-
- private:
-  Graph& graph_;
-  const CallSite& site_;
-};
+/// True where a kernel for CUDA can write the result.
+bool is_for_cuda(const Graph& graph, const CallSite& site) {
+  return site.context.device.backend == Backend::cuda && writes_first_result(graph, site);
+}
 
 /// A number that is an integer; nothing for others, and for no number.
 std::optional<int64_t> integral_number(const Arg& arg) {
@@ -50,17 +30,15 @@ std::optional<int64_t> integral_number(const Arg& arg) {
 
 /// start, start + step, ...: integers, which floats hold too.
 std::optional<Results> counted(Graph& graph, const CallSite& site, const Arg& start, const Arg& step) {
-  Counting make(graph, site);
   const auto begin = integral_number(start), by = integral_number(step);
-  if (!begin || !by || !make.writes_result() || site.type().rank() != 1) return std::nullopt;
+  if (!begin || !by || !is_for_cuda(graph, site) || site.type().rank() != 1) return std::nullopt;
   const auto farthest = static_cast<double>(*by) * static_cast<double>(site.type().numel());
   if (std::abs(static_cast<double>(*begin)) + std::abs(farthest) > most_counted) return std::nullopt;
-  const Type integers = contiguous(DType::i64, site.type().sizes, site.type().device);
-  Arg value = make.counted(site.type().sizes);
-  if (*by != 1) value = make.add("mul", {value, Arg{*by}}, integers);
-  if (*begin != 0) value = make.add("add", {value, Arg{*begin}}, integers);
-  if (site.type() != integers) value = make.add("cast", {value}, site.type());
-  return only_first(site, *value.value());
+  PrimitiveBuilder build(graph, site, DType::i64);
+  Arg value = build.position(site.type().sizes, 0);
+  if (*by != 1) value = build.op("mul", {value, Arg{*by}});
+  if (*begin != 0) value = build.op("add", {value, Arg{*begin}});
+  return only_first(site, build.result(build.cast(value, site.type().dtype), site.type()));
 }
 
 /// arange(end, ...)
@@ -80,9 +58,8 @@ std::optional<Results> arange_by(Graph& graph, const CallSite& site) {
 
 /// The elements of matrices whose column less their row `compares` with the diagonal; zeros elsewhere.
 std::optional<Results> triangle(Graph& graph, const CallSite& site, std::string_view compares) {
-  Counting make(graph, site);
   const auto diagonal = site.args.size() == 2 ? integer_in(site.args[1]) : std::nullopt;
-  if (!diagonal || !make.writes_result() || !is_kernel_operand(graph, site.args[0])) return std::nullopt;
+  if (!diagonal || !is_for_cuda(graph, site) || !is_kernel_operand(graph, site.args[0])) return std::nullopt;
   const Arg& matrix = site.args[0];
   const Type& result = site.type();
   if (matrix.value() == nullptr || graph.type(*matrix.value()).sizes != result.sizes || result.rank() < 2) {
@@ -90,13 +67,11 @@ std::optional<Results> triangle(Graph& graph, const CallSite& site, std::string_
   }
   if (graph.type(*matrix.value()).dtype != result.dtype) return std::nullopt;
   const Dim rows = result.sizes[result.rank() - 2], columns = result.sizes[result.rank() - 1];
-  Type distances = contiguous(DType::i64, {rows, columns}, result.device);
-  Type chosen = distances;
-  chosen.dtype = DType::b8;
-  const Arg apart = make.add("sub", {make.counted({columns}), make.counted({rows, 1})}, std::move(distances));
-  const Arg inside = make.add(compares, {apart, Arg{*diagonal}}, std::move(chosen));
+  PrimitiveBuilder build(graph, site, DType::i64);
+  const Arg apart = build.op("sub", {build.position({columns}, 0), build.position({rows, 1}, 0)});
+  const Arg inside = build.test(compares, {apart, Arg{*diagonal}});
   const Arg zero = is_float(result.dtype) ? Arg{0.0} : result.dtype == DType::b8 ? Arg{false} : Arg{int64_t{0}};
-  return only_first(site, *make.add("where", {inside, matrix, zero}, result).value());
+  return only_first(site, graph.add1(Primitive{op_named("where")}, {inside, matrix, zero}, result, site.scope));
 }
 
 /// triu(self, diagonal)

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/passes/aten.h"
+#include "compiler/passes/pointwise.h"
 
 namespace sinter::passes {
 namespace {
@@ -33,6 +34,13 @@ StructuralRule structural_rule(std::string_view op) {
 bool only_first_used(const CallSite& site) {
   return std::none_of(site.results.begin() + 1, site.results.end(),
                       [](const ObservedResult& result) { return result.used; });
+}
+
+bool writes_first_result(const ir::Graph& graph, const CallSite& site) {
+  const ir::Type& result = site.type();
+  const bool cuda = site.context.device.backend == Backend::cuda;
+  return result.device.kind == (cuda ? ir::Device::Kind::cuda : ir::Device::Kind::cpu) && only_first_used(site) &&
+         is_kernel_result(graph, result) && result.numel() > 0;
 }
 
 Results only_first(const CallSite& site, ir::ValueId value) {

@@ -62,6 +62,8 @@ struct RuleRow {
 
 /// True when nothing uses any result but the first.
 [[nodiscard]] bool only_first_used(const CallSite& site);
+/// True when only the first result is used, and a kernel on the device that is compiled for can write its elements.
+[[nodiscard]] bool writes_first_result(const ir::Graph& graph, const CallSite& site);
 /// Results of a call of which only the first is used.
 [[nodiscard]] Results only_first(const CallSite& site, ir::ValueId value);
 

@@ -37,13 +37,6 @@ const UpsamplingRow* row_of(const Node& node) {
   return found == upsampling_rows.end() || node.args.size() != 2 + found->axes ? nullptr : &*found;
 }
 
-/// How far apart neighbours of the result lie in the image, as ATen computes that in floats of type T.
-template <class T>
-T step_of(int64_t in, int64_t out, const Arg& scale) {
-  const auto* given = std::get_if<double>(&scale.data);
-  return given != nullptr && *given > 0 ? static_cast<T>(1.0 / *given) : static_cast<T>(in) / static_cast<T>(out);
-}
-
 /// The element of `in` that each place of `out` is.
 template <class T>
 std::vector<int64_t> elements_of(int64_t in, int64_t out, const Arg& scale, double shift) {

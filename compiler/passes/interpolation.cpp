@@ -210,13 +210,9 @@ class Interpolation {
   std::vector<Weights> weights_;  ///< by axis
 };
 
-/// How far apart neighbours of the result lie in the image, as LibTorch computes that.
-float step_of(const Type& image, const Type& result, size_t dim, bool aligns, const Arg& scale) {
-  const int64_t in = image.sizes[dim].value(), out = result.sizes[dim].value();
-  if (aligns) return out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1) : 0.0F;
-  const auto* given = std::get_if<double>(&scale.data);
-  if (given != nullptr && *given > 0) return static_cast<float>(1.0 / *given);
-  return static_cast<float>(in) / static_cast<float>(out);
+/// How far apart neighbours lie whose first and last ones are those of the image.
+float aligned_step(int64_t in, int64_t out) {
+  return out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1) : 0.0F;
 }
 
 ValueId sampled(Rewriter& rewrite, const Node& node, size_t axes) {
@@ -225,7 +221,9 @@ ValueId sampled(Rewriter& rewrite, const Node& node, size_t axes) {
   const bool aligns = std::get<bool>(node.args[align_corners].data);
   Sampler sampler(rewrite, node);
   for (size_t axis = 0; axis < axes; ++axis) {
-    sampler.linear(step_of(image, result, 2 + axis, aligns, node.args[first_scale + axis]), !aligns);
+    const int64_t in = image.sizes[2 + axis].value(), out = result.sizes[2 + axis].value();
+    const float step = aligns ? aligned_step(in, out) : step_of<float>(in, out, node.args[first_scale + axis]);
+    sampler.linear(step, !aligns);
   }
   return sampler.run();
 }

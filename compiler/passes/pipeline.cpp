@@ -1,11 +1,11 @@
 #include "compiler/passes/pipeline.h"
-#include "compiler/passes/advance_gathers.h"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 
 #include "compiler/ir/print.h"
+#include "compiler/passes/advance_gathers.h"
 #include "compiler/passes/canonicalize.h"
 #include "compiler/passes/choose_layouts.h"
 #include "compiler/passes/convolution_epilogues.h"

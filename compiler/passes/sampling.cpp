@@ -1,7 +1,6 @@
 #include "compiler/passes/sampling.h"
 
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 namespace sinter::passes {
@@ -40,17 +39,21 @@ ValueId Sampler::run() {
   return rewrite_.add(Primitive{op_named("cast")}, {sum}, Type(result_), node_.scope);
 }
 
-/// Vectors have a dim for the axis that comes next, and for those behind it.
-Arg Sampler::add(std::string_view op, std::vector<Arg> args, DType dtype) {
+Type Sampler::vector(DType dtype) const {
   const size_t dim = first_axis + axes_.size();
   std::vector<Dim> sizes(result_.rank() - dim, Dim(1));
   sizes[0] = result_.sizes[dim];
-  Type type = contiguous(dtype, std::move(sizes), result_.device);
-  if (op == "position") return {rewrite_.add(Position{0}, {}, std::move(type), node_.scope)};
-  return {rewrite_.add(Primitive{op_named(op)}, std::move(args), std::move(type), node_.scope)};
+  return contiguous(dtype, std::move(sizes), result_.device);
 }
 
-Arg Sampler::counted() { return add("cast", {add("position", {}, DType::i32)}, DType::f32); }
+Arg Sampler::add(std::string_view op, std::vector<Arg> args, DType dtype) {
+  return {rewrite_.add(Primitive{op_named(op)}, std::move(args), vector(dtype), node_.scope)};
+}
+
+Arg Sampler::counted() {
+  const ValueId position = rewrite_.add(Position{0}, {}, vector(DType::i32), node_.scope);
+  return add("cast", {{position}}, DType::f32);
+}
 
 Arg Sampler::position(const Arg& place) { return within(add("cast", {place}, DType::i32)); }
 

@@ -1,11 +1,21 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
+
+/// How far apart neighbours of `out` elements lie in `in`, as ATen computes that in floats of type T: by the scale that
+/// a call was given, if it was.
+template <class T>
+[[nodiscard]] T step_of(int64_t in, int64_t out, const ir::Arg& scale) {
+  const auto* given = std::get_if<double>(&scale.data);
+  return given != nullptr && *given > 0 ? static_cast<T>(1.0 / *given) : static_cast<T>(in) / static_cast<T>(out);
+}
 
 /// An image [n, c, ...] read at computed places along each axis after the channels, as ATen's upsampling does it: by
 /// gathers, in f32. The first argument of the node is the image, its result, of any dense layout, the new one.
@@ -27,6 +37,8 @@ class Sampler {
     ir::Arg weight;
   };
 
+  /// A vector along the axis that comes next, with a dim of size 1 for each of those behind it.
+  [[nodiscard]] ir::Type vector(ir::DType dtype) const;
   ir::Arg add(std::string_view op, std::vector<ir::Arg> args, ir::DType dtype);
   /// 0, 1, ... along the axis that comes next, in f32.
   ir::Arg counted();

@@ -53,19 +53,16 @@ Row gradient_of(const Example& example, int reduction, double upstream) {
   return gradient;
 }
 
-ir::HostTensor labels_of(std::string_view type, int64_t ignored) {
-  ir::HostTensor made = drawn(type, 1);
-  int64_t next = 0;
-  ir::for_each_point(made.type.static_sizes(), [&](std::span<const int64_t> point) {
-    made.set(point, next % 4 == 3 ? ignored : (7 * next + 2) % classes);
-    ++next;
-  });
-  return made;
+/// Labels of which every fourth is ignored.
+ir::HostTensor labels_of(int64_t ignored) {
+  std::vector<int64_t> labels;
+  for (int64_t e = 0; e < images * pixels; ++e) labels.push_back(e % 4 == 3 ? ignored : (7 * e + 2) % classes);
+  return integers(fmt::format("i64[{},{}]", images, pixels), labels);
 }
 
 void expect_eagers(std::string_view dtype, int reduction, bool is_weighed, int64_t ignored) {
   const ir::HostTensor x = drawn(fmt::format("{}[{},{},{}]", dtype, images, classes, pixels), 3);
-  const ir::HostTensor t = labels_of(fmt::format("i64[{},{}]", images, pixels), ignored);
+  const ir::HostTensor t = labels_of(ignored);
   const ir::HostTensor w = drawn(fmt::format("{}[{}]", dtype, classes), 5);
   const ir::HostTensor g = drawn(fmt::format("{}[]", dtype), 6);
   const std::string graph = fmt::format(
@@ -97,13 +94,10 @@ TEST(DecomposeClassLosses, weigh_the_scores_of_classes) {
 /// As LibTorch gives, which divides by nothing.
 TEST(DecomposeClassLosses, give_nan_where_all_are_ignored) {
   const ir::HostTensor x = drawn("f32[3,4]", 3);
-  const ir::HostTensor t = labels_of("i64[3]", 1);
-  ir::HostTensor all = t;
-  ir::for_each_point(all.type.static_sizes(), [&](std::span<const int64_t> point) { all.set(point, int64_t{1}); });
   const auto found = decomposed(
       "graph @g on cuda:0 (%x: f32[3,4], %t: i64[3]) -> (%l) {"
       " %l, %c = call aten.nll_loss_forward(%x, %t, none, 1, 1) : f32[], f32[] }",
-      {x, all});
+      {x, integers("i64[3]", {1, 1, 1})});
   EXPECT_TRUE(std::isnan(found.at(0).at(0)));
 }
 

@@ -7,24 +7,6 @@
 namespace sinter::passes {
 namespace {
 
-/// Integers as a tensor of this type.
-ir::HostTensor integers(std::string_view type, const std::vector<int64_t>& numbers) {
-  ir::HostTensor made = drawn(type, 1);
-  size_t next = 0;
-  ir::for_each_point(made.type.static_sizes(),
-                     [&](std::span<const int64_t> point) { made.set(point, numbers.at(next++)); });
-  return made;
-}
-
-/// Elements of a matrix, row by row.
-Row elements(size_t height, size_t width, const std::function<double(size_t, size_t)>& element) {
-  Row all;
-  for (size_t i = 0; i < height; ++i) {
-    for (size_t j = 0; j < width; ++j) all.push_back(element(i, j));
-  }
-  return all;
-}
-
 TEST(DecomposeGathers, rows_and_columns_at_places) {
   const ir::HostTensor x = drawn("f16[5,4]{1,5}", 1);
   const ir::HostTensor p = integers("i64[2,3]", {4, 0, 2, 2, 1, 3});
@@ -37,9 +19,9 @@ TEST(DecomposeGathers, rows_and_columns_at_places) {
       " %r = call aten.index_select(%x, 0, %q) : f16[3,4]"
       " %c = call aten.index_select(%x, -1, %q) : f16[5,3] }",
       {x, p, q});
-  EXPECT_EQ(found.at(0), elements(6, 4, [&](size_t i, size_t j) { return n[4 * rows[i] + j]; }));
-  EXPECT_EQ(found.at(1), elements(3, 4, [&](size_t i, size_t j) { return n[4 * columns[i] + j]; }));
-  EXPECT_EQ(found.at(2), elements(5, 3, [&](size_t i, size_t j) { return n[4 * i + columns[j]]; }));
+  EXPECT_EQ(found.at(0), matrix(6, 4, [&](size_t i, size_t j) { return n[4 * rows[i] + j]; }));
+  EXPECT_EQ(found.at(1), matrix(3, 4, [&](size_t i, size_t j) { return n[4 * columns[i] + j]; }));
+  EXPECT_EQ(found.at(2), matrix(5, 3, [&](size_t i, size_t j) { return n[4 * i + columns[j]]; }));
 }
 
 TEST(DecomposeGathers, a_place_for_every_element) {
@@ -51,7 +33,7 @@ TEST(DecomposeGathers, a_place_for_every_element) {
       "graph @g on cuda:0 (%x: f32[3,4], %p: i64[2,3]) -> (%y) {"
       " %y = call aten.gather(%x, 1, %p, false) : f32[2,3] }",
       {x, p});
-  EXPECT_EQ(found.at(0), elements(2, 3, [&](size_t i, size_t j) { return n[4 * i + place[3 * i + j]]; }));
+  EXPECT_EQ(found.at(0), matrix(2, 3, [&](size_t i, size_t j) { return n[4 * i + place[3 * i + j]]; }));
 }
 
 /// Places that count from the end, that broadcast, and dims that lie apart: what is indexed then stands first.
@@ -68,11 +50,11 @@ TEST(DecomposeGathers, indices_of_integers) {
       " %c = call aten.index.Tensor(%x, [%p, none, %p]) : f32[2,4]"
       " %d = call aten.index.Tensor(%x, [none, %q]) : f32[3,3,1,5] }",
       {x, p, q});
-  EXPECT_EQ(found.at(0), elements(12, 2, [&](size_t i, size_t j) { return n[5 * i + last[j]]; }));
+  EXPECT_EQ(found.at(0), matrix(12, 2, [&](size_t i, size_t j) { return n[5 * i + last[j]]; }));
   EXPECT_EQ(found.at(1),
-            elements(6, 5, [&](size_t i, size_t j) { return n[20 * first[i % 2] + 5 * second[i / 2] + j]; }));
-  EXPECT_EQ(found.at(2), elements(2, 4, [&](size_t i, size_t j) { return n[20 * first[i] + 5 * j + last[i]]; }));
-  EXPECT_EQ(found.at(3), elements(9, 5, [&](size_t i, size_t j) { return n[20 * (i / 3) + 5 * second[i % 3] + j]; }));
+            matrix(6, 5, [&](size_t i, size_t j) { return n[20 * first[i % 2] + 5 * second[i / 2] + j]; }));
+  EXPECT_EQ(found.at(2), matrix(2, 4, [&](size_t i, size_t j) { return n[20 * first[i] + 5 * j + last[i]]; }));
+  EXPECT_EQ(found.at(3), matrix(9, 5, [&](size_t i, size_t j) { return n[20 * (i / 3) + 5 * second[i % 3] + j]; }));
 }
 
 TEST(DecomposeGathers, counts_and_triangles) {
@@ -88,8 +70,8 @@ TEST(DecomposeGathers, counts_and_triangles) {
       {x, b});
   EXPECT_EQ(found.at(0), (Row{7, 4, 1}));
   EXPECT_EQ(found.at(1), (Row{0, 1, 2, 3}));
-  EXPECT_EQ(found.at(2), elements(6, 4, [&](size_t i, size_t j) { return j + 1 >= i % 3 ? n[4 * i + j] : 0; }));
-  EXPECT_EQ(found.at(3), elements(3, 3, [&](size_t i, size_t j) { return j <= i ? flags[3 * i + j] : 0; }));
+  EXPECT_EQ(found.at(2), matrix(6, 4, [&](size_t i, size_t j) { return j + 1 >= i % 3 ? n[4 * i + j] : 0; }));
+  EXPECT_EQ(found.at(3), matrix(3, 3, [&](size_t i, size_t j) { return j <= i ? flags[3 * i + j] : 0; }));
 }
 
 }  // namespace

@@ -9,15 +9,6 @@ namespace {
 constexpr size_t rows = 3;
 constexpr size_t columns = 4;
 
-/// Elements [i, j] of a matrix that a function of them gives.
-Row matrix(size_t height, size_t width, const std::function<double(size_t, size_t)>& element) {
-  Row elements;
-  for (size_t i = 0; i < height; ++i) {
-    for (size_t j = 0; j < width; ++j) elements.push_back(element(i, j));
-  }
-  return elements;
-}
-
 TEST(DecomposeMovement, joins_tensors_of_several_dtypes_and_leaves_empty_ones_out) {
   const ir::HostTensor a = drawn("f16[3,4]", 1);
   const ir::HostTensor b = drawn("f32[3,2]", 2);

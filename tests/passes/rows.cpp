@@ -112,6 +112,22 @@ HostTensor drawn_with_specials(std::string_view text, uint64_t seed) {
   return tensor_of(tensor.type, elements);
 }
 
+ir::HostTensor integers(std::string_view type, const std::vector<int64_t>& numbers) {
+  ir::HostTensor made = drawn(type, 1);
+  size_t next = 0;
+  ir::for_each_point(made.type.static_sizes(),
+                     [&](std::span<const int64_t> point) { made.set(point, numbers.at(next++)); });
+  return made;
+}
+
+Row matrix(size_t height, size_t width, const std::function<double(size_t, size_t)>& element) {
+  Row elements;
+  for (size_t i = 0; i < height; ++i) {
+    for (size_t j = 0; j < width; ++j) elements.push_back(element(i, j));
+  }
+  return elements;
+}
+
 Row numbers_of(const HostTensor& tensor) {
   Row numbers;
   for (const RefValue& value : elements_of(tensor))

@@ -34,6 +34,10 @@ using Mapped = std::function<Row(const Row&)>;
 [[nodiscard]] ir::HostTensor drawn(std::string_view type, uint64_t seed);
 /// The same, with infinities, NaN and a row of -inf alone among them.
 [[nodiscard]] ir::HostTensor drawn_with_specials(std::string_view type, uint64_t seed);
+/// Integers, row by row, as a tensor of this type.
+[[nodiscard]] ir::HostTensor integers(std::string_view type, const std::vector<int64_t>& numbers);
+/// Elements [i, j] of a matrix that a function of them gives.
+[[nodiscard]] Row matrix(size_t height, size_t width, const std::function<double(size_t, size_t)>& element);
 [[nodiscard]] Row numbers_of(const ir::HostTensor& tensor);
 
 /// Decomposes a graph for its device, expects that no call is left and that outputs keep their types, and interprets
