@@ -32,7 +32,7 @@ bool is_image(const Type& type) {
 class LayoutChooser {
  public:
   LayoutChooser(const Graph& old, const PassContext& context) : rewriter_(old), context_(context) {
-    for (const ir::NodeId id : old.order()) note_reads(old.node(id));
+    for (const ir::NodeId id : old.order()) note_reads(id);
     read_elsewhere_.insert(old.outputs.begin(), old.outputs.end());
   }
 
@@ -130,9 +130,11 @@ class LayoutChooser {
     ++changes_;
   }
 
-  void note_reads(const Node& node) {
+  void note_reads(ir::NodeId id) {
+    const Node& node = rewriter_.old().node(id);
     const LayoutFollower* follower = layout_follower(node);
     for (size_t i = 0; i < node.args.size(); ++i) {
+      ir::for_each_value(node.args[i], [&](ValueId value) { readers_[value].push_back(id); });
       if (follower != nullptr && follower->kept == i) continue;
       ir::for_each_value(node.args[i], [&](ValueId value) { read_elsewhere_.insert(value); });
     }
@@ -188,14 +190,33 @@ class LayoutChooser {
     return window_lanes(*windows, input, channels_last(result)).has_value();
   }
 
-  /// A primitive follows when an operand of its own size was laid out anew, a join when any operand was.
+  /// A primitive follows when an operand of its own size was laid out anew, a join when any operand was; and where
+  /// generated windows alone read it, when the channels of an operand lie side by side as they were captured.
   [[nodiscard]] bool primitive_follows(const Node& node) const {
-    const Type& result = rewriter_.old().type(node.results[0]);
-    return is_image(result) && std::ranges::any_of(node.args, [&](const ir::Arg& arg) {
-             const ValueId* value = arg.value();
-             if (value == nullptr || !lies_channels_last(*value)) return false;
-             return node.as<ir::Join>() != nullptr || rewriter_.old().type(*value).sizes == result.sizes;
-           });
+    const ValueId result = node.results[0];
+    const Type& type = rewriter_.old().type(result);
+    if (!is_image(type)) return false;
+    const bool joins = node.as<ir::Join>() != nullptr;
+    const bool windows = !joins && only_windows_read(result);
+    return std::ranges::any_of(node.args, [&](const ir::Arg& arg) {
+      const ValueId* value = arg.value();
+      if (value == nullptr || (!joins && rewriter_.old().type(*value).sizes != type.sizes)) return false;
+      return lies_channels_last(*value) || (windows && next_type(*value).strides[1] == ir::Dim(1));
+    });
+  }
+
+  /// True where all that reads an image are calls of windows whose kernels are generated and can follow it.
+  [[nodiscard]] bool only_windows_read(ValueId image) const {
+    const auto readers = readers_.find(image);
+    if (readers == readers_.end() || std::ranges::count(rewriter_.old().outputs, image) != 0) return false;
+    const Type input = channels_last(rewriter_.old().type(image));
+    return std::ranges::all_of(readers->second, [&](ir::NodeId id) {
+      const Node& reader = rewriter_.old().node(id);
+      const auto windows = window_call(rewriter_.old(), reader, context_);
+      const Type& result = rewriter_.old().type(reader.results[0]);
+      return windows && windows->input == image && is_image(result) &&
+             window_lanes(*windows, input, channels_last(result)).has_value();
+    });
   }
 
   /// Copies a node with the arguments at `images`, and its results, in channels-last order. Without `copies_slices` it
@@ -283,6 +304,7 @@ class LayoutChooser {
   std::unordered_map<ValueId, ValueId> laid_out_;  ///< channels-last copies of old values
   std::unordered_set<ValueId> followed_;           ///< old values kept by ops that followed, for their backward passes
   std::unordered_set<ValueId> read_elsewhere_;     ///< old values that others than such a backward pass read
+  std::unordered_map<ValueId, std::vector<ir::NodeId>> readers_;  ///< of old values; graph outputs are none
   int64_t changes_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "compiler/passes/reduction_shape.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/support/ceil_div.h"
 
@@ -18,18 +19,27 @@ constexpr double device_speed = 3e6;                 ///< and all of them togeth
 constexpr double instruction_speed = 150e3;          ///< of a multiprocessor in a microsecond, all lanes together
 constexpr double second_kernel = 3;                  ///< microseconds that it takes before it has done any work
 
+constexpr int64_t bytes_of_a_line = 128;
+
 /// Elements that lie next to each other in memory along dims of one kind, from the fastest dim on.
-int64_t run_length(const Type& type, const std::vector<uint32_t>& dims, bool reduced) {
-  int64_t run = 1;
+struct Run {
+  int64_t length = 1;
+  std::vector<uint32_t> dims;  ///< ascending
+};
+
+Run run_of(const Type& type, const std::vector<uint32_t>& dims, bool reduced) {
+  Run run;
   for (bool grew = true; grew;) {
     grew = false;
-    for (size_t d = 0; d < type.rank(); ++d) {
+    for (uint32_t d = 0; d < type.rank(); ++d) {
       const int64_t size = type.sizes[d].constant();
-      if (size == 1 || has_dim(dims, d) != reduced || type.strides[d].constant() != run) continue;
-      run *= size;
+      if (size == 1 || has_dim(dims, d) != reduced || type.strides[d].constant() != run.length) continue;
+      run.length *= size;
+      run.dims.push_back(d);
       grew = true;
     }
   }
+  std::ranges::sort(run.dims);
   return run;
 }
 
@@ -50,6 +60,40 @@ int64_t divisor(int64_t size, int64_t wanted, int64_t most) {
     if (parts >= wanted) break;
   }
   return best;
+}
+
+int64_t rows_that_fill(const DeviceInfo& device, bool across) {
+  return device.multiprocessors * blocks_to_fill * (across ? rows_of_a_block : 1);
+}
+
+/// The split of one dim into `wanted` parts, or as near as the dims' sizes allow.
+ReductionSplit in_parts(const Type& operand, const std::vector<uint32_t>& dims, int64_t points, int64_t wanted) {
+  const std::vector<uint32_t> outer = outermost_first(operand, dims);
+  ReductionSplit best{.dim = outer.front()};
+  for (const uint32_t dim : outer) {
+    const int64_t size = operand.sizes[dim].constant();
+    const int64_t parts = divisor(size, wanted, std::min(size, points / fewest_points));
+    if (parts > best.parts) best = {.dim = dim, .parts = parts};
+    if (best.parts >= wanted) break;
+  }
+  return best;
+}
+
+/// Where the elements of a row lie in runs that are shorter than a line of memory, and other rows between them: first
+/// over the dims that go from run to run, then over those of a run. Nothing where rows lie otherwise.
+std::optional<ReductionSplit> split_by_lines(const Type& operand, const ReductionShape& shape,
+                                             const std::vector<uint32_t>& dims, const DeviceInfo& device) {
+  if (shape.across || shape.run * bytes_of(operand.dtype) >= bytes_of_a_line) return std::nullopt;
+  const Run run = run_of(operand, dims, true);
+  const int64_t points = shape.points / run.length;
+  if (points < fewest_points) return std::nullopt;
+  std::vector<uint32_t> rest;
+  std::ranges::set_difference(dims, run.dims, std::back_inserter(rest));
+  if (run_of(operand, rest, false).length * bytes_of(operand.dtype) < bytes_of_a_line) return std::nullopt;
+  const int64_t wanted = ceil_div(rows_that_fill(device, true), shape.rows * run.length);
+  ReductionSplit split = in_parts(operand, rest, points, wanted);
+  split.later = run.dims;
+  return split;
 }
 
 }  // namespace
@@ -76,8 +120,8 @@ std::optional<ReductionShape> reduction_shape(const Type& operand, const std::ve
   for (size_t d = 0; d < operand.rank(); ++d) {
     (has_dim(dims, d) ? shape.points : shape.rows) *= operand.sizes[d].constant();
   }
-  const int64_t along = run_length(operand, dims, true);
-  const int64_t across = run_length(operand, dims, false);
+  const int64_t along = run_of(operand, dims, true).length;
+  const int64_t across = run_of(operand, dims, false).length;
   if (along == 1 && across == 1) return std::nullopt;
   shape.across = across > along;
   shape.run = std::max(along, across);
@@ -88,20 +132,14 @@ std::optional<ReductionSplit> reduction_split(const Type& operand, const std::ve
                                               const DeviceInfo& device, int64_t instructions) {
   const auto shape = reduction_shape(operand, dims);
   if (!shape || shape->rows * shape->points < large_operand) return std::nullopt;
-  const int64_t rows_to_fill = device.multiprocessors * blocks_to_fill * (shape->across ? rows_of_a_block : 1);
+  if (auto lines = split_by_lines(operand, *shape, dims, device)) return lines;
+  const int64_t rows_to_fill = rows_that_fill(device, shape->across);
   if (shape->rows * 2 > rows_to_fill) return std::nullopt;
   if (shape->points <= longest_row && !gains_by_splitting(operand, *shape, device, instructions)) {
     return std::nullopt;
   }
-  const int64_t wanted = (rows_to_fill + shape->rows - 1) / shape->rows;
-  ReductionSplit best;
-  for (const uint32_t dim : outermost_first(operand, dims)) {
-    const int64_t size = operand.sizes[dim].constant();
-    const int64_t parts = divisor(size, wanted, std::min(size, shape->points / fewest_points));
-    if (parts > best.parts) best = {dim, parts};
-    if (best.parts >= wanted) break;
-  }
-  return best.parts > 1 ? std::optional(best) : std::nullopt;
+  const ReductionSplit parts = in_parts(operand, dims, shape->points, ceil_div(rows_to_fill, shape->rows));
+  return parts.parts > 1 ? std::optional(parts) : std::nullopt;
 }
 
 }  // namespace sinter::passes

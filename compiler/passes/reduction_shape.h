@@ -31,14 +31,17 @@ struct ReductionShape {
 [[nodiscard]] bool gains_by_splitting(const ir::Type& operand, const ReductionShape& shape, const DeviceInfo& device,
                                       int64_t instructions = 0);
 
-/// A reduction in two: dim `dim` of the operand becomes `parts` parts, which are reduced each and then joined.
+/// A reduction in two: dim `dim` of the operand becomes `parts` parts, which are reduced each and then joined. Dims
+/// `later` are left to the second.
 struct ReductionSplit {
   uint32_t dim = 0;
   int64_t parts = 1;
+  std::vector<uint32_t> later = {};  ///< ascending
 };
 
-/// The split that gives a large reduction with few rows enough rows to keep the device busy. Nothing where it has
-/// enough as it is, where two kernels would take longer, and where no dim divides into parts.
+/// The split that gives a large reduction with few rows enough rows to keep the device busy, or whole lines of memory
+/// to read: the channels of a group lie side by side in a channels-last image, those of all groups beside them. Nothing
+/// where it has both as it is, where two kernels would take longer, and where no dim divides into parts.
 [[nodiscard]] std::optional<ReductionSplit> reduction_split(const ir::Type& operand, const std::vector<uint32_t>& dims,
                                                             const DeviceInfo& device, int64_t instructions = 0);
 

@@ -38,15 +38,19 @@ ValueId in_two(Rewriter& rewrite, const Node& node, const ReductionSplit& split)
   const ValueId operand = rewrite.get(*node.args[0].value());
   const Type type = in_parts(rewrite.next().type(operand), split);
   const ValueId parts = rewrite.add(View{0}, {{operand}}, type, node.scope);
-  std::vector<uint32_t> inner;
-  for (const uint32_t dim : reduce.dims) inner.push_back(dim >= split.dim ? dim + 1 : dim);
-  const Type partial = kept(type, inner);
-  const ValueId joined = rewrite.add(Reduce{reduce.op, inner}, {{parts}}, partial, node.scope);
+  std::vector<uint32_t> first, second{split.dim};
+  for (const uint32_t dim : reduce.dims) {
+    const bool later = std::ranges::binary_search(split.later, dim);
+    (later ? second : first).push_back(dim >= split.dim ? dim + 1 : dim);
+  }
+  std::ranges::sort(second);
+  const Type partial = kept(type, first);
+  const ValueId joined = rewrite.add(Reduce{reduce.op, first}, {{parts}}, partial, node.scope);
   const Type& result = rewrite.old().type(node.results[0]);
   Type longer = result;
   longer.sizes.insert(longer.sizes.begin() + split.dim, 1);
   longer.strides.insert(longer.strides.begin() + split.dim, longer.strides[split.dim]);
-  const ValueId whole = rewrite.add(Reduce{reduce.op, {split.dim}}, {{joined}}, longer, node.scope);
+  const ValueId whole = rewrite.add(Reduce{reduce.op, second}, {{joined}}, longer, node.scope);
   return rewrite.add(View{0}, {{whole}}, result, node.scope);
 }
 

@@ -41,7 +41,8 @@ struct OptOptions {
   std::vector<std::string> passes;
   std::string file;  ///< "-": standard input
   bool list = false;
-  bool freeze = false;  ///< state never changes
+  bool freeze = false;   ///< state never changes
+  bool kernels = false;  ///< all passes, then the plan and the text of its kernels
 };
 /// Runs passes over a graph in text form and prints the result.
 int opt(const OptOptions& options);

@@ -76,6 +76,7 @@ class Program {
     opt_app->add_option("--pass", opt_.passes, "a pass to run, or all; once for each, in order")
         ->allow_extra_args(false);
     opt_app->add_flag("--freeze", opt_.freeze, "state never changes");
+    opt_app->add_flag("--kernels", opt_.kernels, "run all passes; print the plan and the text of its kernels");
     opt_app->add_flag("--list", opt_.list, "list the passes");
     app_.add_subcommand("models", "list the built-in models");
     auto* ops_app = app_.add_subcommand("ops", "list ATen's operators and what becomes of each");

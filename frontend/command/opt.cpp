@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "compiler/compile.h"
 #include "compiler/ir/parse.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
@@ -97,6 +98,22 @@ Plan plan_of(const ir::Graph& graph) {
   return passes::plan_memory(graph, {}).plan;
 }
 
+/// The whole pipeline, then the plan and the text of its kernels. Throws UserError on a graph that passes have fused.
+int print_kernels(const ir::Graph& graph, const passes::PassContext& context) {
+  const auto problems = ir::verify(graph, ir::Stage::captured);
+  if (!problems.empty()) {
+    throw UserError(fmt::format("--kernels takes a captured graph, and compiles it whole: {}", problems.front()));
+  }
+  CompileOptions options;
+  options.freeze = context.freeze;
+  options.device = context.device;
+  EntryReport report;
+  const Plan plan = sinter::compile(graph, options, report);
+  fmt::print("{}", print(plan));
+  for (const KernelSource& kernel : plan.kernels) fmt::print("\n{}{}", kernel.comment, kernel.text);
+  return 0;
+}
+
 /// An item of SINTER_DUMP; what follows "after:" is a stage or a pass.
 void check_item(const std::string& item) {
   constexpr std::array plain = {"after:capture", "kernel", "cuda", "llvm", "plan", "all", "help"};
@@ -116,9 +133,11 @@ int opt(const OptOptions& options) {
   }
   check_passes(options.passes);
   ir::Graph graph = ir::parse(read_file(options.file), options.file == "-" ? "standard input" : options.file);
+  if (options.kernels && !options.passes.empty()) throw UserError("--kernels runs all passes: name none beside it");
   const std::vector<std::string> names = expanded(options.passes, graph);
   const bool plan = !names.empty() && names.back() == last_pass;
   const passes::PassContext context = context_for(graph, options.freeze);
+  if (options.kernels) return print_kernels(graph, context);
   for (const std::string& pass : names) {
     if (pass != last_pass) passes::run_pass(pass, graph, context);
   }

@@ -7,10 +7,14 @@
 #include <ATen/ops/conv_transpose1d.h>
 #include <ATen/ops/conv_transpose3d.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/group_norm.h>
+#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/max_pool3d.h>
+#include <ATen/ops/silu.h>
 #include <torch/nn/modules/container/sequential.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -253,6 +257,35 @@ TEST_P(Convolutions, of_patches_in_f32_are_as_exact_as_eagers_with_their_gradien
     EXPECT_LE(error(found, exact), 1.5 * error(eager, exact)) << "call " << call;
   }
   EXPECT_GT(fast.stats().replayed, 0);
+}
+
+/// Groups of channels, which lie side by side where convolutions are channels-last, and tokens that are an image for a
+/// depthwise convolution alone.
+TEST_P(Convolutions, around_group_norms_and_of_tokens_are_as_exact_as_eagers) {
+  using Weights = std::array<Tensor, 4>;
+  const auto network = [](const Tensor& x, const Weights& weights) {
+    const auto& [filters, scale, shift, taps] = weights;
+    const Tensor groups = at::silu(at::group_norm(at::conv2d(x, filters, {}, 1, 1), 8, scale, shift));
+    const Tensor y = at::conv2d(groups, filters, {}, 1, 1);
+    const Tensor tokens = at::layer_norm(y.flatten(2).transpose(1, 2), {160}, scale, shift);
+    const Tensor image = tokens.transpose(1, 2).view(x.sizes()).contiguous();
+    return at::layer_norm(at::conv2d(image, taps, {}, 1, 1, 1, 160).flatten(2).transpose(1, 2), {160}, scale, shift);
+  };
+  for (const auto dtype : {at::kHalf, at::kBFloat16}) {
+    const Weights weights{random({160, 160, 3, 3}, dtype) * 0.03, random({160}, dtype), random({160}, dtype),
+                          random({160, 1, 3, 3}, dtype)};
+    Weights wide;
+    std::ranges::transform(weights, wide.begin(), [](const Tensor& weight) { return weight.to(at::kDouble); });
+    const auto fast =
+        compile([&](const Tensor& x) { return network(x, weights); }, options(/*freeze=*/dtype == at::kHalf));
+    for (int call = 0; call < 4; ++call) {
+      const Tensor x = random({2, 160, 48, 40}, dtype);
+      const Tensor found = fast(x), eager = network(x, weights), exact = network(x.to(at::kDouble), wide);
+      ASSERT_EQ(found.strides(), eager.strides());
+      EXPECT_LE(error(found, exact), 1.1 * error(eager, exact)) << dtype << ", call " << call;
+    }
+    EXPECT_GT(fast.stats().replayed, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, Convolutions,

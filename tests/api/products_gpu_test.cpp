@@ -137,6 +137,39 @@ TEST_P(Products, that_end_a_call_may_read_what_the_call_made_alone) {
   EXPECT_GT(fast.stats().replayed, 0);
 }
 
+/// Products so small that a generated kernel takes their place: of halves that a library would load two bytes at a
+/// time, of a step of a recurrence, and their gradients.
+TEST_P(Products, small_ones_are_as_exact_as_eagers) {
+  const auto layer = [](const Tensor& x, const Tensor& w, const Tensor& h, const Tensor& u, const Tensor& b) {
+    return at::sigmoid(at::linear(at::tanh(at::linear(x, w, b) + h.mm(u)), u.t()));
+  };
+  for (const auto dtype : {at::kHalf, at::kFloat, at::kDouble}) {
+    const auto step = [&](std::vector<Tensor> leaves) {
+      for (Tensor& leaf : leaves) leaf = leaf.detach().requires_grad_();
+      const Tensor y = layer(leaves[0], leaves[1], leaves[2], leaves[3], leaves[4]);
+      y.square().sum().backward();
+      std::vector<Tensor> all{y.detach()};
+      for (const Tensor& leaf : leaves) all.push_back(leaf.grad());
+      return all;
+    };
+    const auto fast = compile(step, options());
+    for (int call = 0; call < 5; ++call) {
+      const std::vector<Tensor> drawn{random({8, 228}, dtype), random({19, 228}, dtype) * 0.1, random({8, 19}, dtype),
+                                      random({19, 19}, dtype) * 0.2, random({19}, dtype)};
+      std::vector<Tensor> wide;
+      for (const Tensor& tensor : drawn) wide.push_back(tensor.to(at::kDouble));
+      const auto found = fast(drawn), eager = step(drawn), exact = step(wide);
+      for (size_t i = 0; i < found.size(); ++i) {
+        const double allowed = dtype == at::kHalf ? 1e-3 : dtype == at::kFloat ? 1e-6 : 1e-14;
+        EXPECT_LE(distance(found[i], exact[i]), 2 * distance(eager[i], exact[i]) + allowed)
+            << dtype << ", call " << call << ", tensor " << i;
+      }
+    }
+    EXPECT_GT(fast.stats().replayed, 0);
+    EXPECT_EQ(fast.report().text().find("aten::mm"), std::string::npos) << "left to the library\n" << fast.report();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Where, Products,
                          ::testing::Values(Where{"gpu", at::kCUDA, Mode::Default},
                                            Where{"gpu_graph", at::kCUDA, Mode::ReduceOverhead}),

@@ -14,12 +14,12 @@ namespace sinter {
 namespace {
 
 constexpr std::string_view two_layers = R"(
-graph @mlp on cuda:0 (%x: f16[8,64]) -> (%o) {
+graph @mlp on cuda:0 (%x: f16[512,64]) -> (%o) {
   %w = state 0 "w" : f16[64,64]
-  %h = call aten.mm(%x, %w) : f16[8,64]  # fc1  net.cpp:1
-  %r = call aten.relu_(%h) mutates(0) functional aten.relu : f16[8,64] alias %h + 0  # act1  net.cpp:2
-  %g = call aten.mm(%r, %w) : f16[8,64]  # fc2  net.cpp:3
-  %o = call aten.relu(%g) : f16[8,64]  # act2  net.cpp:4
+  %h = call aten.mm(%x, %w) : f16[512,64]  # fc1  net.cpp:1
+  %r = call aten.relu_(%h) mutates(0) functional aten.relu : f16[512,64] alias %h + 0  # act1  net.cpp:2
+  %g = call aten.mm(%r, %w) : f16[512,64]  # fc2  net.cpp:3
+  %o = call aten.relu(%g) : f16[512,64]  # act2  net.cpp:4
 }
 )";
 
@@ -64,29 +64,29 @@ std::string line_of(const SegmentOwner& owner) {
 TEST(Compile, reports_who_holds_the_bytes_of_the_fullest_moment) {
   EntryReport report;
   compile_text(R"(
-graph @step on cuda:0 (%x: f32[64,64]) -> (%o) {
-  %w = state 0 "w" : f32[64,64]
-  %a = call aten.exp(%x) : f32[64,64]  # one  net.cpp:1
-  %h = call aten.mm(%a, %w) : f32[64,64]  # two  net.cpp:2
-  %b = call aten.mm(%h, %a) : f32[64,64]  # three  net.cpp:3
-  %s = call aten.sum.dim_IntList(%b, [0], false, none) : f32[64]  # four  net.cpp:4
-  %o = call aten.exp(%s) : f32[64]  # four  net.cpp:5
+graph @step on cuda:0 (%x: f32[128,128]) -> (%o) {
+  %w = state 0 "w" : f32[128,128]
+  %a = call aten.exp(%x) : f32[128,128]  # one  net.cpp:1
+  %h = call aten.mm(%a, %w) : f32[128,128]  # two  net.cpp:2
+  %b = call aten.mm(%h, %a) : f32[128,128]  # three  net.cpp:3
+  %s = call aten.sum.dim_IntList(%b, [0], false, none) : f32[128]  # four  net.cpp:4
+  %o = call aten.exp(%s) : f32[128]  # four  net.cpp:5
 })",
                Backend::cuda, report);
   std::vector<std::string> lines;
   for (const SegmentOwner& owner : report.memory.owners) lines.push_back(line_of(owner));
   // While the second product runs, its operands and its result live.
-  EXPECT_EQ(lines, (std::vector<std::string>{"temporaries one net.cpp:1 16384", "library results three net.cpp:3 16384",
-                                             "library results two net.cpp:2 16384"}));
+  EXPECT_EQ(lines, (std::vector<std::string>{"temporaries one net.cpp:1 65536", "library results three net.cpp:3 65536",
+                                             "library results two net.cpp:2 65536"}));
 }
 
 TEST(Compile, counts_no_call_that_is_made_once) {
   EntryReport report;
   const Plan plan = compile_text(R"(
-graph @g on cpu (%x: f32[8,8]) -> (%c) {
-  %a = call aten.eye(8, dtype(f32), none, none, none) : f32[8,8]
-  %b = call aten.mm(%a, %a) : f32[8,8]
-  %c = call aten.mm(%b, %x) : f32[8,8]
+graph @g on cpu (%x: f32[128,128]) -> (%c) {
+  %a = call aten.eye(8, dtype(f32), none, none, none) : f32[128,128]
+  %b = call aten.mm(%a, %a) : f32[128,128]
+  %c = call aten.mm(%b, %x) : f32[128,128]
 })",
                                  Backend::llvm, report);
   EXPECT_EQ(plan.once.size(), 3u) << print(plan);
@@ -98,13 +98,13 @@ graph @g on cpu (%x: f32[8,8]) -> (%c) {
 TEST(Compile, writes_equal_kernels_once) {
   EntryReport report;
   const Plan plan = compile_text(R"(
-graph @g on cpu (%x: f32[8,8]) -> (%c) {
-  %a = call aten.exp(%x) : f32[8,8]  # one
-  %m = call aten.mm(%a, %a) : f32[8,8]
-  %b = call aten.exp(%m) : f32[8,8]  # two
-  %n = call aten.mm(%b, %x) : f32[8,8]
-  %d = call aten.exp(%n) : f32[8,8]  # three
-  %c = call aten.mm(%d, %x) : f32[8,8]
+graph @g on cpu (%x: f32[128,128]) -> (%c) {
+  %a = call aten.exp(%x) : f32[128,128]  # one
+  %m = call aten.mm(%a, %a) : f32[128,128]
+  %b = call aten.exp(%m) : f32[128,128]  # two
+  %n = call aten.mm(%b, %x) : f32[128,128]
+  %d = call aten.exp(%n) : f32[128,128]  # three
+  %c = call aten.mm(%d, %x) : f32[128,128]
 })",
                                  Backend::llvm, report);
   EXPECT_LE(plan.kernels.size(), 2u) << "in place and not\n" << print(plan);
@@ -113,12 +113,12 @@ graph @g on cpu (%x: f32[8,8]) -> (%c) {
 TEST(Compile, a_kernel_that_launches_share_names_the_modules_and_sources_of_all) {
   EntryReport report;
   const Plan plan = compile_text(R"(
-graph @g on cuda:0 (%x: f16[8,8]) -> (%a, %b, %c) {
-  %a = call aten.exp(%x) : f16[8,8]  # one  net.cpp:1
-  %m = call aten.mm(%a, %x) : f16[8,8]
-  %b = call aten.exp(%m) : f16[8,8]  # two  net.cpp:2
-  %n = call aten.mm(%b, %x) : f16[8,8]
-  %c = call aten.exp(%n) : f16[8,8]  # two  net.cpp:2
+graph @g on cuda:0 (%x: f16[128,128]) -> (%a, %b, %c) {
+  %a = call aten.exp(%x) : f16[128,128]  # one  net.cpp:1
+  %m = call aten.mm(%a, %x) : f16[128,128]
+  %b = call aten.exp(%m) : f16[128,128]  # two  net.cpp:2
+  %n = call aten.mm(%b, %x) : f16[128,128]
+  %c = call aten.exp(%n) : f16[128,128]  # two  net.cpp:2
 })",
                                  Backend::cuda, report);
   ASSERT_EQ(plan.kernels.size(), 1u) << print(plan);
