@@ -111,6 +111,15 @@ class Movement {
     return add(Join{dim}, std::move(values), std::move(type));
   }
 
+  /// The elements of a value, from its first, with other sizes and strides.
+  Arg seen(const Arg& value, Type type) { return add(View{0}, {value}, std::move(type)); }
+
+  /// The value's elements in row-major memory of their own.
+  Arg copied(const Arg& value) {
+    Type rows = contiguous(site_.type().dtype, type(value).sizes, site_.type().device);
+    return add(Primitive{op_named("cast")}, {value}, std::move(rows));
+  }
+
   /// A computed value whose memory is the result's, in other sizes.
   Results seen_as_result(const Arg& value) { return only_first(site_, *add(View{0}, {value}, site_.type()).value()); }
 
@@ -131,6 +140,7 @@ class Movement {
   [[nodiscard]] Type laid_out(std::vector<Dim> sizes) const {
     const Type& result = site_.type();
     if (sizes == result.sizes) return result;
+    if (sizes.size() != result.rank()) return contiguous(result.dtype, std::move(sizes), result.device);
     return dense_like(result, std::move(sizes));
   }
 
@@ -308,6 +318,34 @@ std::optional<Results> roll(Graph& graph, const CallSite& site) {
   return move.result(value);
 }
 
+/// im2col(self, kernel_size, dilation, padding, stride): the elements of all windows over an image, window by window in
+/// the last dim; a view of the image among zeros, and a copy.
+std::optional<Results> windows_as_columns(Graph& graph, const CallSite& site) {
+  Movement move(graph, site);
+  if (site.args.size() != 5 || !move.reads(site.args[0]) || !move.writes_result()) return std::nullopt;
+  const auto taps = integers_in(site.args[1]), dilation = integers_in(site.args[2]);
+  const auto padding = integers_in(site.args[3]), stride = integers_in(site.args[4]);
+  for (const auto& numbers : {taps, dilation, padding, stride}) {
+    if (!numbers || numbers->size() != 2) return std::nullopt;
+  }
+  Arg value = site.args[0];
+  const Type& image = move.type(value);
+  if (image.rank() != 4 || !image.is_static() || image.numel() == 0) return std::nullopt;
+  for (uint32_t axis = 0; axis < 2; ++axis) {
+    value = move.padded(value, {0.0}, axis + 2, (*padding)[axis], (*padding)[axis]);
+  }
+  Type seen = move.type(value);
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const Dim apart = seen.strides[axis + 2];
+    const int64_t covered = (*dilation)[axis] * ((*taps)[axis] - 1) + 1;
+    seen.sizes.emplace_back((seen.sizes[axis + 2].value() - covered) / (*stride)[axis] + 1);
+    seen.strides.push_back(apart * (*stride)[axis]);
+    seen.sizes[axis + 2] = (*taps)[axis];
+    seen.strides[axis + 2] = apart * (*dilation)[axis];
+  }
+  return move.seen_as_result(move.copied(move.seen(value, std::move(seen))));
+}
+
 constexpr std::array movement_rows = {
     RuleRow{"aten::cat", cat},
     RuleRow{"aten::stack", stack},
@@ -315,6 +353,7 @@ constexpr std::array movement_rows = {
     RuleRow{"aten::roll", roll},
     RuleRow{"aten::slice_backward", slice_backward},
     RuleRow{"aten::select_backward", select_backward},
+    RuleRow{"aten::im2col", windows_as_columns},
 };
 
 }  // namespace

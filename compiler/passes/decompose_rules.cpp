@@ -16,7 +16,7 @@ RuleMap all_rules() {
   for (const auto& table :
        {copy_rules(), batch_norm_rules(), training_norm_rules(), reduction_rules(), variance_rules(), softmax_rules(),
         layer_norm_rules(), norm_backward_rules(), group_norm_rules(), group_norm_backward_rules(), loss_rules(),
-        class_loss_rules(), movement_rules(), gather_rules(), position_rules(), small_product_rules()}) {
+        class_loss_rules(), movement_rules(), gather_rules(), position_rules()}) {
     for (const RuleRow& row : table) rules.emplace(row.aten, row);
   }
   return rules;

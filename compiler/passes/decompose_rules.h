@@ -56,7 +56,6 @@ struct RuleRow {
 [[nodiscard]] std::span<const RuleRow> gather_rules();    ///< elements at places that tensors tell
 [[nodiscard]] std::span<const RuleRow> position_rules();  ///< counting and triangles
 [[nodiscard]] std::span<const RuleRow> group_norm_backward_rules();
-[[nodiscard]] std::span<const RuleRow> small_product_rules();  ///< of matrices, for which a library takes longer
 
 /// The rule for an ATen op that is no row of the op table; nullptr when there is none.
 [[nodiscard]] StructuralRule structural_rule(std::string_view op);

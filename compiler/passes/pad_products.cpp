@@ -102,6 +102,7 @@ class Padder {
   }
 
   static bool becomes_kernels(const Node& node) {
+    if (ir::is_computed(node)) return true;
     const auto* call = node.as<Call>();
     return call != nullptr && (structural_rule(call->op) != nullptr || find_aten(call->op));
   }

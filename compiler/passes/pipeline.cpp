@@ -31,9 +31,9 @@
 #include "compiler/passes/rematerialize.h"
 #include "compiler/passes/split_bias.h"
 #include "compiler/passes/split_reductions.h"
+#include "compiler/passes/sum_products.h"
 #include "compiler/passes/turn_scans.h"
 #include "compiler/passes/unify_batch_norms.h"
-#include "compiler/passes/vector_products.h"
 #include "compiler/passes/widen.h"
 #include "compiler/support/dump.h"
 #include "compiler/support/errors.h"
@@ -59,10 +59,10 @@ constexpr std::array rows = {
         "after convolution_epilogues, which gives ReLU to the convolution, and before passes that look at products"},
     PipelineRow{"find_attention", find_attention, Stage::functional,
                 "before pad_products, which would pad the products that it replaces"},
+    PipelineRow{"sum_products", sum_products, Stage::functional,
+                "after find_attention, which looks for products, and before pad_products, which pads what is left"},
     PipelineRow{"pad_products", pad_products, Stage::functional,
                 "before decompose, which makes joins of its pads and the softmax is still one call"},
-    PipelineRow{"vector_products", vector_products, Stage::functional,
-                "after find_attention and pad_products, which look for products, and before decompose, like these"},
     PipelineRow{"onednn_products", onednn_products, Stage::functional,
                 "before decompose, while an activation is one call"},
     PipelineRow{"decompose", decompose, Stage::functional, "before simplifying: primitives are what can be simplified"},

@@ -16,7 +16,5 @@ struct Product {
 /// The node as `aten::mm`, or as `aten::addmm` whose beta and alpha are 1; nothing where it is neither, or where its
 /// result is the memory that a later call writes to (functionalize marks it impure).
 [[nodiscard]] std::optional<Product> product_of(const ir::Node& node);
-/// The same for a call of one result that nothing writes to, by its op and arguments.
-[[nodiscard]] std::optional<Product> product_of(std::string_view op, std::span<const ir::Arg> args);
 
 }  // namespace sinter::passes

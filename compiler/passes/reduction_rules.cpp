@@ -16,7 +16,7 @@ constexpr int64_t fewest_rows = 32;         ///< blocks below which most of the 
 constexpr int64_t small_operand = 16384;    ///< elements that few blocks get through at once
 constexpr int64_t fewest_rows_on_cpu = 64;  ///< that keep the threads of a CPU busy
 constexpr int64_t rows_across = 32;         ///< of a block, where neighbours in memory belong to different rows
-constexpr int64_t run_bytes = 32;           ///< of neighbours that belong together: memory hands out as many at once
+constexpr int64_t piece_bytes = 32;         ///< of neighbours that belong together: memory hands out as many at once
 
 /// True when each row is one piece of memory.
 bool is_whole_row(const ReductionShape& shape) { return !shape.across && shape.run == shape.points; }
@@ -40,7 +40,7 @@ bool worth_generating(const PassContext& context, const Type& operand, const std
   if (!shape || shape->points < 2) return false;
   const bool small = operand.numel() <= small_operand;
   if (!cuda) return is_whole_row(*shape) && (small || shape->rows >= fewest_rows_on_cpu);
-  if (!small && shape->run * bytes_of(operand.dtype) < run_bytes) return false;
+  if (!small && shape->piece * bytes_of(operand.dtype) < piece_bytes) return false;
   if (small || reduction_split(operand, dims, context.device)) return true;
   if (shape->points > longest_row) return false;
   const int64_t blocks = shape->across ? shape->rows / rows_across : shape->rows;

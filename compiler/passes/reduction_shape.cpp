@@ -27,8 +27,9 @@ struct Run {
   std::vector<uint32_t> dims;  ///< ascending
 };
 
-Run run_of(const Type& type, const std::vector<uint32_t>& dims, bool reduced) {
-  Run run;
+/// `from`: elements that lie together already.
+Run run_of(const Type& type, const std::vector<uint32_t>& dims, bool reduced, int64_t from = 1) {
+  Run run{.length = from, .dims = {}};
   for (bool grew = true; grew;) {
     grew = false;
     for (uint32_t d = 0; d < type.rank(); ++d) {
@@ -125,6 +126,7 @@ std::optional<ReductionShape> reduction_shape(const Type& operand, const std::ve
   if (along == 1 && across == 1) return std::nullopt;
   shape.across = across > along;
   shape.run = std::max(along, across);
+  shape.piece = shape.across ? run_of(operand, dims, true, across).length : shape.run;
   return shape;
 }
 

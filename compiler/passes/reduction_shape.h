@@ -21,6 +21,7 @@ struct ReductionShape {
   int64_t points = 1;   ///< elements that are joined to one
   bool across = false;  ///< neighbours in memory belong to different rows
   int64_t run = 1;      ///< neighbours in memory that belong together: of one row, or across of rows next to each other
+  int64_t piece = 1;    ///< a run, and where rows lie across with all their elements behind each other, those as well
 };
 
 /// Nothing where no dim has neighbours in memory. `dims` are ascending, the type is static.

@@ -9,7 +9,7 @@
 namespace sinter::test {
 namespace {
 
-constexpr int64_t width = 64;
+constexpr int64_t width = 768;
 constexpr int64_t heads = 4;
 
 /// Attention with biases, then a gated MLP without.

@@ -75,5 +75,21 @@ TEST(DecomposeMovement, rolls_over_several_dims_either_way) {
             }));
 }
 
+TEST(DecomposeMovement, windows_as_columns) {
+  const ir::HostTensor x = drawn("f32[2,3,8,6]", 1);
+  const Row n = numbers_of(x);
+  const auto found = decomposed(
+      "graph @g on cuda:0 (%x: f32[2,3,8,6]) -> (%y) {"
+      " %y = call aten.im2col(%x, [3, 2], [1, 2], [1, 0], [2, 1]) : f32[2,18,16] }",
+      {x});
+  EXPECT_EQ(found.at(0), matrix(36, 16, [&](size_t row, size_t window) {
+              const size_t image = row / 18, channel = row / 6 % 3;
+              const auto y = static_cast<int64_t>(window / 4 * 2 + row / 2 % 3) - 1;
+              const size_t column = window % 4 + row % 2 * 2;
+              if (y < 0 || y >= 8) return 0.0;
+              return n[((image * 3 + channel) * 8 + static_cast<size_t>(y)) * 6 + column];
+            }));
+}
+
 }  // namespace
 }  // namespace sinter::passes

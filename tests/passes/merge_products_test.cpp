@@ -246,19 +246,19 @@ TEST(MergeProducts, lays_weights_side_by_side_once_and_copies_nothing_in_a_call)
   options.freeze = true;
   EntryReport report;
   const Plan plan = compile(parse(R"(
-graph @attention on cuda:0 (%x: f16[256,64]) -> (%mixed) {
+graph @attention on cuda:0 (%x: f16[1024,64]) -> (%mixed) {
   %wq = state 0 "q.weight" : f16[64,64]
   %wk = state 1 "k.weight" : f16[64,64]
   %wv = state 2 "v.weight" : f16[64,64]
   %wq_t = call aten.t(%wq) : f16[64,64]{1,64} alias %wq + 0
   %wk_t = call aten.t(%wk) : f16[64,64]{1,64} alias %wk + 0
   %wv_t = call aten.t(%wv) : f16[64,64]{1,64} alias %wv + 0
-  %q = call aten.mm(%x, %wq_t) : f16[256,64]
-  %k = call aten.mm(%x, %wk_t) : f16[256,64]
-  %v = call aten.mm(%x, %wv_t) : f16[256,64]
-  %k_t = call aten.t(%k) : f16[64,256]{1,64} alias %k + 0
-  %scores = call aten.mm(%q, %k_t) : f16[256,256]
-  %mixed = call aten.mm(%scores, %v) : f16[256,64]
+  %q = call aten.mm(%x, %wq_t) : f16[1024,64]
+  %k = call aten.mm(%x, %wk_t) : f16[1024,64]
+  %v = call aten.mm(%x, %wv_t) : f16[1024,64]
+  %k_t = call aten.t(%k) : f16[64,1024]{1,64} alias %k + 0
+  %scores = call aten.mm(%q, %k_t) : f16[1024,1024]
+  %mixed = call aten.mm(%scores, %v) : f16[1024,64]
 })"),
                             options, report);
   EXPECT_EQ(plan.once.size(), 2U) << "an allocation and a kernel\n" << print(plan);

@@ -173,6 +173,10 @@ std::vector<Row> upsampled(std::string_view text, const std::vector<HostTensor>&
   return interpreted_after("expand_upsampling", text, inputs);
 }
 
+std::vector<Row> summed(std::string_view graph, const std::vector<HostTensor>& inputs) {
+  return interpreted_after("sum_products", graph, inputs);
+}
+
 void expect_close(const Row& found, const Row& wanted, double tolerance) {
   ASSERT_EQ(found.size(), wanted.size());
   for (size_t i = 0; i < found.size(); ++i) {

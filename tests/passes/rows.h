@@ -47,6 +47,8 @@ using Mapped = std::function<Row(const Row&)>;
 [[nodiscard]] std::vector<Row> expanded(std::string_view graph, const std::vector<ir::HostTensor>& inputs);
 /// The same for expand_upsampling.
 [[nodiscard]] std::vector<Row> upsampled(std::string_view graph, const std::vector<ir::HostTensor>& inputs);
+/// The same after sum_products.
+[[nodiscard]] std::vector<Row> summed(std::string_view graph, const std::vector<ir::HostTensor>& inputs);
 
 /// Expects numbers equal up to `tolerance` relative to the greater of them and 1; NaN equals NaN.
 void expect_close(const Row& found, const Row& wanted, double tolerance);
