@@ -213,9 +213,9 @@ class LayoutChooser {
     return std::ranges::all_of(readers->second, [&](ir::NodeId id) {
       const Node& reader = rewriter_.old().node(id);
       const auto windows = window_call(rewriter_.old(), reader, context_);
+      if (!windows || windows->input != image) return false;
       const Type& result = rewriter_.old().type(reader.results[0]);
-      return windows && windows->input == image && is_image(result) &&
-             window_lanes(*windows, input, channels_last(result)).has_value();
+      return is_image(result) && window_lanes(*windows, input, channels_last(result)).has_value();
     });
   }
 

@@ -23,8 +23,9 @@ constexpr double memory_speed = 2.5e6;      ///< bytes a microsecond
 constexpr double misaligned_speed = 0.4e6;  ///< where the library loads halves one or two at a time
 constexpr double element_speed = 2e6;       ///< products of elements a microsecond, in a generated kernel
 constexpr double most_aligned_bytes =
-    1 << 20;                   ///< above it memory bounds both, and products that share an operand merge
-constexpr double gain = 1.25;  ///< below it the library's kernel stays: these are estimates
+    1 << 20;                               ///< above it memory bounds both, and products that share an operand merge
+constexpr double most_products = 1 << 23;  ///< of elements: what computes these may be in the kernel, too
+constexpr double gain = 1.25;              ///< below it the library's kernel stays: these are estimates
 constexpr int64_t halves_loaded_at_once = 8;
 constexpr uint32_t inner_dim = 3;
 
@@ -91,7 +92,7 @@ bool is_quicker_generated(const Type& left, const Type& right, const Type& resul
   const bool misaligned = is_misaligned(left) || is_misaligned(right) || is_misaligned(result);
   const double bytes = bytes_of_elements(left) + bytes_of_elements(right) + bytes_of_elements(result);
   const auto products = static_cast<double>(result.numel() * left.sizes.back().constant());
-  if (!misaligned && bytes > most_aligned_bytes) return false;
+  if (products > most_products || (!misaligned && bytes > most_aligned_bytes)) return false;
   const double library = library_start + bytes / (misaligned ? misaligned_speed : memory_speed);
   const double generated = kernel_start + std::max(bytes / memory_speed, products / element_speed);
   return generated * gain < library;

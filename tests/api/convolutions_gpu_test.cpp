@@ -88,7 +88,8 @@ TEST_P(Convolutions, take_frozen_norms_summands_and_relu_with_them) {
     for (int call = 0; call < 4; ++call) {
       const Tensor x = random({3, 32, 17, 15}, dtype);
       const Tensor wanted = exact->forward(x.to(at::kDouble));
-      EXPECT_LE(error(fast(x), wanted), 1.25 * error(net->forward(x), wanted)) << dtype << ", call " << call;
+      // Filters are rounded once more, after the norms' scale.
+      EXPECT_LE(error(fast(x), wanted), 1.5 * error(net->forward(x), wanted)) << dtype << ", call " << call;
     }
     const Report report = fast.report();
     EXPECT_EQ(calls_of(report, "aten::cudnn_convolution_relu"), 2) << report;

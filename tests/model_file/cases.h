@@ -22,6 +22,7 @@ struct FileCase {
   std::string file;           ///< "convnet.pt2"
   std::string module, place;  ///< of something in its report
   Work on_cpu;
+  double tolerance_on_gpu = 1e-4;  ///< of TF32 and other kernels
 };
 void PrintTo(const FileCase& subject, std::ostream* out);
 
