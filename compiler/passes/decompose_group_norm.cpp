@@ -16,8 +16,10 @@ class GroupNorm {
   GroupNorm(Graph& graph, const CallSite& site, const Grouped& grouped)
       : build_(graph, site, computation_dtype(site.type().dtype)), site_(site), grouped_(grouped) {}
 
-  Results run(double eps) {
-    const Arg x = build_.wide(build_.reshape(site_.args[0], grouped_.sizes()));
+  /// `rows`: the input, each group of channels a row.
+  Results run(const Arg& input, const Type& rows, double eps) {
+    build_.lay_out(rows);
+    const Arg x = build_.wide(build_.view(input, rows.sizes, rows.strides));
     const Moments found = moments(build_, x, last_dims(2, 4));
     const Arg inverse = inverse_deviation(build_, found.squares, grouped_.channels * grouped_.elements, eps);
     Results results(3);
@@ -58,14 +60,15 @@ std::optional<Results> group_norm(Graph& graph, const CallSite& site) {
   if (site.args.size() < 8 || site.results.size() != 3) return std::nullopt;
   const auto* eps = std::get_if<double>(&site.args[7].data);
   const auto grouped = grouped_sizes(site, 3);
-  if (eps == nullptr || !grouped || !is_grouped(graph, site.args[0], *grouped) || !writes_results(graph, site))
-    return std::nullopt;
-  const Type& input = graph.type(*site.args[0].value());
-  const Type rows = contiguous(input.dtype, grouped->sizes(), input.device);
-  const bool fits = is_parameter(graph, site.args[1], *grouped) && is_parameter(graph, site.args[2], *grouped) &&
-                    site.type().is_contiguous() && site.type().sizes == input.sizes;
-  if (!fits || !worth_generating(site.context, rows, last_dims(2, 4))) return std::nullopt;
-  return GroupNorm(graph, site, *grouped).run(*eps);
+  if (eps == nullptr || !grouped || !writes_results(graph, site)) return std::nullopt;
+  Arg input = before_copy(graph, site.args[0]);
+  if (!seen_in_groups(graph, input, *grouped)) input = site.args[0];
+  const auto rows = seen_in_groups(graph, input, *grouped);
+  const bool fits = rows && is_parameter(graph, site.args[1], *grouped) &&
+                    is_parameter(graph, site.args[2], *grouped) && site.type().is_contiguous() &&
+                    site.type().sizes == graph.type(*input.value()).sizes;
+  if (!fits || !worth_generating(site.context, *rows, last_dims(2, 4))) return std::nullopt;
+  return GroupNorm(graph, site, *grouped).run(input, *rows, *eps);
 }
 
 constexpr std::array group_norm_rows = {

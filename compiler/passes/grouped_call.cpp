@@ -28,6 +28,36 @@ std::optional<Grouped> grouped_sizes(const CallSite& site, size_t first) {
   return Grouped{samples, groups, channels / groups, elements};
 }
 
+std::optional<Type> seen_in_groups(const Graph& graph, const Arg& arg, const Grouped& grouped) {
+  if (!reads_tensor(graph, arg)) return std::nullopt;
+  const Type& image = graph.type(*arg.value());
+  Type seen = image;
+  seen.sizes = grouped.sizes();
+  if (is_grouped(graph, arg, grouped)) {
+    seen.strides = contiguous_strides(seen.sizes);
+    return seen;
+  }
+  const bool fits = is_float(image.dtype) && image.is_static() && image.is_dense() && image.rank() > 2 &&
+                    image.sizes[0] == Dim(grouped.samples) && image.sizes[1] == Dim(grouped.groups * grouped.channels);
+  if (!fits) return std::nullopt;
+  for (size_t dim = 2; dim + 1 < image.rank(); ++dim) {
+    if (image.strides[dim] != image.strides[dim + 1] * image.sizes[dim + 1].value()) return std::nullopt;
+  }
+  const Dim channel = image.strides[1];
+  seen.strides = {image.strides[0], channel * grouped.channels, channel, image.strides.back()};
+  return seen.numel() == image.numel() ? std::optional(seen) : std::nullopt;
+}
+
+Arg before_copy(const Graph& graph, const Arg& arg) {
+  if (arg.value() == nullptr) return arg;
+  const Node& node = graph.producer(*arg.value());
+  const auto* primitive = node.as<Primitive>();
+  if (primitive == nullptr || primitive->op != op_named("cast") || node.args[0].value() == nullptr) return arg;
+  const Type& copy = graph.type(*arg.value());
+  const Type& source = graph.type(*node.args[0].value());
+  return source.dtype == copy.dtype && source.sizes == copy.sizes ? node.args[0] : arg;
+}
+
 bool is_grouped(const Graph& graph, const Arg& arg, const Grouped& grouped) {
   return is_row_major(graph, arg, grouped.samples * grouped.groups * grouped.channels * grouped.elements);
 }

@@ -14,6 +14,9 @@ class PrimitiveBuilder {
  public:
   PrimitiveBuilder(ir::Graph& graph, const CallSite& site, ir::DType compute);
 
+  /// What has these sizes from here on gets these strides.
+  void lay_out(const ir::Type& dense) { layouts_.insert(layouts_.begin(), dense); }
+
   /// A value of the call's arguments or of this builder.
   [[nodiscard]] const ir::Type& type(const ir::Arg& value) const { return graph_.type(*value.value()); }
 

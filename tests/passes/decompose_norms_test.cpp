@@ -211,22 +211,27 @@ TEST(DecomposeLayerNorm, gradients_of_weight_and_bias_are_sums_over_the_rows) {
 }
 
 TEST(DecomposeGroupNorm, normalizes_groups_of_channels) {
-  for (const std::string_view dtype : {"f16", "f32", "f64"}) {
+  using Lying = std::pair<std::string_view, std::string_view>;
+  for (const auto& [dtype, strides] : {Lying{"f16", ""}, Lying{"f32", ""}, Lying{"f64", ""},
+                                       Lying{"f16", "{48,1,24,6}"}, Lying{"f32", "{48,1,24,6}"}}) {
     const std::string graph = fmt::format(
-        "graph @g on cuda:0 (%x: {0}[2,6,2,4], %w: {0}[6], %b: {0}[6]) -> (%y, %m, %r) {{ "
-        "%y, %m, %r = call aten.native_group_norm(%x, %w, %b, 2, 6, 8, 3, 1e-05) : {0}[2,6,2,4], {0}[2,3], {0}[2,3] }}",
-        dtype);
+        "graph @g on cuda:0 (%x: {0}[2,6,2,4]{1}, %w: {0}[6], %b: {0}[6]) -> (%y, %z, %m, %r) {{ "
+        "%c = call aten.contiguous(%x, 0) : {0}[2,6,2,4]"
+        "%y, %m, %r = call aten.native_group_norm(%x, %w, %b, 2, 6, 8, 3, 1e-05) : {0}[2,6,2,4], {0}[2,3], {0}[2,3] "
+        "%z, %0, %1 = call aten.native_group_norm(%c, %w, %b, 2, 6, 8, 3, 1e-05) : {0}[2,6,2,4], {0}[2,3], {0}[2,3] }}",
+        dtype, strides);
     SCOPED_TRACE(graph);
-    const auto x = drawn(fmt::format("{}[2,6,2,4]", dtype), 1);
+    const auto x = drawn(fmt::format("{}[2,6,2,4]{}", dtype, strides), 1);
     const auto w = drawn(fmt::format("{}[6]", dtype), 2);
     const auto b = drawn(fmt::format("{}[6]", dtype), 3);
     const auto found = decomposed(graph, {x, w, b});
-    ASSERT_EQ(found.size(), 3);
+    ASSERT_EQ(found.size(), 4);
     Row wanted = map_rows(numbers_of(x), rows, layer_norm_of);
     for (size_t i = 0; i < wanted.size(); ++i)
       wanted[i] = wanted[i] * numbers_of(w)[i / 8 % 6] + numbers_of(b)[i / 8 % 6];
     expect_close(found[0], wanted, 2 * tolerance_of(dtype));
-    expect_close(found[1], reduce_rows(numbers_of(x), rows, mean_of), tolerance_of(dtype));
+    expect_close(found[1], wanted, 2 * tolerance_of(dtype));
+    expect_close(found[2], reduce_rows(numbers_of(x), rows, mean_of), tolerance_of(dtype));
   }
 }
 
