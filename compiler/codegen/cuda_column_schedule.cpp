@@ -14,8 +14,7 @@ using Kind = LaneAccess::Kind;
 constexpr int64_t columns_of_a_block = 32;  ///< a line or half of one
 constexpr uint32_t largest_block = 512;
 constexpr int64_t fewest_points = 4;  ///< of a thread: what it joins with others is little beside them
-constexpr int64_t fewest_short_blocks = 1024;
-constexpr int64_t most_held = 64;  ///< values of columns and sums of one thread, in registers
+constexpr int64_t most_held = 64;     ///< values of columns and sums of one thread, in registers
 
 /// Columns of one 16-byte access of the widest element that streams.
 int64_t widest_access(const Kernel& kernel) {
@@ -73,12 +72,6 @@ void deal(const Kernel& kernel, const DeviceInfo& device, ColumnSchedule& plan) 
   plan.lanes = plan.block / plan.beside;
 }
 
-/// True where columns are so short, and so many, that most threads of a block would wait for others to join what few
-/// have added: kernels of rows have a thread for each.
-bool most_are_idle(const Kernel& kernel, const ColumnSchedule& plan) {
-  return kernel.row_points() < fewest_points * plan.lanes && int64_t{plan.grid} >= fewest_short_blocks;
-}
-
 }  // namespace
 
 std::optional<ColumnSchedule> column_schedule(const Kernel& kernel, const DeviceInfo& device) {
@@ -99,7 +92,6 @@ std::optional<ColumnSchedule> column_schedule(const Kernel& kernel, const Device
   while (plan.width > 1 && !fits()) plan.width /= 2;
   if (plan.width == 1) return std::nullopt;
   deal(kernel, device, plan);
-  if (most_are_idle(kernel, plan)) return std::nullopt;
   plan.wide = needs_wide_index(kernel, kernel.numel());
   return plan;
 }

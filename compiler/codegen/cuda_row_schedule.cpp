@@ -23,8 +23,6 @@ constexpr int64_t most_steps_of_pairs = 16;
 /// Of a multiprocessor, which has registers for them: groups of rows are as many as all of them go through at one time,
 /// and a few that had to wait would take as long again.
 constexpr uint32_t threads_of_groups = 1024;
-constexpr int64_t most_points_of_a_thread = 32;
-constexpr int64_t threads_of_own_rows = 128;
 constexpr int64_t fewest_warps_across = 4;  ///< of a block that works on 32 rows
 constexpr int64_t most_warps_across = 32;
 
@@ -95,12 +93,6 @@ int64_t choose_threads(const Kernel& kernel, const DeviceInfo& device, int64_t w
   return threads;
 }
 
-/// True where rows are short, and enough that a thread for each fills the device: nobody waits for others.
-bool has_a_thread_for_each(const Kernel& kernel, const DeviceInfo& device) {
-  return !kernel.generic_sizes && kernel.row_points() <= most_points_of_a_thread &&
-         kernel.rows() >= int64_t{device.multiprocessors} * threads_to_fill;
-}
-
 /// Warps that share 32 rows: enough of them to fill the device, and no more than have work.
 int64_t warps_across(const Kernel& kernel, const DeviceInfo& device) {
   const int64_t blocks = ceil_div(kernel.rows(), warp_threads);
@@ -160,11 +152,6 @@ RowSchedule along_rows(const Kernel& kernel, const DeviceInfo& device) {
 RowSchedule across_rows(const Kernel& kernel, const DeviceInfo& device) {
   RowSchedule plan;
   plan.across = true;
-  if (has_a_thread_for_each(kernel, device)) {
-    plan.threads = 1;
-    plan.rows_per_block = threads_of_own_rows;
-    return plan;
-  }
   plan.threads = kernel.generic_sizes ? most_warps_across : warps_across(kernel, device);
   plan.rows_per_block = warp_threads;
   return plan;

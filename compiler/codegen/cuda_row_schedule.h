@@ -13,9 +13,9 @@ namespace sinter::codegen {
 /// How a kernel with reduced loops is dealt to threads. `threads` of a block share a row: each takes `steps` vectors of
 /// `width` neighbouring points, `threads` vectors apart.
 /// Where memory runs along rows, these threads are neighbours: a part of a warp, a warp, or the block. Where it runs
-/// across them, neighbours work on rows that lie next to each other: 32, each with one thread of every warp, or one a
-/// thread. Where stores join rows, the same threads go through all rows of a group, one after the other, and hold what
-/// they join.
+/// across them, neighbours work on 32 rows that lie next to each other, each with one thread of every warp.
+/// Where stores join rows, the same threads go through all rows of a group, one after the other, and hold what they
+/// join.
 struct RowSchedule {
   bool across = false;
   int64_t width = 1;     ///< 1 across rows

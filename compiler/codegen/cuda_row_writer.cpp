@@ -142,13 +142,8 @@ class RowWriter : private CudaText {
 
   /// Threads without a row of their own take the last one, for they meet the others at barriers, and store nothing.
   void find_row_across(const std::string& block) {
-    if (plan_.threads == 1) {
-      line("const unsigned lane = 0u;");
-      line("const {} own = {} * {}u + threadIdx.x;", index_.type(), block, plan_.rows_per_block);
-    } else {
-      line("const unsigned lane = threadIdx.x / 32u;");
-      line("const {} own = {} * 32u + threadIdx.x % 32u;", index_.type(), block);
-    }
+    line("const unsigned lane = threadIdx.x / 32u;");
+    line("const {} own = {} * 32u + threadIdx.x % 32u;", index_.type(), block);
     if (!has_partial_block()) {
       line("const {} row = own;", index_.type());
       return;
@@ -467,9 +462,7 @@ class RowWriter : private CudaText {
     const std::string_view type = cuda_type(kernel_.body[slot].dtype);
     const std::string join = joining(slot);
     names_[slot] = fmt::format("v{}", slot);
-    if (plan_.threads == 1) {
-      line("const {0} v{1} = a{1};", type, slot);
-    } else if (plan_.across) {
+    if (plan_.across) {
       line("__shared__ {} partial{}[{}];", type, slot, plan_.block);
       line("const {0} v{1} = join_warps<{2}u>(a{1}, partial{1}, {3});", type, slot, plan_.threads, join);
     } else if (plan_.threads > warp_threads) {

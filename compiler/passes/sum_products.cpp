@@ -22,10 +22,11 @@ constexpr double kernel_start = 1.9;        ///< and of a generated one, which i
 constexpr double memory_speed = 2.5e6;      ///< bytes a microsecond
 constexpr double misaligned_speed = 0.4e6;  ///< where the library loads halves one or two at a time
 constexpr double element_speed = 2e6;       ///< products of elements a microsecond, in a generated kernel
-constexpr double most_aligned_bytes =
-    1 << 20;                               ///< above it memory bounds both, and products that share an operand merge
-constexpr double most_products = 1 << 23;  ///< of elements: what computes these may be in the kernel, too
-constexpr double gain = 1.25;              ///< below it the library's kernel stays: these are estimates
+/// Bytes above which memory bounds both, and products that share an operand are better merged.
+constexpr double most_aligned_bytes = 1 << 20;
+/// Products of elements above which a kernel takes longer than estimated, which may compute the operands, too.
+constexpr double most_products = 5 << 20;
+constexpr double gain = 1.25;  ///< below it the library's kernel stays: these are estimates
 constexpr int64_t halves_loaded_at_once = 8;
 constexpr uint32_t inner_dim = 3;
 
