@@ -48,8 +48,11 @@ Type seen(const Type& operand, size_t apart, size_t inner, bool as_rows) {
   return type;
 }
 
-/// The node as a product of floats of one dtype and static sizes, none of them 0.
+/// The node as a product of floats of one dtype and static sizes, none of them 0; nothing where its result is the
+/// memory that a later call writes to.
 std::optional<Factors> factors_of(const Graph& graph, const Node& node) {
+  const auto* call = node.as<Call>();
+  if (call == nullptr || call->impure) return std::nullopt;
   Factors factors;
   if (const auto product = product_of(node)) {
     factors = {product->left, product->right, product->bias, {}, {}};
