@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/ir/graph.h"
+#include "compiler/ir/op.h"
 
 namespace sinter::ir {
 
@@ -28,6 +29,17 @@ struct ViewSource {
   const Type& from = graph.type(*node.args[0].value());
   const Type& to = graph.type(value);
   return from.is_contiguous() && to.is_contiguous() && from.numel() == to.numel();
+}
+
+/// The value, or the one that it is a copy of in another layout.
+[[nodiscard]] inline ValueId before_copy(const Graph& graph, ValueId value) {
+  const Node& node = graph.producer(value);
+  const auto* primitive = node.as<Primitive>();
+  if (primitive == nullptr || primitive->op != op_named("cast") || node.args[0].value() == nullptr) return value;
+  const ValueId source = *node.args[0].value();
+  const bool copy =
+      graph.type(source).dtype == graph.type(value).dtype && graph.type(source).sizes == graph.type(value).sizes;
+  return copy ? source : value;
 }
 
 /// memory_of through views as well.

@@ -183,11 +183,15 @@ class LayoutChooser {
     if (call == nullptr || !convolution_of(rewriter_.old(), node)) return false;
     const auto windows = window_call(rewriter_.old(), node, context_);
     if (!windows || !at_hand(windows->input)) return false;
+    return can_follow(*windows, node,
+                      sees_channels(windows->input) ? next_type(windows->input)
+                                                    : channels_last(rewriter_.old().type(windows->input)));
+  }
+
+  /// True where a kernel for the windows of a call gives a channels-last image, given its input.
+  [[nodiscard]] bool can_follow(const WindowCall& windows, const Node& node, const Type& input) const {
     const Type& result = rewriter_.old().type(node.results[0]);
-    if (!is_image(result)) return false;
-    const Type input =
-        sees_channels(windows->input) ? next_type(windows->input) : channels_last(rewriter_.old().type(windows->input));
-    return window_lanes(*windows, input, channels_last(result)).has_value();
+    return is_image(result) && window_lanes(windows, input, channels_last(result)).has_value();
   }
 
   /// A primitive follows when an operand of its own size was laid out anew, a join when any operand was; and where
@@ -197,12 +201,15 @@ class LayoutChooser {
     const Type& type = rewriter_.old().type(result);
     if (!is_image(type)) return false;
     const bool joins = node.as<ir::Join>() != nullptr;
-    const bool windows = !joins && only_windows_read(result);
-    return std::ranges::any_of(node.args, [&](const ir::Arg& arg) {
-      const ValueId* value = arg.value();
-      if (value == nullptr || (!joins && rewriter_.old().type(*value).sizes != type.sizes)) return false;
-      return lies_channels_last(*value) || (windows && next_type(*value).strides[1] == ir::Dim(1));
-    });
+    const auto any_operand = [&](auto&& lies) {
+      return std::ranges::any_of(node.args, [&](const ir::Arg& arg) {
+        const ValueId* value = arg.value();
+        return value != nullptr && (joins || rewriter_.old().type(*value).sizes == type.sizes) && lies(*value);
+      });
+    };
+    if (any_operand([&](ValueId value) { return lies_channels_last(value); })) return true;
+    const auto side_by_side = [&](ValueId value) { return next_type(value).strides[1] == ir::Dim(1); };
+    return !joins && any_operand(side_by_side) && only_windows_read(result);
   }
 
   /// True where all that reads an image are calls of windows whose kernels are generated and can follow it.
@@ -213,9 +220,7 @@ class LayoutChooser {
     return std::ranges::all_of(readers->second, [&](ir::NodeId id) {
       const Node& reader = rewriter_.old().node(id);
       const auto windows = window_call(rewriter_.old(), reader, context_);
-      if (!windows || windows->input != image) return false;
-      const Type& result = rewriter_.old().type(reader.results[0]);
-      return is_image(result) && window_lanes(*windows, input, channels_last(result)).has_value();
+      return windows && windows->input == image && can_follow(*windows, reader, input);
     });
   }
 

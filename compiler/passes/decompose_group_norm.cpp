@@ -1,6 +1,7 @@
 #include <array>
 
 #include "compiler/ir/op_types.h"
+#include "compiler/ir/view_source.h"
 #include "compiler/passes/grouped_call.h"
 #include "compiler/passes/moments.h"
 
@@ -60,10 +61,15 @@ std::optional<Results> group_norm(Graph& graph, const CallSite& site) {
   if (site.args.size() < 8 || site.results.size() != 3) return std::nullopt;
   const auto* eps = std::get_if<double>(&site.args[7].data);
   const auto grouped = grouped_sizes(site, 3);
-  if (eps == nullptr || !grouped || !writes_results(graph, site)) return std::nullopt;
-  Arg input = before_copy(graph, site.args[0]);
-  if (!seen_in_groups(graph, input, *grouped)) input = site.args[0];
-  const auto rows = seen_in_groups(graph, input, *grouped);
+  if (eps == nullptr || !grouped || site.args[0].value() == nullptr || !writes_results(graph, site))
+    return std::nullopt;
+  // ATen's call for CUDA takes rows, which a kernel need not read.
+  Arg input{before_copy(graph, *site.args[0].value())};
+  auto rows = seen_in_groups(graph, input, *grouped);
+  if (!rows) {
+    input = site.args[0];
+    rows = seen_in_groups(graph, input, *grouped);
+  }
   const bool fits = rows && is_parameter(graph, site.args[1], *grouped) &&
                     is_parameter(graph, site.args[2], *grouped) && site.type().is_contiguous() &&
                     site.type().sizes == graph.type(*input.value()).sizes;

@@ -48,16 +48,6 @@ std::optional<Type> seen_in_groups(const Graph& graph, const Arg& arg, const Gro
   return seen.numel() == image.numel() ? std::optional(seen) : std::nullopt;
 }
 
-Arg before_copy(const Graph& graph, const Arg& arg) {
-  if (arg.value() == nullptr) return arg;
-  const Node& node = graph.producer(*arg.value());
-  const auto* primitive = node.as<Primitive>();
-  if (primitive == nullptr || primitive->op != op_named("cast") || node.args[0].value() == nullptr) return arg;
-  const Type& copy = graph.type(*arg.value());
-  const Type& source = graph.type(*node.args[0].value());
-  return source.dtype == copy.dtype && source.sizes == copy.sizes ? node.args[0] : arg;
-}
-
 bool is_grouped(const Graph& graph, const Arg& arg, const Grouped& grouped) {
   return is_row_major(graph, arg, grouped.samples * grouped.groups * grouped.channels * grouped.elements);
 }

@@ -24,10 +24,6 @@ struct Grouped {
 [[nodiscard]] std::optional<ir::Type> seen_in_groups(const ir::Graph& graph, const ir::Arg& arg,
                                                      const Grouped& grouped);
 
-/// What the argument is a copy of in another layout; the argument itself where it is none. ATen's call for CUDA takes
-/// rows, which a kernel need not read.
-[[nodiscard]] ir::Arg before_copy(const ir::Graph& graph, const ir::Arg& arg);
-
 /// True when the argument is a row-major tensor of floats of as many elements as the sizes say, that kernels can read.
 [[nodiscard]] bool is_grouped(const ir::Graph& graph, const ir::Arg& arg, const Grouped& grouped);
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/view_source.h"
 #include "compiler/passes/aligned_halves.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/convolution.h"
@@ -30,17 +31,6 @@ std::optional<Patches> patches_of(const Graph& graph, const Node& node) {
       found->stride[0] == taps[2] && found->stride[1] == taps[3] && found->padding[0] == 0 && found->padding[1] == 0;
   const bool pays = tiles && taps[1] < aligned_halves && taps[2] * taps[3] > 1 && missing_halves(taps[0]) == 0;
   return pays ? std::optional(Patches{found->convolution, taps[2], taps[3]}) : std::nullopt;
-}
-
-/// The value, or the one that it is a copy of in another layout.
-ValueId before_copy(const Graph& graph, ValueId value) {
-  const Node& node = graph.producer(value);
-  const auto* primitive = node.as<Primitive>();
-  if (primitive == nullptr || primitive->op != op_named("cast") || node.args[0].value() == nullptr) return value;
-  const ValueId source = *node.args[0].value();
-  const bool copy =
-      graph.type(source).dtype == graph.type(value).dtype && graph.type(source).sizes == graph.type(value).sizes;
-  return copy ? source : value;
 }
 
 class PatchProduct {

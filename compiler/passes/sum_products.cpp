@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/ir/op_types.h"
+#include "compiler/passes/aligned_halves.h"
 #include "compiler/passes/batched_product.h"
 #include "compiler/passes/product.h"
 #include "compiler/passes/rewriter.h"
@@ -27,7 +28,6 @@ constexpr double most_aligned_bytes = 1 << 20;
 /// Products of elements above which a kernel takes longer than estimated, which may compute the operands, too.
 constexpr double most_products = 5 << 20;
 constexpr double gain = 1.25;  ///< below it the library's kernel stays: these are estimates
-constexpr int64_t halves_loaded_at_once = 8;
 constexpr uint32_t inner_dim = 3;
 
 /// A product of matrices, its operands of the old graph seen so that they broadcast to [batch, rows, columns, inner].
@@ -79,7 +79,7 @@ bool is_misaligned(const Type& matrices) {
   if (!is_half(matrices.dtype)) return false;
   const size_t rows = matrices.rank() - 2, columns = matrices.rank() - 1;
   const bool row_major = matrices.strides[columns] == Dim(1);
-  return matrices.strides[row_major ? rows : columns].constant() % halves_loaded_at_once != 0;
+  return matrices.strides[row_major ? rows : columns].constant() % aligned_halves != 0;
 }
 
 /// Bytes of what differs: matrices that a batch shares are read once.

@@ -9,7 +9,9 @@
 
 #include "compiler/codegen/cuda.h"
 #include "compiler/ir/interpret.h"
+#include "compiler/ir/parse.h"
 #include "compiler/ir/print.h"
+#include "compiler/passes/pipeline.h"
 
 namespace sinter::test {
 namespace {
@@ -57,6 +59,14 @@ std::string difference_of(const GraphTrial& trial) {
 }
 
 }  // namespace
+
+Graph compiled(const std::string& text) {
+  Graph graph = ir::parse(text);
+  passes::PassContext context;
+  context.device.backend = Backend::cuda;
+  passes::run_pipeline(graph, context, [](const passes::PipelineRow&, const Graph&, auto) {});
+  return graph;
+}
 
 std::vector<Graph> bodies_of(const Graph& graph) {
   std::vector<Graph> bodies;

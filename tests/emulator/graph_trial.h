@@ -20,6 +20,9 @@ struct GraphTrial {
   double slack = 1;            ///< times what the order of a sum may change
 };
 
+/// The graph of a text after all passes, for CUDA.
+[[nodiscard]] ir::Graph compiled(const std::string& text);
+
 /// The bodies of the fused nodes of a graph; expects that it has no call.
 [[nodiscard]] std::vector<ir::Graph> bodies_of(const ir::Graph& graph);
 

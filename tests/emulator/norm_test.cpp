@@ -5,8 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ir/parse.h"
-#include "compiler/passes/pipeline.h"
 #include "tests/emulator/graph_trial.h"
 
 /// The kernels that the passes make of batch norm in training and its gradient, emulated and compared with the
@@ -37,14 +35,6 @@ std::string step_of(const Image& image, std::string_view dtype) {
   %gx, %gw, %gb = call aten.cudnn_batch_norm_backward(%x, %g, %w, %m, %v, %sm, %si, 1e-05, %k) : {0}, f32[{1}], f32[{1}]
 }})",
       type, image.channels);
-}
-
-ir::Graph compiled(const std::string& text) {
-  ir::Graph graph = ir::parse(text);
-  passes::PassContext context;
-  context.device.backend = Backend::cuda;
-  passes::run_pipeline(graph, context, [](const passes::PipelineRow&, const ir::Graph&, auto) {});
-  return graph;
 }
 
 TEST(TrainingNormKernels, give_what_the_interpreter_gives) {

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ir/parse.h"
-#include "compiler/passes/pipeline.h"
 #include "tests/emulator/graph_trial.h"
 
 /// The kernels of small products of matrices, with what stands around them, emulated and compared with the interpreter.
@@ -28,11 +26,7 @@ std::vector<ir::Graph> bodies_of_layer(const Sizes& size, std::string_view dtype
   %y = call aten.tanh(%p) : {0}[{1},{2}]
 }})",
       dtype, size.rows, size.columns, size.inner, strides);
-  ir::Graph graph = ir::parse(text);
-  passes::PassContext context;
-  context.device.backend = Backend::cuda;
-  passes::run_pipeline(graph, context, [](const passes::PipelineRow&, const ir::Graph&, auto) {});
-  return bodies_of(graph);
+  return bodies_of(compiled(text));
 }
 
 TEST(SmallProductKernels, give_what_the_interpreter_gives) {
