@@ -83,6 +83,24 @@ std::optional<AttentionOperand> in_front_of_copy(const Graph& graph, ValueId val
   return in_sizes(graph, *source, sizes);
 }
 
+/// The operand in dims of its own for batch and heads, [batch x heads, rows, columns] before.
+AttentionOperand split(const Graph& graph, ValueId value, const std::vector<Dim>& sizes) {
+  Type type = graph.type(value);
+  const auto strides = type.strides;
+  type.sizes = sizes;
+  type.strides = {strides[0] * sizes[1].constant(), strides[0], strides[1], strides[2]};
+  return {value, std::move(type)};
+}
+
+/// What was seen with batch and heads as one dim, seen in four dims.
+std::optional<AttentionOperand> in_front_of_merging(const Graph& graph, ValueId value, const std::vector<Dim>& sizes) {
+  const Node& node = graph.producer(value);
+  if (node.as<View>() == nullptr || node.as<View>()->offset != 0) return std::nullopt;
+  auto seen = in_sizes(graph, *node.args[0].value(), sizes);
+  if (!seen || seen->type.strides != split(graph, value, sizes).type.strides) return std::nullopt;
+  return seen;
+}
+
 /// The same in front of numbers that it was multiplied by; itself where nothing of its sizes was.
 AttentionOperand in_front_of_factors(const Graph& graph, const AttentionOperand& operand) {
   const Node& node = graph.producer(operand.value);
@@ -147,15 +165,6 @@ std::optional<AttentionOperand> behind_widening(const Graph& graph, ValueId valu
   }
 }
 
-/// The operand in dims of its own for batch and heads, [batch x heads, rows, columns] before.
-AttentionOperand split(const Graph& graph, ValueId value, const std::vector<Dim>& sizes) {
-  Type type = graph.type(value);
-  const auto strides = type.strides;
-  type.sizes = sizes;
-  type.strides = {strides[0] * sizes[1].constant(), strides[0], strides[1], strides[2]};
-  return {value, std::move(type)};
-}
-
 AttentionOperand turned(AttentionOperand operand) {
   std::swap(operand.type.sizes[2], operand.type.sizes[3]);
   std::swap(operand.type.strides[2], operand.type.strides[3]);
@@ -205,9 +214,9 @@ std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId va
   const auto as_kernels_do = [&](AttentionOperand seen) { return sizes.turned ? turned(std::move(seen)) : seen; };
   const auto copied = in_front_of_copy(graph, value, own);
   if (!is_half(graph.type(value).dtype)) {
-    const auto wide = copied ? behind_widening(graph, copied->value) : std::nullopt;
-    const auto found = wide ? std::optional(as_kernels_do(*wide)) : std::nullopt;
-    return found && is_aligned(graph, *found) ? found : std::nullopt;
+    const auto four = copied ? copied : in_front_of_merging(graph, value, own);
+    const auto wide = four ? behind_widening(graph, four->value) : std::nullopt;
+    return wide ? std::optional(as_kernels_do(*wide)) : std::nullopt;
   }
   if (copied) {
     for (const AttentionOperand& seen : {in_front_of_factors(graph, *copied), *copied}) {

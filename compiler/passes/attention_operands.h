@@ -31,9 +31,10 @@ struct OperandSizes {
   bool turned = false;
 };
 
-/// An operand of a batched product, [batch x heads, tokens, vector] or turned, as aligned halves in
+/// An operand of a batched product, [batch x heads, tokens, vector] or turned, as halves in
 /// [batch, heads, tokens, vector]. Copies that line it up for the product are looked through, and numbers it was
-/// multiplied by before. In f32, so is the cast from halves; nothing where there is none.
+/// multiplied by before; what is found lies as the kernels want it (`is_aligned`). In f32, the cast from halves is
+/// looked through too, nothing is found where there is none, and the halves may lie in any order.
 [[nodiscard]] std::optional<AttentionOperand> attention_operand(const ir::Graph& graph, ir::ValueId value,
                                                                 const OperandSizes& sizes);
 

@@ -221,18 +221,14 @@ class AttentionBuilder {
   void build(const Node& product, const Attention& found) {
     const Heads& s = found.sizes;
     const Arg mask = found.mask ? Arg{mask_of(found, product)} : Arg{};
-    const std::vector<Arg> args = {{see(found.query, product)},
-                                   {see(found.key, product)},
-                                   {see(found.values, product)},
-                                   mask,
-                                   {0.0},
-                                   {false},
-                                   {found.scale},
-                                   {false}};
+    const ValueId query = lined_up(found.query, product);
+    const std::vector<Arg> args = {
+        {query}, {lined_up(found.key, product)}, {lined_up(found.values, product)}, mask, {0.0}, {false}, {found.scale},
+        {false}};
     Call call;
     call.op = "aten::scaled_dot_product_attention";
-    const ValueId mixed =
-        rewrite_.add(std::move(call), args, dense_like(found.query.type, found.query.type.sizes), product.scope);
+    const ValueId mixed = rewrite_.add(std::move(call), args,
+                                       dense_like(rewrite_.next().type(query), found.query.type.sizes), product.scope);
     // As the product gave it; readers of this copy see the original where its order is theirs.
     const Type& wanted = rewrite_.old().type(product.results[0]);
     Type copied = contiguous(wanted.dtype, {s.batch, s.heads, s.queries, s.vector}, wanted.device);
@@ -245,7 +241,7 @@ class AttentionBuilder {
     ValueId mask = see(found.mask->over, product);
     if (found.mask->masking != Masking::added) mask = as_bias(mask, *found.mask, found.query.type.dtype, product);
     if (!found.zeros) mask = spoilt_rows(mask, product);
-    return is_aligned(rewrite_.next(), {mask, rewrite_.next().type(mask)}) ? mask : lined_up(mask, product);
+    return is_aligned(rewrite_.next(), {mask, rewrite_.next().type(mask)}) ? mask : padded(mask, product);
   }
 
   /// -inf where truth values hide scores, else 0.
@@ -257,8 +253,8 @@ class AttentionBuilder {
     return rewrite_.add(Primitive{op_named("where")}, args, std::move(bias), product.scope);
   }
 
-  /// A copy of which each row begins at a multiple of 16 bytes.
-  ValueId lined_up(ValueId mask, const Node& product) {
+  /// A copy of a mask of which each row begins at a multiple of 16 bytes.
+  ValueId padded(ValueId mask, const Node& product) {
     const Type seen = rewrite_.next().type(mask);
     const Type packed = contiguous(seen.dtype, seen.sizes, seen.device);
     const ValueId copy = rewrite_.add(Primitive{op_named("cast")}, {{mask}}, Type(packed), product.scope);
@@ -282,6 +278,14 @@ class AttentionBuilder {
     const ValueId greatest = rewrite_.add(std::move(call), {{mask}, {ArgList{{-1}}}, {true}}, by_row, product.scope);
     const ValueId spoilt = rewrite_.add(Primitive{op_named("mul")}, {{greatest}, {0.0}}, by_row, product.scope);
     return rewrite_.add(Primitive{op_named("add")}, {{mask}, {spoilt}}, whole, product.scope);
+  }
+
+  /// An operand, or a copy of one whose vectors do not lie in one piece.
+  ValueId lined_up(const AttentionOperand& operand, const Node& product) {
+    const ValueId seen = see(operand, product);
+    if (is_aligned(rewrite_.next(), {seen, operand.type})) return seen;
+    Type packed = contiguous(operand.type.dtype, operand.type.sizes, operand.type.device);
+    return rewrite_.add(Primitive{op_named("cast")}, {{seen}}, std::move(packed), product.scope);
   }
 
   ValueId see(const AttentionOperand& operand, const Node& product) {

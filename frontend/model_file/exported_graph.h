@@ -32,6 +32,15 @@ struct ExportedArgument {
   [[nodiscard]] const c10::IValue* constant() const { return std::get_if<c10::IValue>(&value); }
 };
 
+/// Calls visit(slot) for every value in an argument.
+template <class Visit>
+void for_each_slot(const ExportedArgument& argument, const Visit& visit) {
+  if (const Slot* slot = argument.slot()) visit(*slot);
+  if (const auto* items = argument.list()) {
+    for (const ExportedArgument& item : *items) for_each_slot(item, visit);
+  }
+}
+
 struct NamedArgument {
   std::string name;  ///< of the operator's schema; empty for higher-order operators
   ExportedArgument argument;

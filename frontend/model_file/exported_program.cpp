@@ -60,6 +60,7 @@ class ExportedProgram : public FileProgram {
     check_fresh();
     for (FileTensor& item : tensors_) item.tensor = item.tensor.to(device);
     move_.to = device;
+    runner_.keep_constants(move_);
     move_example(saved_, device, std::nullopt);
   }
 
@@ -73,6 +74,7 @@ class ExportedProgram : public FileProgram {
       if (item.tensor.is_floating_point()) item.tensor = item.tensor.to(dtype);
     }
     dtype_ = dtype;
+    runner_.keep_constants(move_);
     move_example(saved_, std::nullopt, dtype);
   }
 

@@ -2,12 +2,18 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <set>
 #include <stdexcept>
+
+#include "frontend/model_file/constant_copies.h"
+#include "frontend/torch/libtorch_version.h"
 
 namespace sinter::frontend {
 namespace {
@@ -17,14 +23,6 @@ using Values = std::vector<IValue>;
 
 IValue value_of(const ExportedArgument& argument, const SlotValues& values, const ModelMove& move) {
   return evaluate(argument, *c10::AnyType::get(), std::nullopt, values, move);
-}
-
-template <class Visit>
-void for_each_slot(const ExportedArgument& argument, const Visit& visit) {
-  if (const Slot* slot = argument.slot()) visit(*slot);
-  if (const auto* items = argument.list()) {
-    for (const ExportedArgument& item : *items) for_each_slot(item, visit);
-  }
 }
 
 /// Lists of operands opened, in order.
@@ -186,38 +184,107 @@ GraphRunner::Action GraphRunner::bind_higher_order(const ExportedNode& node) {
   return call;
 }
 
+template <class Visit>
+void GraphRunner::for_each_read(const Action& action, const Visit& visit) {
+  const auto visit_all = [&](const std::vector<ExportedArgument>& arguments) {
+    for (const ExportedArgument& argument : arguments) for_each_slot(argument, visit);
+  };
+  if (const auto* call = std::get_if<OperatorCall>(&action)) visit_all(call->arguments());
+  if (const auto* call = std::get_if<NumberCall>(&action)) visit_all(call->operands);
+  if (const auto* number = std::get_if<TensorNumber>(&action)) visit_all({number->tensor, number->dim});
+  if (const auto* assertion = std::get_if<Assertion>(&action)) visit_all({assertion->condition});
+  if (const auto* call = std::get_if<HigherOrder>(&action)) {
+    visit_all(call->arguments);
+    visit_all(call->operands);
+  }
+}
+
 void GraphRunner::mark_last_uses() {
   std::vector<bool> used(slots_, false);
-  const auto use = [&](Slot slot) { used[slot.index] = true; };
-  for (const ExportedArgument& output : outputs_) for_each_slot(output, use);
+  for (const ExportedArgument& output : outputs_) {
+    for_each_slot(output, [&](Slot slot) { used[slot.index] = true; });
+  }
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     const auto visit = [&](Slot slot) {
       if (used[slot.index]) return;
       used[slot.index] = true;
       step->dead.push_back(slot);
     };
-    const auto visit_all = [&](const std::vector<ExportedArgument>& arguments) {
-      for (const ExportedArgument& argument : arguments) for_each_slot(argument, visit);
-    };
-    visit_all(step->outputs);  // results that nothing reads
-    if (const auto* call = std::get_if<OperatorCall>(&step->action)) visit_all(call->arguments());
-    if (const auto* call = std::get_if<NumberCall>(&step->action)) visit_all(call->operands);
-    if (const auto* number = std::get_if<TensorNumber>(&step->action)) visit_all({number->tensor, number->dim});
-    if (const auto* assertion = std::get_if<Assertion>(&step->action)) visit_all({assertion->condition});
-    if (const auto* call = std::get_if<HigherOrder>(&step->action)) {
-      visit_all(call->arguments);
-      visit_all(call->operands);
+    for (const ExportedArgument& output : step->outputs) for_each_slot(output, visit);  // results that nothing reads
+    for_each_read(step->action, visit);
+  }
+}
+
+std::vector<StepView> GraphRunner::views() const {
+  std::vector<StepView> views;
+  for (const Step& step : steps_) {
+    StepView view{std::get_if<OperatorCall>(&step.action), step.outputs, {}};
+    if (const auto* call = std::get_if<HigherOrder>(&step.action)) {
+      for (const ExportedArgument& operand : call->operands) {
+        for_each_slot(operand, [&](Slot slot) { view.handed_on.push_back(slot); });
+      }
     }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+void GraphRunner::keep_constants(const ModelMove& move) {
+  kept_.clear();
+  for (Step& step : steps_) step.left_out = false;
+  const std::vector<size_t> steps = steps_of_constant_copies(views(), outputs_, slots_);
+  SlotValues values(slots_);
+  try {
+    run_apart(steps, values, move);
+  } catch (const std::exception&) {
+    return;  // the program throws the same, if it gets there
+  }
+  for (const size_t index : steps) {
+    const auto copy = copied_by(std::get<OperatorCall>(steps_[index].action), steps_[index].outputs);
+    if (!copy || values[copy->from.index].toTensor().device() == values[copy->to.index].toTensor().device()) continue;
+    kept_.emplace_back(copy->to, values[copy->to.index]);
+    steps_[index].left_out = true;
+  }
+  leave_out_what_nothing_reads(steps);
+}
+
+void GraphRunner::run_apart(std::span<const size_t> steps, SlotValues& values, const ModelMove& move) const {
+  const c10::impl::ExcludeDispatchKeyGuard no_hook(kHookKeys);
+  const at::AutoGradMode no_gradients(false);
+  const c10::InferenceMode ordinary(false);
+  for (const size_t index : steps) {
+    const Step& step = steps_[index];
+    Values results = perform(step.action, values, move);
+    for (size_t i = 0; i < step.outputs.size(); ++i) store(step.outputs[i], std::move(results.at(i)), values);
+  }
+}
+
+void GraphRunner::leave_out_what_nothing_reads(std::span<const size_t> steps) {
+  std::vector<uint32_t> readers(slots_, 0);
+  for (const Step& step : steps_) {
+    if (!step.left_out) for_each_read(step.action, [&](Slot slot) { ++readers[slot.index]; });
+  }
+  for (const size_t index : std::views::reverse(steps)) {
+    Step& step = steps_[index];
+    bool read = step.left_out;
+    for (const ExportedArgument& output : step.outputs) {
+      for_each_slot(output, [&](Slot slot) { read = read || readers[slot.index] != 0; });
+    }
+    if (read) continue;
+    step.left_out = true;
+    for_each_read(step.action, [&](Slot slot) { --readers[slot.index]; });
   }
 }
 
 Values GraphRunner::run(Values inputs, const ModelMove& move) const {
   SlotValues values(slots_);
+  for (const auto& [slot, value] : kept_) values[slot.index] = value;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].slot() != nullptr) store(inputs_[i], std::move(inputs.at(i)), values);
   }
   inputs.clear();
   for (const Step& step : steps_) {
+    if (step.left_out) continue;
     const PlaceGuard place(step.place);
     Values results = perform(step.action, values, move);
     // One list of slots takes all results of a graph; else each output takes one.

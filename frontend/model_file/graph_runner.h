@@ -1,10 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "frontend/model_file/constant_copies.h"
 #include "frontend/model_file/exported_graph.h"
 #include "frontend/model_file/number_ops.h"
 #include "frontend/model_file/operator_call.h"
@@ -12,12 +15,16 @@
 
 namespace sinter::frontend {
 
-/// A graph of a `.pt2` file, bound to this LibTorch's operators and ready to run. Immutable; calls from several threads
-/// are correct.
+/// A graph of a `.pt2` file, bound to this LibTorch's operators and ready to run. Calls of `run` from several
+/// threads are correct.
 class GraphRunner {
  public:
   /// Throws UnknownOperators naming what cannot be bound.
   explicit GraphRunner(const ExportedGraph& graph);
+
+  /// Makes copies of constants to another device now, which `run` would make in every call (a mask of zeros that is
+  /// made on the host). To be called again after a move; not beside `run`.
+  void keep_constants(const ModelMove& move);
 
   /// One value for each input of the graph (constants included, which are ignored), one for each of its outputs.
   /// Values are let go after their last use. Exceptions of operators pass.
@@ -53,11 +60,18 @@ class GraphRunner {
     std::vector<ExportedArgument> outputs;
     std::vector<Slot> dead;  ///< values that nothing needs after this step
     StatedPlace place;
+    bool left_out = false;  ///< what it gives is kept, or nothing reads it
   };
 
   [[nodiscard]] static Action bind(const ExportedNode& node);
   [[nodiscard]] static Action bind_higher_order(const ExportedNode& node);
+  template <class Visit>
+  static void for_each_read(const Action& action, const Visit& visit);
   void mark_last_uses();
+  [[nodiscard]] std::vector<StepView> views() const;
+  /// Outside of what is recorded of this thread.
+  void run_apart(std::span<const size_t> steps, SlotValues& values, const ModelMove& move) const;
+  void leave_out_what_nothing_reads(std::span<const size_t> steps);
   [[nodiscard]] static std::vector<c10::IValue> perform(const Action& action, const SlotValues& values,
                                                         const ModelMove& move);
   [[nodiscard]] static std::vector<c10::IValue> perform(const HigherOrder& call, const SlotValues& values,
@@ -66,6 +80,7 @@ class GraphRunner {
   std::vector<Step> steps_;
   std::vector<ExportedArgument> inputs_, outputs_;
   size_t slots_ = 0;
+  std::vector<std::pair<Slot, c10::IValue>> kept_;  ///< of steps that are left out
 };
 
 /// What a file needs and this LibTorch does not have: operators, or arguments of theirs.

@@ -29,9 +29,11 @@ class OperatorCall {
   /// Throws std::invalid_argument where the node's arguments are not those of the schema.
   OperatorCall(const ExportedNode& node, c10::OperatorHandle op);
 
-  /// Results in the schema's order. Exceptions of the operator pass.
+  [[nodiscard]] const c10::OperatorHandle& op() const { return op_; }
+  [[nodiscard]] const c10::FunctionSchema& schema() const { return op_.schema(); }
   /// In the schema's order.
   [[nodiscard]] const std::vector<ExportedArgument>& arguments() const { return arguments_; }
+  /// Results in the schema's order. Exceptions of the operator pass.
   [[nodiscard]] torch::jit::Stack run(const SlotValues& values, const ModelMove& move) const;
 
  private:

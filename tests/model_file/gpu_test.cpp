@@ -1,3 +1,6 @@
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
 #include <c10/cuda/CUDAFunctions.h>
 
 #include "tests/model_file/cases.h"
@@ -21,6 +24,38 @@ TEST(GpuModelFile, is_the_same_work_whichever_way_it_was_saved) {
   if (c10::cuda::device_count() == 0) GTEST_SKIP() << "no GPU";
   const Work work = work_of_file("convnet.pt2", at::kCUDA);
   EXPECT_EQ(work_of_file("traced.pt", at::kCUDA), work);
+}
+
+thread_local int copies = 0;
+
+/// How often a call runs aten::_to_copy.
+template <class Call>
+int copies_of(const Call& call) {
+  copies = 0;
+  const auto count = [](const at::RecordFunction& function) -> std::unique_ptr<at::ObserverContext> {
+    copies += std::string_view(function.name()) == "aten::_to_copy" ? 1 : 0;
+    return nullptr;
+  };
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(count));
+  (void)call();
+  at::removeCallback(handle);
+  return copies;
+}
+
+TEST(GpuModelFile, makes_constants_of_the_host_once) {
+  if (c10::cuda::device_count() == 0) GTEST_SKIP() << "no GPU";
+  const c10::NoGradGuard no_grad;
+  Model model(data_file("host_made.pt2"));
+  model.to(at::kCUDA);
+  const auto call = [&](const at::Tensor& x) { return model.forward({x}); };
+  const auto fast = compile(call, {.mode = Mode::ReduceOverhead, .replay = Replay::trusted});
+  for (int i = 0; i < 5; ++i) {
+    const at::Tensor x = at::randn({4, 8}, at::kCUDA);
+    EXPECT_TRUE(same(fast(x), call(x), 1e-5)) << i << "\n" << fast.report();
+  }
+  // One of three copies stays: what the program writes to is made anew.
+  const at::Tensor x = at::randn({4, 8}, at::kCUDA);
+  EXPECT_EQ(copies_of([&] { return call(x); }), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Exported, GpuModelFiles, ::testing::ValuesIn(file_cases()),

@@ -183,6 +183,21 @@ class NamesItsDtype(nn.Module):
         return self.fc((wide * torch.rsqrt(wide.square().mean(-1, keepdim=True))).to(self.fc.weight.dtype)).float()
 
 
+class HostMade(nn.Module):
+    """Of a GPU: tensors that are made on the host and brought to the model's device, one of which is written to."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x):
+        device = self.fc.weight.device
+        hidden = torch.ones(4, 8).cumsum(1).gt(6).to(device)
+        counts = torch.arange(8.0).to(device)
+        counts += x.sum()
+        return self.fc(x).masked_fill(hidden, 0.5) + torch.arange(8.0).view(1, 8).to(device), counts
+
+
 def randomise(model):
     for name, tensor in list(model.named_parameters()) + list(model.named_buffers()):
         if name.endswith("running_var"):
@@ -190,6 +205,16 @@ def randomise(model):
         elif name.endswith("running_mean"):
             nn.init.uniform_(tensor, -0.5, 0.5)
     return model.eval()
+
+
+def export_from_gpu(folder, name, model, args):
+    """Where there is one; the file of a model without says nothing of what crosses devices."""
+    if not torch.cuda.is_available():
+        return print(f"{name}.pt2 is left as it is: no GPU")
+    randomise(model).cuda()
+    exported = torch.export.export(model, tuple(arg.cuda() for arg in args))
+    torch.export.save(exported, folder / f"{name}.pt2")
+    save_case(folder, name, model.cpu(), args)
 
 
 def save_case(folder, name, model, args, kwargs=None):
@@ -218,6 +243,7 @@ def main(folder):
     export(folder, "regions", Regions(), (matrix,))
     export(folder, "counter", Counter(), (matrix,))
     export(folder, "names_its_dtype", NamesItsDtype().half(), (matrix.half(),))
+    export_from_gpu(folder, "host_made", HostMade(), (matrix,))
     decomposed = torch.export.export(randomise(ConvNet()), (image,)).run_decompositions()
     torch.export.save(decomposed, folder / "decomposed.pt2")
     save_case(folder, "decomposed", decomposed.module(), (image,))
