@@ -8,8 +8,10 @@
 #include <unordered_map>
 
 #include "compiler/codegen/cuda.h"
+#include "compiler/codegen/cuda_attention.h"
 #include "compiler/codegen/llvm.h"
 #include "compiler/ir/print.h"
+#include "compiler/kernel/attention.h"
 #include "compiler/kernel/lower.h"
 #include "compiler/kernel/print.h"
 #include "compiler/kernel/verify.h"
@@ -74,7 +76,7 @@ struct Origin {
   explicit Origin(const Graph& body) {
     for (NodeId id : body.order()) {
       const Node& node = body.node(id);
-      if (is_computed(node)) ops.emplace_back(computed_name(node));
+      if (is_computed(node) || node.as<Attention>() != nullptr) ops.emplace_back(computed_name(node));
       if (!node.scope.valid()) continue;
       add_distinct(modules, body.scope(node.scope).module);
       add_distinct(sources, body.scope(node.scope).source);
@@ -155,8 +157,11 @@ class Generator {
   KernelSource generate(const Fused& fused, const Launch& launch, const std::vector<bool>& in_place,
                         bool half_accuracy) {
     try {
-      const Faults& faults = Faults::environment();
       const Origin origin(*fused.body);
+      if (auto attention = kernel::attention_of(*fused.body, fused.name)) {
+        return finished(attention_source(*attention, fused, launch, origin), origin);
+      }
+      const Faults& faults = Faults::environment();
       kernel::Kernel kernel =
           kernel::lower(faults.planted("lost_op") ? without_last_op(*fused.body) : *fused.body, fused.name);
       for (size_t i = 0; i < kernel.params.size(); ++i) {
@@ -168,19 +173,33 @@ class Generator {
       kernel.generic_sizes = options_.generic_sizes;
       kernel::require(kernel, "lower");
       Dump::environment().write("kernel", fused.name, kernel::print(kernel));
-      const bool cuda = planned_.plan.backend == Backend::cuda;
-      KernelSource source =
-          cuda ? codegen::generate_cuda(kernel, options_.device) : codegen::generate_llvm(kernel, options_.device);
-      if (faults.planted("kernel_text")) source.text += "this line was planted by SINTER_FAULT\n";
-      source.ops = origin.ops;
-      source.modules = origin.modules;
-      source.sources = origin.sources;
-      Dump::environment().write(cuda ? "cuda" : "llvm", source.name, source.comment + source.text);
-      return source;
+      return finished(
+          is_cuda() ? codegen::generate_cuda(kernel, options_.device) : codegen::generate_llvm(kernel, options_.device),
+          origin);
     } catch (const std::exception& error) {
       throw InternalError("codegen", fused.name + ": " + error.what(),
                           save_artifact(fused.name, "ir", print(*fused.body)));
     }
+  }
+
+  [[nodiscard]] bool is_cuda() const { return planned_.plan.backend == Backend::cuda; }
+
+  KernelSource attention_source(kernel::AttentionKernel& kernel, const Fused& fused, const Launch& launch,
+                                const Origin& origin) const {
+    for (size_t i = 0; i < kernel.params.size(); ++i) {
+      kernel.params[i].alignment = alignment_of(planned_.plan, launch.args.at(i).buffer, options_);
+    }
+    kernel.comment = comment(fused, origin);
+    return codegen::generate_cuda(kernel);
+  }
+
+  [[nodiscard]] KernelSource finished(KernelSource source, const Origin& origin) const {
+    if (Faults::environment().planted("kernel_text")) source.text += "this line was planted by SINTER_FAULT\n";
+    source.ops = origin.ops;
+    source.modules = origin.modules;
+    source.sources = origin.sources;
+    Dump::environment().write(is_cuda() ? "cuda" : "llvm", source.name, source.comment + source.text);
+    return source;
   }
 
   const Graph& graph_;

@@ -63,6 +63,13 @@ struct Gather {
 struct Position {
   uint32_t dim = 0;
 };
+/// softmax(scale * args[0] args[1]^T + args[3]) args[2] over the last two dims: queries [..., t, d], keys and values
+/// [..., s, d], and, where there is one, a bias whose dims are those of the scores [..., t, s] or 1. One dtype, a half;
+/// what stands between is f32, and the weights of the values are rounded to it. Static types.
+struct Attention {
+  double scale = 1;
+  bool zeros = false;  ///< a row whose scores are all -inf gives zeros, else NaN
+};
 /// The same storage seen through other sizes and strides: those of the result type, `offset` elements after the
 /// first element of args[0]. Every ATen view is one of these once functionalized.
 struct View {
@@ -70,6 +77,7 @@ struct View {
 };
 /// A fused region: one generated kernel. `body` has one Input node per arg, in order, then primitives, reductions,
 /// joins, gathers, positions and views, and one output per result. Without a reduction all outputs have the same sizes.
+/// Or it has an attention and views of its operands.
 struct Fused {
   std::string name;  ///< "fused_mul_erf_add_mul"
   std::shared_ptr<const Graph> body;
@@ -80,7 +88,8 @@ struct Fused {
 /// nothing.
 struct Write {};
 
-using Payload = std::variant<Input, State, Call, Primitive, Reduce, Join, Gather, Position, View, Fused, Write>;
+using Payload =
+    std::variant<Input, State, Call, Primitive, Reduce, Join, Gather, Position, Attention, View, Fused, Write>;
 
 struct Node {
   Payload payload;
@@ -104,12 +113,13 @@ struct Node {
          node.as<Gather>() != nullptr || node.as<Position>() != nullptr;
 }
 
-/// The table name of what a computed node does: "mul", "sum"; "join", "gather", "position".
+/// The table name of what a computed node or an attention does: "mul", "sum"; "join", "gather", "position".
 [[nodiscard]] inline std::string_view computed_name(const Node& node) {
   if (const auto* reduce = node.as<Reduce>()) return row(reduce->op).name;
   if (node.as<Join>() != nullptr) return "join";
   if (node.as<Gather>() != nullptr) return "gather";
   if (node.as<Position>() != nullptr) return "position";
+  if (node.as<Attention>() != nullptr) return "attention";
   return row(node.as<Primitive>()->op).name;
 }
 

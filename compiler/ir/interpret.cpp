@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include "compiler/ir/index.h"
 #include "compiler/ir/op_types.h"
@@ -171,6 +173,51 @@ class Interpreter {
       begin += operand.type.sizes[join.dim].value();
     }
     define(node, 0, std::move(result));
+  }
+
+  void evaluate_node(const Attention& attention, const Node& node) {
+    HostTensor result = zeros(graph_.type(node.results.at(0)));
+    const HostTensor &query = value(*node.args[0].value()), &key = value(*node.args[1].value()),
+                     &values = value(*node.args[2].value());
+    const HostTensor* bias = node.args.size() == 4 ? &value(*node.args[3].value()) : nullptr;
+    const size_t row = result.type.rank() - 2;
+    const auto vector = result.type.sizes[row + 1].value(), keys = key.type.sizes[row].value();
+    std::vector<int64_t> rows = result.type.static_sizes();
+    rows.back() = 1;
+    for_each_point(rows, [&](std::span<const int64_t> point) {
+      std::vector<int64_t> place(point.begin(), point.end()), other = place;
+      std::vector<double> weights;
+      for (other[row] = 0; other[row] < keys; ++other[row]) {
+        double score = 0;
+        for (place.back() = other.back() = 0; place.back() < vector; ++place.back(), ++other.back()) {
+          score += std::get<double>(query.at(place)) * std::get<double>(key.at(other));
+        }
+        weights.push_back(score * attention.scale);
+        place.back() = other[row];
+        if (bias != nullptr) weights.back() += std::get<double>(bias->at(place_in(bias->type, place)));
+      }
+      softmax(weights, attention.zeros);
+      for (int64_t element = 0; element < vector; ++element) {
+        double sum = 0;
+        place.back() = other.back() = element;
+        for (other[row] = 0; other[row] < keys; ++other[row]) {
+          sum += weights[static_cast<size_t>(other[row])] * std::get<double>(values.at(other));
+        }
+        result.set(place, stored(sum, result.type.dtype));
+      }
+    });
+    define(node, 0, std::move(result));
+  }
+
+  static void softmax(std::vector<double>& numbers, bool zeros) {
+    const double most = numbers.empty() ? 0 : *std::ranges::max_element(numbers);
+    if (zeros && most == -std::numeric_limits<double>::infinity()) {
+      numbers.assign(numbers.size(), 0);
+      return;
+    }
+    double sum = 0;
+    for (double& number : numbers) sum += number = std::exp(number - most);
+    for (double& number : numbers) number /= sum;
   }
 
   void evaluate_node(const Gather& gather, const Node& node) {

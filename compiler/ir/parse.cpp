@@ -110,6 +110,7 @@ class GraphReader {
     if (keyword == "reduce") return reduce(results);
     if (keyword == "join") return join(results);
     if (keyword == "gather") return gather(results);
+    if (keyword == "attention") return attention(results);
     if (keyword == "position") return position(results);
     if (keyword == "view") return view(results);
     if (keyword == "fused") return fused(results);
@@ -207,6 +208,17 @@ class GraphReader {
   void position(const std::vector<ResultName>& results) {
     cursor_.expect("over", "position over 1 : i64[8,4]");
     typed(results, Position{index("a dim")}, {});
+  }
+
+  void attention(const std::vector<ResultName>& results) {
+    constexpr std::string_view example = "attention %q, %k, %v scale 0.125 : f16[2,64,32]";
+    std::vector<Arg> args = arguments("scale");
+    cursor_.expect("scale", example);
+    const Arg scale = argument(0);
+    const auto* number = std::get_if<double>(&scale.data);
+    if (number == nullptr) cursor_.fail("a real number", example);
+    const bool zeros = cursor_.accept("zeros");
+    typed(results, Attention{*number, zeros}, std::move(args));
   }
 
   void view(const std::vector<ResultName>& results) {

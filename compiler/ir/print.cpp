@@ -244,6 +244,10 @@ class Printer {
   std::string head(const Position& position, const Node& /*node*/) const {
     return fmt::format("position over {}", position.dim);
   }
+  std::string head(const Attention& attention, const Node& node) const {
+    return fmt::format("attention {} scale {}{}", join(node.args), to_string(Arg{attention.scale}),
+                       attention.zeros ? " zeros" : "");
+  }
   std::string head(const View& view, const Node& node) const {
     return fmt::format("view {} + {}", join(node.args), view.offset);
   }

@@ -126,6 +126,12 @@ class Verifier {
     if (const auto wrong = gather_problem(graph_, node)) at(node, *wrong);
   }
 
+  void check(const Attention&, const Node& node) {
+    if (place_ == Place::captured) return at(node, "an attention in the captured stage");
+    if (place_ == Place::fused) return at(node, "an attention outside a fused node");
+    if (const auto wrong = attention_problem(graph_, node)) at(node, *wrong);
+  }
+
   void check(const Position&, const Node& node) {
     if (place_ == Place::captured) return at(node, "a position in the captured stage");
     if (place_ == Place::fused) return at(node, "a position outside a fused node");

@@ -310,6 +310,36 @@ Problem gather_problem(const Graph& graph, const Node& node) {
   return overlap_problem(result);
 }
 
+Problem attention_problem(const Graph& graph, const Node& node) {
+  if (node.args.size() != 3 && node.args.size() != 4) return "an attention has queries, keys, values, and maybe a bias";
+  if (node.results.size() != 1) return fmt::format("an attention has one result, not {}", node.results.size());
+  const Type& result = graph.type(node.results[0]);
+  if (!is_half(result.dtype) || !result.is_static() || result.rank() < 2) return "an attention gives static halves";
+  for (size_t i = 0; i < node.args.size(); ++i) {
+    if (node.args[i].value() == nullptr) return fmt::format("operand {} is no value", i);
+    const Type& operand = graph.type(*node.args[i].value());
+    if (operand.dtype != result.dtype || operand.rank() != result.rank() || !operand.is_static()) {
+      return fmt::format("operand {} is {}, the result {}", i, to_string(operand, graph.device),
+                         to_string(result, graph.device));
+    }
+  }
+  const size_t rows = result.rank() - 2;
+  const Type& key = graph.type(*node.args[1].value());
+  std::vector<Dim> sizes = result.sizes;
+  if (graph.type(*node.args[0].value()).sizes != sizes) return "the queries have not the result's sizes";
+  sizes[rows] = key.sizes[rows];
+  if (key.sizes != sizes || graph.type(*node.args[2].value()).sizes != sizes) {
+    return "keys or values have other sizes than the result, but for how many they are";
+  }
+  sizes[rows] = result.sizes[rows];
+  sizes[rows + 1] = key.sizes[rows];
+  if (node.args.size() == 4 && broadcast(graph.type(*node.args[3].value()).sizes, sizes) != sizes) {
+    return "the bias does not broadcast to the scores";
+  }
+  if (auto problem = readable_problem(graph, node)) return problem;
+  return overlap_problem(result);
+}
+
 Problem position_problem(const Graph& graph, const Node& node) {
   if (!node.args.empty()) return "a position has no operand";
   if (node.results.size() != 1) return fmt::format("a position has one result, not {}", node.results.size());

@@ -19,6 +19,7 @@ namespace sinter::ir {
 [[nodiscard]] std::optional<std::string> join_problem(const Graph& graph, const Node& node);
 /// A position for each of its ascending dims, which broadcasts to the result's sizes, and an operand of its rank.
 [[nodiscard]] std::optional<std::string> gather_problem(const Graph& graph, const Node& node);
+[[nodiscard]] std::optional<std::string> attention_problem(const Graph& graph, const Node& node);
 /// No operand, and a result that counts along one of its dims.
 [[nodiscard]] std::optional<std::string> position_problem(const Graph& graph, const Node& node);
 /// The base's dtype and device, and no element outside the base's storage.

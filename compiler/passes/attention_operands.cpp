@@ -200,8 +200,8 @@ std::optional<double> factor_of(const Graph& graph, const Node& node) {
 
 bool is_aligned(const Graph& graph, const AttentionOperand& operand) {
   const auto& strides = operand.type.strides;
-  if (!(strides[3] == Dim(1)) || view_source(graph, operand.value).offset % aligned_halves != 0) return false;
-  for (size_t dim = 0; dim < 3; ++dim) {
+  if (!(strides.back() == Dim(1)) || view_source(graph, operand.value).offset % aligned_halves != 0) return false;
+  for (size_t dim = 0; dim + 1 < strides.size(); ++dim) {
     if (operand.type.sizes[dim] == Dim(1)) continue;
     const int64_t stride = strides[dim].constant();
     if (stride < 0 || stride % aligned_halves != 0) return false;
@@ -227,6 +227,13 @@ std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId va
   std::optional<AttentionOperand> found = as_kernels_do(split(graph, value, own));
   if (is_aligned(graph, *found)) return found;
   return std::nullopt;
+}
+
+ValueId lined_up(Rewriter& rewrite, const AttentionOperand& operand, ScopeId scope) {
+  const ValueId seen = rewrite.add(View{0}, {{rewrite.get(operand.value)}}, Type(operand.type), scope);
+  if (is_aligned(rewrite.next(), {seen, operand.type})) return seen;
+  Type packed = contiguous(operand.type.dtype, operand.type.sizes, operand.type.device);
+  return rewrite.add(Primitive{op_named("cast")}, {{seen}}, std::move(packed), scope);
 }
 
 std::optional<AttentionOperand> over_scores(const Graph& graph, ValueId value, const Type& scores, int64_t batch) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "compiler/ir/graph.h"
+#include "compiler/passes/rewriter.h"
 
 /// What the kernels of attention read: an operand of a product seen as the halves that it was made of.
 namespace sinter::passes {
@@ -37,6 +38,9 @@ struct OperandSizes {
 /// looked through too, nothing is found where there is none, and the halves may lie in any order.
 [[nodiscard]] std::optional<AttentionOperand> attention_operand(const ir::Graph& graph, ir::ValueId value,
                                                                 const OperandSizes& sizes);
+
+/// The operand in the graph that is built, or a copy of one whose vectors do not lie as `is_aligned` says.
+[[nodiscard]] ir::ValueId lined_up(Rewriter& rewrite, const AttentionOperand& operand, ir::ScopeId scope);
 
 /// What is laid over scores of these sizes, at least two dims, of which the first make up the batch, seen in four, each
 /// dim that repeats being 1; nothing where it does not have a column for every key.

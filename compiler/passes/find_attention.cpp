@@ -5,15 +5,18 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "compiler/ir/op.h"
 #include "compiler/passes/aligned_halves.h"
 #include "compiler/passes/aten.h"
 #include "compiler/passes/attention_operands.h"
+#include "compiler/passes/attention_scores.h"
 #include "compiler/passes/batched_product.h"
 #include "compiler/passes/live_nodes.h"
 #include "compiler/passes/rewriter.h"
+#include "compiler/passes/short_attention.h"
 #include "compiler/passes/zero_padding.h"
 
 namespace sinter::passes {
@@ -23,18 +26,12 @@ using namespace ir;
 
 constexpr int64_t fewest_tokens = 64;    ///< a tile of the kernels: of fewer queries or keys most of it is padding
 constexpr int64_t longest_vector = 128;  ///< that all of the kernels take
+constexpr int first_with_products = 80;  ///< compute capability whose tensor cores generated kernels use
 constexpr double nothing = -std::numeric_limits<double>::infinity();  ///< a score whose weight is 0
 
 /// Sizes of an attention.
 struct Heads {
   int64_t batch, heads, queries, keys, vector;
-};
-
-/// What is done to scores before their softmax.
-enum class Masking {
-  added,         ///< halves are added to them
-  hidden_where,  ///< they become -inf where a truth value is true
-  shown_where,   ///< they become -inf where it is false
 };
 
 /// Of sizes that broadcast to those of the scores.
@@ -43,7 +40,8 @@ struct Mask {
   Masking masking = Masking::added;
 };
 
-struct Attention {
+/// What becomes a call.
+struct CalledAttention {
   AttentionOperand query, key, values;
   std::optional<Mask> mask;
   double scale = 1;
@@ -51,84 +49,59 @@ struct Attention {
   Heads sizes;
 };
 
+using Found = std::variant<CalledAttention, ShortAttention>;
+
 /// Finds attention by its last product.
 class Matcher {
  public:
-  explicit Matcher(const Graph& graph) : graph_(graph), uses_(live_nodes(graph).uses) {}
+  Matcher(const Graph& graph, const PassContext& context)
+      : graph_(graph),
+        uses_(live_nodes(graph).uses),
+        generates_(context.device.sm >= first_with_products && !context.generic_sizes) {}
 
-  [[nodiscard]] std::optional<Attention> attention_at(const Node& product) const {
+  [[nodiscard]] std::optional<Found> attention_at(const Node& product) const {
+    if (generates_) {
+      if (auto found = short_attention_call(graph_, uses_, product)) return std::move(*found);
+    }
     const auto outer = batched_product(graph_, product);
-    const auto scores = outer ? scores_behind(outer->left) : std::nullopt;
+    const auto scores = outer ? scores_behind(graph_, uses_, outer->left) : std::nullopt;
     const auto inner = scores ? batched_product(graph_, graph_.producer(scores->product)) : std::nullopt;
     if (!inner || graph_.type(outer->result).dtype != graph_.type(inner->result).dtype) return std::nullopt;
-    Attention found;
-    found.mask = scores->mask;
-    found.zeros = scores->zeros;
-    found.sizes = sizes_of(*inner, scores->batch);
-    const Heads& s = found.sizes;
-    const bool vectors = graph_.type(outer->right).sizes[2] == Dim(s.vector) && s.vector % aligned_halves == 0;
-    if (!vectors || s.vector > longest_vector) return std::nullopt;
-    const bool wide = graph_.type(outer->right).dtype == DType::f32;  // products that no tensor core computes
-    if (!wide && (s.queries < fewest_tokens || s.keys < fewest_tokens)) return std::nullopt;
-    const auto query = attention_operand(graph_, inner->left, {s.batch, s.heads, s.queries, s.vector});
-    const auto key = attention_operand(graph_, inner->right, {s.batch, s.heads, s.keys, s.vector, /*turned=*/true});
-    const auto value = attention_operand(graph_, outer->right, {s.batch, s.heads, s.keys, s.vector});
-    if (!query || !key || !value || value->scale != 1) return std::nullopt;
-    found.query = *query, found.key = *key, found.values = *value;
-    found.scale = scores->scale * query->scale * key->scale;
-    return of_one_dtype(found) ? std::optional(found) : std::nullopt;
+    if (generates_) {
+      if (auto found = short_attention(graph_, *scores, *inner, *outer)) return std::move(*found);
+    }
+    const auto called = called_attention(*scores, *inner, *outer);
+    return called ? std::optional<Found>(*called) : std::nullopt;
   }
 
  private:
-  struct Scores {
-    ValueId product;  ///< [batch x heads, queries, keys]
-    std::optional<Mask> mask;
-    double scale = 1;
-    bool zeros = false;  ///< of a row that is masked whole
-    int64_t batch = 1;
-  };
+  [[nodiscard]] std::optional<CalledAttention> called_attention(const AttentionScores& scores,
+                                                                const BatchedProduct& inner,
+                                                                const BatchedProduct& outer) const {
+    const auto& sizes = scores.type.sizes;
+    CalledAttention found;
+    found.zeros = scores.zeros;
+    found.sizes = sizes_of(inner, sizes.size() > 3 ? batch_of(sizes) : 1);
+    const Heads& s = found.sizes;
+    found.mask = mask_of(scores, s.batch);
+    if (!scores.masks.empty() && !found.mask) return std::nullopt;
+    const bool vectors = graph_.type(outer.right).sizes[2] == Dim(s.vector) && s.vector % aligned_halves == 0;
+    if (!vectors || s.vector > longest_vector) return std::nullopt;
+    const bool wide = graph_.type(outer.right).dtype == DType::f32;  // products that no tensor core computes
+    if (!wide && (s.queries < fewest_tokens || s.keys < fewest_tokens)) return std::nullopt;
+    const auto query = attention_operand(graph_, inner.left, {s.batch, s.heads, s.queries, s.vector});
+    const auto key = attention_operand(graph_, inner.right, {s.batch, s.heads, s.keys, s.vector, /*turned=*/true});
+    const auto value = attention_operand(graph_, outer.right, {s.batch, s.heads, s.keys, s.vector});
+    if (!query || !key || !value || value->scale != 1) return std::nullopt;
+    found.query = *query, found.key = *key, found.values = *value;
+    found.scale = scores.scale * query->scale * key->scale;
+    return of_one_dtype(found) ? std::optional(found) : std::nullopt;
+  }
 
-  [[nodiscard]] static bool of_one_dtype(const Attention& found) {
+  [[nodiscard]] static bool of_one_dtype(const CalledAttention& found) {
     const DType dtype = found.query.type.dtype;
     return found.key.type.dtype == dtype && found.values.type.dtype == dtype &&
            (!found.mask || found.mask->masking != Masking::added || found.mask->over.type.dtype == dtype);
-  }
-
-  [[nodiscard]] std::optional<ValueId> unshaped(ValueId value) const { return behind_reshapes(graph_, uses_, value); }
-
-  /// What is behind the softmax that a product weighs with: numbers times a product, in any row-major sizes of which
-  /// the last two are its own. All in halves, or all in f32.
-  [[nodiscard]] std::optional<Scores> scores_behind(ValueId weights) const {
-    auto value = unshaped(weights);
-    if (const auto wide = value ? behind_rounding(*value) : std::nullopt) value = unshaped(*wide);
-    if (!value) return std::nullopt;
-    const Node& softmax = graph_.producer(*value);
-    Scores scores;
-    scores.zeros = is_safe_softmax_of_rows(graph_, softmax);
-    if (!scores.zeros && !is_softmax_of_rows(graph_, softmax)) return std::nullopt;
-    const DType dtype = graph_.type(*softmax.args[0].value()).dtype;
-    if (!is_half(dtype) && (dtype != DType::f32 || graph_.type(weights).dtype != DType::f32)) return std::nullopt;
-    const auto& sizes = graph_.type(*value).sizes;
-    if (sizes.size() < 3 || graph_.type(*value).numel() == 0) return std::nullopt;
-    if (sizes.size() > 3) scores.batch = batch_of(sizes);
-    value = unshaped(*softmax.args[0].value());
-    if (auto masked = value ? masked_at(graph_.producer(*value), scores.batch) : std::nullopt) {
-      scores.mask = std::move(masked->mask);
-      value = unshaped(masked->scores);
-    }
-    while (value) {
-      const Node& node = graph_.producer(*value);
-      if (call_named(node, "aten::bmm", 2) != nullptr) break;
-      const auto factor = factor_of(graph_, node);
-      if (!factor) return std::nullopt;
-      scores.scale *= *factor;
-      value = unshaped(*node.args[0].value());
-    }
-    if (!value) return std::nullopt;
-    scores.product = *value;
-    const auto& own = graph_.type(*value).sizes;
-    const bool same = sizes[sizes.size() - 2] == own[1] && sizes.back() == own[2];
-    return same ? std::optional(scores) : std::nullopt;
   }
 
   /// Of the dims in front of the last two, the first that is not 1, where others follow that are the heads'.
@@ -139,49 +112,14 @@ class Matcher {
     return batch == heads ? 1 : batch->constant();
   }
 
-  struct Masked {
-    ValueId scores;
-    Mask mask;
-  };
-
-  /// A sum with a bias, or -inf in place of some scores; nothing where a node is neither.
-  [[nodiscard]] std::optional<Masked> masked_at(const Node& node, int64_t batch) const {
-    const auto* call = node.as<Call>();
-    if (call == nullptr || node.args.size() != 3) return std::nullopt;
-    if (call->op == "aten::add.Tensor" && node.args[2] == Arg{int64_t{1}})
-      return masked(node, 0, 1, Masking::added, batch);
-    if (call->op == "aten::masked_fill.Scalar" && is_nothing(node.args[2])) {
-      return masked(node, 0, 1, Masking::hidden_where, batch);
-    }
-    if (call->op != "aten::where.self") return std::nullopt;
-    if (is_nothing(node.args[2])) return masked(node, 1, 0, Masking::shown_where, batch);
-    return is_nothing(node.args[1]) ? masked(node, 2, 0, Masking::hidden_where, batch) : std::nullopt;
-  }
-
-  [[nodiscard]] static bool is_nothing(const Arg& arg) {
-    const auto* number = std::get_if<double>(&arg.data);
-    return number != nullptr && *number == nothing;
-  }
-
-  /// The operands of a node by their places: scores, which have the result's sizes, and what is laid over them.
-  [[nodiscard]] std::optional<Masked> masked(const Node& node, size_t scores, size_t mask, Masking masking,
-                                             int64_t batch) const {
-    const ValueId* left = node.args[scores].value();
-    const ValueId* over = node.args[mask].value();
-    if (left == nullptr || over == nullptr) return std::nullopt;
-    const Type& result = graph_.type(node.results[0]);
-    if (graph_.type(*left).sizes != result.sizes || graph_.type(*left).dtype != result.dtype) return std::nullopt;
-    const bool added = masking == Masking::added;
-    if (!added && graph_.type(*over).dtype != DType::b8) return std::nullopt;
-    const auto seen = added ? attention_bias(graph_, *over, result, batch) : over_scores(graph_, *over, result, batch);
-    return seen ? std::optional(Masked{*left, {*seen, masking}}) : std::nullopt;
-  }
-
-  /// A softmax of halves may be asked for in f32, and rounded then.
-  [[nodiscard]] std::optional<ValueId> behind_rounding(ValueId value) const {
-    const auto source = source_of(graph_, value, "aten::_to_copy");
-    const bool rounds = source && graph_.type(value).is_contiguous() && graph_.type(*source).dtype == DType::f32;
-    return rounds ? source : std::nullopt;
+  /// The one mask over scores as the kernels see it; nothing where there are several, or one that lies otherwise.
+  [[nodiscard]] std::optional<Mask> mask_of(const AttentionScores& scores, int64_t batch) const {
+    if (scores.masks.size() != 1) return std::nullopt;
+    const ScoreMask& mask = scores.masks[0];
+    const bool added = mask.masking == Masking::added;
+    const auto seen = added ? attention_bias(graph_, mask.over, mask.scores, batch)
+                            : over_scores(graph_, mask.over, mask.scores, batch);
+    return seen ? std::optional(Mask{*seen, mask.masking}) : std::nullopt;
   }
 
   [[nodiscard]] Heads sizes_of(const BatchedProduct& product, int64_t batch) const {
@@ -192,12 +130,13 @@ class Matcher {
 
   const Graph& graph_;
   std::vector<uint32_t> uses_;  ///< by nodes that are not dead
+  bool generates_;              ///< kernels for few keys
 };
 
 class AttentionBuilder {
  public:
-  explicit AttentionBuilder(const Graph& old) : rewrite_(old) {
-    const Matcher matcher(old);
+  AttentionBuilder(const Graph& old, const PassContext& context) : rewrite_(old) {
+    const Matcher matcher(old, context);
     for (const NodeId id : old.order()) {
       if (auto found = matcher.attention_at(old.node(id))) found_.emplace(id, std::move(*found));
     }
@@ -218,26 +157,38 @@ class AttentionBuilder {
   [[nodiscard]] int64_t changes() const { return static_cast<int64_t>(found_.size()); }
 
  private:
-  void build(const Node& product, const Attention& found) {
-    const Heads& s = found.sizes;
-    const Arg mask = found.mask ? Arg{mask_of(found, product)} : Arg{};
-    const ValueId query = lined_up(found.query, product);
-    const std::vector<Arg> args = {
-        {query}, {lined_up(found.key, product)}, {lined_up(found.values, product)}, mask, {0.0}, {false}, {found.scale},
-        {false}};
-    Call call;
-    call.op = "aten::scaled_dot_product_attention";
-    const ValueId mixed = rewrite_.add(std::move(call), args,
-                                       dense_like(rewrite_.next().type(query), found.query.type.sizes), product.scope);
-    // As the product gave it; readers of this copy see the original where its order is theirs.
+  void build(const Node& product, const Found& found) {
+    const auto* few = std::get_if<ShortAttention>(&found);
+    const ValueId mixed = few != nullptr ? add_short_attention(rewrite_, *few, product.scope)
+                                         : call(std::get<CalledAttention>(found), product);
     const Type& wanted = rewrite_.old().type(product.results[0]);
-    Type copied = contiguous(wanted.dtype, {s.batch, s.heads, s.queries, s.vector}, wanted.device);
+    const Type given = rewrite_.next().type(mixed);
+    if (given == wanted) return rewrite_.set(product.results[0], mixed);
+    // As the product gave it; readers of this copy see the original where its order is theirs.
+    Type copied = given.sizes == wanted.sizes ? wanted : contiguous(wanted.dtype, given.sizes, wanted.device);
     const ValueId copy = rewrite_.add(Primitive{op_named("cast")}, {{mixed}}, std::move(copied), product.scope);
     rewrite_.set(product.results[0], rewrite_.add(View{0}, {{copy}}, Type(wanted), product.scope));
   }
 
+  ValueId call(const CalledAttention& found, const Node& product) {
+    const Arg mask = found.mask ? Arg{mask_of(found, product)} : Arg{};
+    const ValueId query = lined_up(rewrite_, found.query, product.scope);
+    const std::vector<Arg> args = {{query},
+                                   {lined_up(rewrite_, found.key, product.scope)},
+                                   {lined_up(rewrite_, found.values, product.scope)},
+                                   mask,
+                                   {0.0},
+                                   {false},
+                                   {found.scale},
+                                   {false}};
+    Call call;
+    call.op = "aten::scaled_dot_product_attention";
+    return rewrite_.add(std::move(call), args, dense_like(rewrite_.next().type(query), found.query.type.sizes),
+                        product.scope);
+  }
+
   /// The mask as the kernels take it.
-  ValueId mask_of(const Attention& found, const Node& product) {
+  ValueId mask_of(const CalledAttention& found, const Node& product) {
     ValueId mask = see(found.mask->over, product);
     if (found.mask->masking != Masking::added) mask = as_bias(mask, *found.mask, found.query.type.dtype, product);
     if (!found.zeros) mask = spoilt_rows(mask, product);
@@ -280,27 +231,19 @@ class AttentionBuilder {
     return rewrite_.add(Primitive{op_named("add")}, {{mask}, {spoilt}}, whole, product.scope);
   }
 
-  /// An operand, or a copy of one whose vectors do not lie in one piece.
-  ValueId lined_up(const AttentionOperand& operand, const Node& product) {
-    const ValueId seen = see(operand, product);
-    if (is_aligned(rewrite_.next(), {seen, operand.type})) return seen;
-    Type packed = contiguous(operand.type.dtype, operand.type.sizes, operand.type.device);
-    return rewrite_.add(Primitive{op_named("cast")}, {{seen}}, std::move(packed), product.scope);
-  }
-
   ValueId see(const AttentionOperand& operand, const Node& product) {
     return rewrite_.add(View{0}, {{rewrite_.get(operand.value)}}, Type(operand.type), product.scope);
   }
 
   Rewriter rewrite_;
-  std::unordered_map<NodeId, Attention> found_;  ///< by the last product
+  std::unordered_map<NodeId, Found> found_;  ///< by the last product
 };
 
 }  // namespace
 
 PassResult find_attention(Graph& graph, const PassContext& context) {
   if (!context.fast_on_cuda()) return {};
-  AttentionBuilder builder(graph);
+  AttentionBuilder builder(graph, context);
   if (builder.changes() == 0) return {};
   graph = builder.run();
   return {builder.changes()};

@@ -23,7 +23,10 @@ class Emitter {
   Graph run() {
     for (NodeId id : unit_order(graph_, groups_.leaders())) {
       if (is_computed(graph_.node(id))) {
-        emit_region(id);
+        const std::vector<NodeId> members = groups_.members(id);
+        emit_region(members, groups_.outputs(members));
+      } else if (const Node& node = graph_.node(id); node.as<Attention>() != nullptr) {
+        emit_region({id}, node.results);
       } else {
         for (const Arg& arg : graph_.node(id).args) for_each_value(arg, [&](ValueId value) { materialize(value); });
         rewrite_.copy(id);
@@ -42,11 +45,9 @@ class Emitter {
     rewrite_.copy(view);
   }
 
-  void emit_region(NodeId leader) {
-    const std::vector<NodeId> members = groups_.members(leader);
-    const std::vector<ValueId> outputs = groups_.outputs(members);
+  void emit_region(const std::vector<NodeId>& members, const std::vector<ValueId>& outputs) {
     if (outputs.empty()) return;
-    if (members.size() == 1 && is_long_join(graph_.node(leader))) return emit_call(graph_.node(leader));
+    if (members.size() == 1 && is_long_join(graph_.node(members[0]))) return emit_call(graph_.node(members[0]));
     RegionBody region = make_body(graph_, members, outputs);
     std::vector<Arg> args;
     for (ValueId arg : region.args) {

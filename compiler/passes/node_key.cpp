@@ -18,6 +18,9 @@ std::string operation_of(const Node& node) {
     for (const uint32_t dim : gather->dims) text += " " + std::to_string(dim);
     return text;
   }
+  if (const auto* attention = node.as<Attention>()) {
+    return "attention " + ir::to_string(Arg{attention->scale}) + (attention->zeros ? " zeros" : "");
+  }
   const auto* reduce = node.as<Reduce>();
   if (reduce == nullptr) return {};
   std::string text = "reduce " + std::string(row(reduce->op).name);

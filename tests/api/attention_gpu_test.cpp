@@ -41,8 +41,15 @@ class Attention : public Api {
 
   static bool is_found(const Report& report) {
     const auto is_attention = [](const ExternRecord& call) { return call.op == "aten::scaled_dot_product_attention"; };
+    return is_generated(report) || std::ranges::any_of(report.entries, [&](const EntryReport& entry) {
+             return std::ranges::any_of(entry.externs, is_attention);
+           });
+  }
+
+  static bool is_generated(const Report& report) {
+    const auto is_attention = [](const KernelRecord& kernel) { return kernel.name == "fused_attention"; };
     return std::ranges::any_of(
-        report.entries, [&](const EntryReport& entry) { return std::ranges::any_of(entry.externs, is_attention); });
+        report.entries, [&](const EntryReport& entry) { return std::ranges::any_of(entry.kernels, is_attention); });
   }
 
   /// Compiled calls are as close to float64 as eager ones, or `times` as far, and NaN where they are.
@@ -150,6 +157,68 @@ TEST_F(Attention, with_a_bias_that_lies_across_is_found) {
       expect_no_more_error(fast(x, y, bias), run(x, y, bias), run(wide(x), wide(y), wide(bias)), 2);
     }
     EXPECT_TRUE(is_found(fast.report())) << few << fast.report();
+  }
+}
+
+/// Windows of images as Swin has them: a bias by head, and a mask by window in every image.
+TEST_F(Attention, of_windows_is_one_generated_kernel) {
+  constexpr int64_t images = 3, windows = 4, few = 49;
+  const auto run = [](const Tensor& qkv, const Tensor& bias, const Tensor& mask) {
+    const Tensor parts = qkv.view({images * windows, few, 3, heads, 32}).permute({2, 0, 3, 1, 4});
+    Tensor scores = at::matmul(parts[0] * 0.2, parts[1].transpose(-2, -1)) + bias.unsqueeze(0);
+    scores = (scores.view({images, windows, heads, few, few}) + mask.unsqueeze(1).unsqueeze(0)).view(scores.sizes());
+    return at::matmul(at::softmax(scores, -1), parts[2]).transpose(1, 2).reshape({images * windows, few, heads * 32});
+  };
+  for (const at::ScalarType dtype : {at::kHalf, at::kBFloat16}) {
+    for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
+      const auto fast = compile(run, unlimited({.mode = mode, .strict = true}));
+      for (int call = 0; call < 4; ++call) {
+        const auto options = at::TensorOptions(at::kCUDA).dtype(dtype);
+        const Tensor qkv = at::randn({images * windows, few, 3 * heads * 32}, options);
+        const Tensor bias = at::randn({heads, few, few}, options);
+        const Tensor mask = at::where(at::randn({windows, few, few}, options) > 0.5, -100.0, 0.0).to(dtype);
+        const Tensor exact = run(qkv.to(at::kDouble), bias.to(at::kDouble), mask.to(at::kDouble));
+        expect_no_more_error(fast(qkv, bias, mask), run(qkv, bias, mask), exact);
+      }
+      EXPECT_TRUE(is_generated(fast.report())) << fast.report();
+    }
+  }
+}
+
+TEST_F(Attention, over_few_keys_is_generated_in_the_place_of_libtorchs_kernels) {
+  for (const int64_t few : {7, 64}) {
+    const auto run = [few](const Tensor& x, const Tensor& bias) {
+      const Tensor keys = split(x).slice(2, 0, few);
+      return at::scaled_dot_product_attention(split(x), keys, keys, bias.defined() ? bias : Tensor()).transpose(1, 2);
+    };
+    for (const bool biased : {false, true}) {
+      const auto fast = compile(run, unlimited({.strict = true}));
+      for (int call = 0; call < 4; ++call) {
+        const Tensor x = drawn(2);
+        const Tensor bias = biased ? at::randn({1, heads, tokens, few}, x.options()) : Tensor();
+        const Tensor exact = run(x.to(at::kDouble), biased ? bias.to(at::kDouble) : Tensor());
+        expect_no_more_error(fast(x, bias), run(x, bias), exact, 1.5);
+      }
+      EXPECT_TRUE(is_generated(fast.report())) << few << biased << fast.report();
+    }
+  }
+}
+
+/// Vectors that lie across, as convolutions give them: LibTorch computes in f32.
+TEST_F(Attention, of_images_with_channels_first_is_found) {
+  const auto run = [](const Tensor& x) {
+    const auto parts = x.view({x.size(0), 3, heads, 32, tokens}).transpose(-2, -1).unbind(1);
+    return at::scaled_dot_product_attention(parts[0], parts[1], parts[2])
+        .transpose(-2, -1)
+        .reshape({-1, width, tokens});
+  };
+  for (const Mode mode : {Mode::Default, Mode::ReduceOverhead}) {
+    const auto fast = compile(run, unlimited({.mode = mode, .strict = true}));
+    for (int call = 0; call < 4; ++call) {
+      const Tensor x = at::randn({2, 3 * width, tokens}, at::TensorOptions(at::kCUDA).dtype(at::kHalf));
+      expect_no_more_error(fast(x), run(x), run(x.to(at::kDouble)), 2);
+    }
+    EXPECT_TRUE(is_found(fast.report())) << fast.report();
   }
 }
 

@@ -69,6 +69,7 @@ inline long long __double_as_longlong(double value) {
   return bits;
 }
 
+inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 inline float rsqrt(float value) { return 1 / sqrtf(value); }
 inline double rsqrt(double value) { return 1 / sqrt(value); }
 

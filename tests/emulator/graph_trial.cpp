@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "compiler/codegen/cuda.h"
+#include "compiler/codegen/cuda_attention.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/parse.h"
 #include "compiler/ir/print.h"
+#include "compiler/kernel/attention.h"
 #include "compiler/passes/pipeline.h"
 
 namespace sinter::test {
@@ -85,9 +87,15 @@ GraphTrial graph_trial(std::string name, Graph graph, bool generic, uint64_t see
                    .inputs = {},
                    .params = {},
                    .slack = 1};
-  trial.kernel = kernel::lower(trial.graph, "fused_row");
-  trial.kernel.generic_sizes = generic;
-  trial.source = codegen::generate_cuda(trial.kernel, test_device());
+  if (auto attention = kernel::attention_of(trial.graph, "fused_attention")) {
+    trial.source = codegen::generate_cuda(*attention);
+    trial.kernel.extents = {trial.source.numel};
+    trial.kernel.params = std::move(attention->params);
+  } else {
+    trial.kernel = kernel::lower(trial.graph, "fused_row");
+    trial.kernel.generic_sizes = generic;
+    trial.source = codegen::generate_cuda(trial.kernel, test_device());
+  }
   std::mt19937_64 random(seed);
   for (const ir::NodeId id : trial.graph.order()) {
     if (trial.graph.node(id).as<ir::Input>() == nullptr) continue;

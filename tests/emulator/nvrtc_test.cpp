@@ -86,6 +86,19 @@ TEST(Gathers, compile_for_sm_80_and_sm_90) {
   for (const char* architecture : {"sm_80", "sm_90"}) EXPECT_EQ(nvrtc->compile(sources, architecture).log, "");
 }
 
+TEST(Attentions, compile_for_sm_80_and_sm_90) {
+  std::vector<KernelSource> sources;
+  for (const std::string_view body : {"graph @g on cuda:0 (%x: f16[800,49,32], %b: f16[1,49,49]) -> (%y) {\n"
+                                      "%y = attention %x, %x, %x, %b scale 0.25 : f16[800,49,32] }",
+                                      "graph @g on cuda:0 (%x: bf16[8,64,96]) -> (%y) { %y = attention %x, %x, %x "
+                                      "scale 0.25 zeros : bf16[8,64,96] }"}) {
+    sources.push_back(graph_trial("attention", ir::parse(body), false, 1).source);
+  }
+  const auto nvrtc = Nvrtc::open();
+  if (!nvrtc) GTEST_SKIP() << sources.size() << " kernels not compiled: SINTER_LIBTORCH names no LibTorch";
+  for (const char* architecture : {"sm_80", "sm_90"}) EXPECT_EQ(nvrtc->compile(sources, architecture).log, "");
+}
+
 TEST(Windows, compile_for_sm_90) {
   std::vector<KernelSource> sources;
   for (const std::string_view graph :

@@ -1,0 +1,254 @@
+#include "compiler/passes/short_attention.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <ranges>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "compiler/kernel/attention.h"
+#include "compiler/passes/aten.h"
+
+namespace sinter::passes {
+namespace {
+
+using namespace ir;
+
+/// Of more keys the library's kernels, which load them in pieces while they compute, are as fast: not measured between.
+constexpr int64_t most_short_keys = 64;
+
+/// The dims in front of the last two of each of these types as products of the same dims, outermost first: the fewest
+/// that all of them are made of. Nothing where some divide otherwise.
+std::optional<std::vector<int64_t>> common_batch(std::span<const Type> types) {
+  std::set<int64_t> counts{1};  // of elements of the batch, from the innermost dims on
+  for (const Type& type : types) {
+    int64_t count = 1;
+    for (size_t dim = type.rank() - 2; dim-- > 0;) counts.insert(count *= type.sizes[dim].constant());
+  }
+  std::vector<int64_t> batch;
+  for (auto next = std::next(counts.begin()); next != counts.end(); ++next) {
+    const int64_t inner = *std::prev(next);
+    if (*next % inner != 0) return std::nullopt;
+    batch.insert(batch.begin(), *next / inner);
+  }
+  return batch;
+}
+
+/// Takes from the back of `batch` the dims that `size` is a product of, and calls add(size, stride) for each, innermost
+/// first. A dim that repeats has size 1.
+template <class Add>
+void split_dim(std::vector<int64_t>& batch, int64_t size, int64_t stride, bool repeats, const Add& add) {
+  for (int64_t inner = 1; inner < size;) {
+    const int64_t part = batch.back();
+    batch.pop_back();
+    add(repeats ? 1 : part, repeats ? 0 : stride * inner);
+    inner *= part;
+  }
+}
+
+bool has_kernel(int64_t keys, int64_t vector) {
+  return keys > 0 && keys <= most_short_keys && vector > 0 && vector % kernel::attention_vector_step == 0 &&
+         vector <= kernel::longest_attention_vector;
+}
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const AttentionScores& scores, const BatchedProduct& inner, const BatchedProduct& outer)
+      : graph_(graph), scores_(scores), inner_(inner), outer_(outer) {}
+
+  std::optional<ShortAttention> run() {
+    const auto left = graph_.type(inner_.left).static_sizes();
+    queries_ = left[1], vector_ = left[2];
+    keys_ = graph_.type(inner_.right).sizes[2].constant();
+    if (!has_kernel(keys_, vector_) || !(graph_.type(outer_.right).sizes[2] == Dim(vector_))) return std::nullopt;
+    std::vector<Type> types{scores_.type};
+    for (const ScoreMask& mask : scores_.masks) types.push_back(mask.scores);
+    const auto batch = common_batch(types);
+    if (!batch) return std::nullopt;
+    batch_ = *batch;
+    auto found = operands();
+    if (!found || !take_masks(*found)) return std::nullopt;
+    found->zeros = scores_.zeros;
+    return found;
+  }
+
+ private:
+  /// With as many dims of the batch seen as heads as lets most operands be read where they were before copies.
+  std::optional<ShortAttention> operands() const {
+    std::optional<ShortAttention> best;
+    int most = -1;
+    int64_t outer = 1, inner = 1;
+    for (const int64_t size : batch_) inner *= size;
+    for (size_t dims = 0; dims <= batch_.size(); ++dims) {
+      auto found = operands_in(outer, inner);
+      const int moved = found ? (found->query.value != inner_.left) + (found->key.value != inner_.right) +
+                                    (found->values.value != outer_.right)
+                              : -1;
+      if (moved > most) best = std::move(found), most = moved;
+      if (dims < batch_.size()) outer *= batch_[dims], inner /= batch_[dims];
+    }
+    return best;
+  }
+
+  std::optional<ShortAttention> operands_in(int64_t batch, int64_t heads) const {
+    auto query = attention_operand(graph_, inner_.left, {batch, heads, queries_, vector_});
+    auto key = attention_operand(graph_, inner_.right, {batch, heads, keys_, vector_, /*turned=*/true});
+    auto values = attention_operand(graph_, outer_.right, {batch, heads, keys_, vector_});
+    if (!query || !key || !values || values->scale != 1) return std::nullopt;
+    const DType dtype = query->type.dtype;
+    if (key->type.dtype != dtype || values->type.dtype != dtype) return std::nullopt;
+    ShortAttention found;
+    found.scale = scores_.scale * query->scale * key->scale;
+    found.query = in_batch(*query), found.key = in_batch(*key), found.values = in_batch(*values);
+    return found;
+  }
+
+  /// [batch, heads, tokens, vector] in the dims of the whole batch.
+  AttentionOperand in_batch(AttentionOperand operand) const {
+    Type& type = operand.type;
+    std::vector<Dim> sizes{type.sizes[2], type.sizes[3]}, strides{type.strides[2], type.strides[3]};
+    std::vector<int64_t> batch = batch_;
+    for (const size_t dim : {size_t{1}, size_t{0}}) {
+      split_dim(batch, type.sizes[dim].constant(), type.strides[dim].constant(), false,
+                [&](int64_t size, int64_t step) {
+                  sizes.insert(sizes.begin(), size);
+                  strides.insert(strides.begin(), step);
+                });
+    }
+    type.sizes = std::move(sizes);
+    type.strides = std::move(strides);
+    return operand;
+  }
+
+  bool take_masks(ShortAttention& found) const {
+    for (const ScoreMask& mask : scores_.masks) {
+      auto seen = seen_mask(mask);
+      if (!seen || (mask.masking == Masking::added && seen->type.dtype != found.query.type.dtype)) return false;
+      found.masks.push_back(std::move(*seen));
+    }
+    return true;
+  }
+
+  /// What is laid over the scores, in the dims of the whole batch.
+  std::optional<ShortMask> seen_mask(const ScoreMask& mask) const {
+    ValueId value = mask.over;
+    if (const auto narrow = source_of(graph_, value, "aten::_to_copy");
+        narrow && mask.masking == Masking::added && is_half(graph_.type(*narrow).dtype)) {
+      value = *narrow;
+    }
+    Type type = graph_.type(value);
+    const size_t rank = mask.scores.rank();
+    if (!type.is_static() || type.rank() > rank) return std::nullopt;
+    type.sizes.insert(type.sizes.begin(), rank - type.rank(), Dim(1));
+    type.strides.insert(type.strides.begin(), rank - type.strides.size(), Dim(0));
+    std::vector<Dim> sizes{type.sizes[rank - 2], type.sizes[rank - 1]};
+    std::vector<Dim> strides{type.strides[rank - 2], type.strides[rank - 1]};
+    std::vector<int64_t> batch = batch_;
+    for (size_t dim = rank - 2; dim-- > 0;) {
+      const bool repeats = type.sizes[dim] == Dim(1) || type.strides[dim] == Dim(0);
+      if (!repeats && !(type.sizes[dim] == mask.scores.sizes[dim])) return std::nullopt;
+      split_dim(batch, mask.scores.sizes[dim].constant(), type.strides[dim].constant(), repeats,
+                [&](int64_t size, int64_t step) {
+                  sizes.insert(sizes.begin(), size);
+                  strides.insert(strides.begin(), step);
+                });
+    }
+    type.sizes = std::move(sizes);
+    type.strides = std::move(strides);
+    return ShortMask{value, std::move(type), mask.masking};
+  }
+
+  const Graph& graph_;
+  const AttentionScores& scores_;
+  const BatchedProduct &inner_, &outer_;
+  std::vector<int64_t> batch_;  ///< dims, outermost first
+  int64_t queries_ = 0, keys_ = 0, vector_ = 0;
+};
+
+/// Where a call of a fused kernel has what; queries, keys and values come first.
+struct CallRow {
+  std::string_view op;
+  std::optional<size_t> bias;
+  size_t dropout, causal, scale;
+};
+constexpr std::array calls{CallRow{"aten::_scaled_dot_product_flash_attention", std::nullopt, 3, 4, 6},
+                           CallRow{"aten::_scaled_dot_product_efficient_attention", 3, 5, 6, 7},
+                           CallRow{"aten::_scaled_dot_product_cudnn_attention", 3, 5, 6, 8}};
+
+/// A mask as numbers to add: -inf where it hides a score.
+ValueId as_bias(Rewriter& rewrite, const ShortMask& mask, DType dtype, ScopeId scope) {
+  const ValueId seen = rewrite.add(View{0}, {{rewrite.get(mask.value)}}, Type(mask.type), scope);
+  if (mask.masking == Masking::added) return seen;
+  constexpr double nothing = -std::numeric_limits<double>::infinity();
+  const bool hides = mask.masking == Masking::hidden_where;
+  const std::vector<Arg> args = {{seen}, {hides ? nothing : 0.0}, {hides ? 0.0 : nothing}};
+  Type type = contiguous(dtype, mask.type.sizes, mask.type.device);
+  return rewrite.add(Primitive{op_named("where")}, args, std::move(type), scope);
+}
+
+}  // namespace
+
+std::optional<ShortAttention> short_attention(const Graph& graph, const AttentionScores& scores,
+                                              const BatchedProduct& inner, const BatchedProduct& outer) {
+  return Finder(graph, scores, inner, outer).run();
+}
+
+std::optional<ShortAttention> short_attention_call(const Graph& graph, std::span<const uint32_t> uses,
+                                                   const Node& node) {
+  const auto* call = node.as<Call>();
+  const auto* row = call == nullptr ? calls.end() : std::ranges::find(calls, call->op, &CallRow::op);
+  if (row == calls.end() || node.args.size() != row->scale + 1) return std::nullopt;
+  if (!(node.args[row->dropout] == Arg{0.0}) || !(node.args[row->causal] == Arg{false})) return std::nullopt;
+  const auto is_read = [&](ValueId result) { return uses[result.index] != 0; };
+  if (std::ranges::any_of(node.results | std::views::drop(1), is_read)) return std::nullopt;
+  std::array<Type, 3> types;
+  for (size_t i = 0; i < types.size(); ++i) types[i] = graph.type(*node.args[i].value());
+  const auto& [query, key, values] = types;
+  const bool four = query.rank() == 4 && query.is_static() && key.is_static() && values.is_static();
+  if (!four || !is_half(query.dtype) || !(key.sizes == values.sizes) || query.numel() == 0) return std::nullopt;
+  const int64_t vector = query.sizes[3].constant();
+  const bool alike = query.sizes[0] == key.sizes[0] && query.sizes[1] == key.sizes[1] && query.sizes[3] == key.sizes[3];
+  if (!alike || !has_kernel(key.sizes[2].constant(), vector)) return std::nullopt;
+  ShortAttention found;
+  found.query = {*node.args[0].value(), query};
+  found.key = {*node.args[1].value(), key};
+  found.values = {*node.args[2].value(), values};
+  const auto* scale = std::get_if<double>(&node.args[row->scale].data);
+  found.scale = scale != nullptr ? *scale : 1 / std::sqrt(static_cast<double>(vector));
+  found.zeros = true;
+  const ValueId* bias = row->bias ? node.args[*row->bias].value() : nullptr;
+  if (bias == nullptr) return found;
+  Type type = graph.type(*bias);
+  if (!type.is_static() || type.rank() != 4 || type.dtype != query.dtype) return std::nullopt;
+  for (size_t dim = 0; dim < 4; ++dim) {
+    if (type.strides[dim] == Dim(0)) type.sizes[dim] = 1;
+  }
+  found.masks.push_back({*bias, std::move(type), Masking::added});
+  return found;
+}
+
+ValueId add_short_attention(Rewriter& rewrite, const ShortAttention& found, ScopeId scope) {
+  std::vector<Arg> args;
+  for (const AttentionOperand* operand : {&found.query, &found.key, &found.values}) {
+    args.push_back({lined_up(rewrite, *operand, scope)});
+  }
+  std::optional<ValueId> bias;
+  for (const ShortMask& mask : found.masks) {
+    const ValueId next = as_bias(rewrite, mask, found.query.type.dtype, scope);
+    if (!bias) {
+      bias = next;
+      continue;
+    }
+    const Type left = rewrite.next().type(*bias), right = rewrite.next().type(next);
+    Type both = contiguous(left.dtype, *broadcast(left.sizes, right.sizes), left.device);
+    bias = rewrite.add(Primitive{op_named("add")}, {{*bias}, {next}}, std::move(both), scope);
+  }
+  if (bias) args.push_back({*bias});
+  const Type query = rewrite.next().type(*args[0].value());
+  return rewrite.add(Attention{found.scale, found.zeros}, std::move(args), dense_like(query, query.sizes), scope);
+}
+
+}  // namespace sinter::passes
