@@ -1,6 +1,7 @@
 #include "compiler/codegen/cuda_attention.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -19,8 +20,9 @@ using kernel::AttentionKernel;
 using kernel::AttentionOperand;
 using kernel::Param;
 
-constexpr int64_t rows_of_warp = 16;  ///< of one product on tensor cores
-constexpr int64_t most_warps = 4;     ///< of a block: they share the keys in the first cache
+constexpr int64_t rows_of_warp = 16;      ///< of one product on tensor cores
+constexpr int64_t most_early_words = 40;  ///< of values in a thread's registers while scores are computed
+constexpr int64_t most_warps = 4;         ///< of a block: they share the keys in the first cache
 constexpr double log2_of_e = 1.4426950408889634;
 
 class AttentionText {
@@ -46,6 +48,7 @@ class AttentionText {
   KernelSource write() {
     begin();
     load_queries();
+    if (loads_early()) load_all_values();
     score();
     weigh();
     mix();
@@ -109,12 +112,14 @@ class AttentionText {
     line("wait_for_earlier();");
     for (uint32_t p = 0; p < kernel_.params.size(); ++p) line("{0} = from_here({0});", name_of(p));
     line("const unsigned lane = threadIdx.x % 32u, row = lane / 4u, part = lane % 4u;");
-    line("const unsigned first = (blockIdx.x % {}u * {}u + threadIdx.x / 32u) * 16u;  // of its queries", tiles_,
-         warps_);
+    const std::string tile = tiles_ == 1 ? "" : fmt::format("blockIdx.x % {}u * {}u + ", tiles_, warps_);
+    line("const unsigned first = ({}threadIdx.x / 32u) * 16u;  // of its queries", tile);
     line("if (first >= {}u) return;", kernel_.queries);
     int64_t below = tiles_;
     for (size_t dim = kernel_.batch.size(); dim-- > 0;) {
-      line("const {} i{} = blockIdx.x / {}u % {}u;", index_type(), dim, below, kernel_.batch[dim]);
+      const std::string over = below == 1 ? "" : fmt::format(" / {}u", below);
+      const std::string within = dim == 0 ? "" : fmt::format(" % {}u", kernel_.batch[dim]);
+      line("const {} i{} = blockIdx.x{}{};", index_type(), dim, over, within);
       below *= kernel_.batch[dim];
     }
     point("query", kernel_.query);
@@ -132,10 +137,12 @@ class AttentionText {
   }
 
   void point(std::string_view name, const AttentionOperand& operand) {
-    std::string index = fmt::format("{}u", operand.offset);
+    std::vector<std::string> terms;
+    if (operand.offset != 0) terms.push_back(fmt::format("{}u", operand.offset));
     for (size_t dim = 0; dim < operand.batch.size(); ++dim) {
-      if (operand.batch[dim] != 0) index += fmt::format(" + i{} * {}u", dim, operand.batch[dim]);
+      if (operand.batch[dim] != 0) terms.push_back(fmt::format("i{} * {}u", dim, operand.batch[dim]));
     }
+    const std::string index = terms.empty() ? "0u" : fmt::format("{}", fmt::join(terms, " + "));
     const char* constness = kernel_.params[operand.param].role == Param::Role::output ? "" : "const ";
     line("{}{}* {} = {} + ({});", constness, type_, name, name_of(operand.param), index);
   }
@@ -206,7 +213,9 @@ class AttentionText {
     const std::string biased =
         kernel_.bias ? fmt::format(" + {} * {:.9g}f", widened("biases.v[k]"), log2_of_e) : std::string();
     line("float& score = scores[tile][half * 2u + k];");
-    line("score = at + k < {}u ? score * {:.9g}f{} : nothing;", kernel_.keys, kernel_.scale * log2_of_e, biased);
+    const std::string seen = kernel_.causal ? " && at + k <= first + half * 8u + row" : "";
+    line("score = at + k < {}u{} ? score * {:.9g}f{} : nothing;", kernel_.keys, seen, kernel_.scale * log2_of_e,
+         biased);
     line("most[half] = fmaxf(most[half], score);");
     close();
     close();
@@ -236,13 +245,35 @@ class AttentionText {
       line("if (at < {}u) biases = load<pack<{}, 2, 4>>(from + at);", kernel_.keys, type_);
       return;
     }
-    line("if (at < {}u) biases.v[0] = from[at * {}u];", kernel_.keys, bias.column);
-    line("if (at + 1u < {}u) biases.v[1] = from[(at + 1u) * {}u];", kernel_.keys, bias.column);
+    const std::string step = bias.column == 1 ? "" : fmt::format(" * {}u", bias.column);
+    line("if (at < {}u) biases.v[0] = from[at{}];", kernel_.keys, step);
+    line("if (at + 1u < {}u) biases.v[1] = from[(at + 1u){}];", kernel_.keys, step);
+  }
+
+  /// True where all values wait in registers while scores are computed.
+  [[nodiscard]] bool loads_early() const { return kernel_.vector / 8 * key_tiles_ <= most_early_words; }
+
+  [[nodiscard]] int64_t value_pieces() const { return kernel_.vector / (8 * value_piece_); }
+
+  void load_all_values() {
+    line("{} values[{}][{}][4] = {{}};", pack_of(kernel_.values, value_piece_), key_tiles_ / 2, value_pieces());
+    unroll("step", key_tiles_ / 2);
+    unroll("p", value_pieces());
+    load_values("values[step][p]");
+    close();
+    close();
   }
 
   /// Columns of the values are taken so that a thread loads neighbours, and stores neighbours.
+  void load_values(std::string_view where) {
+    unroll("k", 4);
+    line("const unsigned at = step * 16u + part * 2u + k % 2u + k / 2u * 8u;");
+    line("if (at < {}u) {}[k] = load<{}>(value + (at * {}u + (p * 8u + row) * {}u));", kernel_.keys, where,
+         pack_of(kernel_.values, value_piece_), kernel_.values.row, value_piece_);
+    close();
+  }
+
   void mix() {
-    const int64_t pieces = kernel_.vector / (8 * value_piece_);
     line("float mixed[{}][4] = {{}};", kernel_.vector / 8);
     unroll("step", key_tiles_ / 2);
     line("unsigned weights[4];");
@@ -253,17 +284,15 @@ class AttentionText {
     };
     line("weights[k] = two_halves({}, {});", weight(0), weight(1));
     close();
-    unroll("p", pieces);
-    const std::string pack = pack_of(kernel_.values, value_piece_);
-    line("{} values[4] = {{}};", pack);
-    unroll("k", 4);
-    line("const unsigned at = step * 16u + part * 2u + k % 2u + k / 2u * 8u;");
-    line("if (at < {}u) values[k] = load<{}>(value + (at * {}u + (p * 8u + row) * {}u));", kernel_.keys, pack,
-         kernel_.values.row, value_piece_);
-    close();
+    unroll("p", value_pieces());
+    const std::string_view values = loads_early() ? "values[step][p]" : "values";
+    if (!loads_early()) {
+      line("{} values[4] = {{}};", pack_of(kernel_.values, value_piece_));
+      load_values(values);
+    }
     unroll("i", value_piece_);
-    line("add_product(mixed[p * {}u + i], weights, two_halves(values[0].v[i], values[1].v[i]),", value_piece_);
-    line("            two_halves(values[2].v[i], values[3].v[i]), {}{{}});", type_);
+    line("add_product(mixed[p * {0}u + i], weights, two_halves({1}[0].v[i], {1}[1].v[i]),", value_piece_, values);
+    line("            two_halves({0}[2].v[i], {0}[3].v[i]), {1}{{}});", values, type_);
     close();
     close();
     close();

@@ -68,7 +68,8 @@ struct Position {
 /// what stands between is f32, and the weights of the values are rounded to it. Static types.
 struct Attention {
   double scale = 1;
-  bool zeros = false;  ///< a row whose scores are all -inf gives zeros, else NaN
+  bool zeros = false;   ///< a row whose scores are all -inf gives zeros, else NaN
+  bool causal = false;  ///< query i sees keys up to i only
 };
 /// The same storage seen through other sizes and strides: those of the result type, `offset` elements after the
 /// first element of args[0]. Every ATen view is one of these once functionalized.

@@ -194,6 +194,7 @@ class Interpreter {
         }
         weights.push_back(score * attention.scale);
         place.back() = other[row];
+        if (attention.causal && other[row] > point[row]) weights.back() = -std::numeric_limits<double>::infinity();
         if (bias != nullptr) weights.back() += std::get<double>(bias->at(place_in(bias->type, place)));
       }
       softmax(weights, attention.zeros);

@@ -218,7 +218,8 @@ class GraphReader {
     const auto* number = std::get_if<double>(&scale.data);
     if (number == nullptr) cursor_.fail("a real number", example);
     const bool zeros = cursor_.accept("zeros");
-    typed(results, Attention{*number, zeros}, std::move(args));
+    const bool causal = cursor_.accept("causal");
+    typed(results, Attention{*number, zeros, causal}, std::move(args));
   }
 
   void view(const std::vector<ResultName>& results) {

@@ -245,8 +245,8 @@ class Printer {
     return fmt::format("position over {}", position.dim);
   }
   std::string head(const Attention& attention, const Node& node) const {
-    return fmt::format("attention {} scale {}{}", join(node.args), to_string(Arg{attention.scale}),
-                       attention.zeros ? " zeros" : "");
+    return fmt::format("attention {} scale {}{}{}", join(node.args), to_string(Arg{attention.scale}),
+                       attention.zeros ? " zeros" : "", attention.causal ? " causal" : "");
   }
   std::string head(const View& view, const Node& node) const {
     return fmt::format("view {} + {}", join(node.args), view.offset);

@@ -91,6 +91,7 @@ std::optional<AttentionKernel> attention_of(const Graph& body, const std::string
   kernel.keys = body.type(*attention->args[1].value()).sizes[sizes.size() - 2].constant();
   kernel.scale = attention->as<ir::Attention>()->scale;
   kernel.zeros = attention->as<ir::Attention>()->zeros;
+  kernel.causal = attention->as<ir::Attention>()->causal;
   kernel.query = operand(0), kernel.key = operand(1), kernel.values = operand(2);
   if (attention->args.size() == 4) kernel.bias = operand(3);
   kernel.result = operand_of(result, 0, result.span());

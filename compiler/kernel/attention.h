@@ -33,7 +33,8 @@ struct AttentionKernel {
   std::vector<int64_t> batch;  ///< what stands in front of the last two dims, as few dims as all operands allow
   int64_t queries = 0, keys = 0, vector = 0;
   double scale = 1;
-  bool zeros = false;  ///< of a row whose scores are all -inf
+  bool zeros = false;   ///< of a row whose scores are all -inf
+  bool causal = false;  ///< query i sees keys up to i only
   AttentionOperand query, key, values, result;
   std::optional<AttentionOperand> bias;
   std::vector<Param> params;  ///< inputs in the order of the fused node's args, then the output

@@ -19,7 +19,8 @@ std::string operation_of(const Node& node) {
     return text;
   }
   if (const auto* attention = node.as<Attention>()) {
-    return "attention " + ir::to_string(Arg{attention->scale}) + (attention->zeros ? " zeros" : "");
+    return "attention " + ir::to_string(Arg{attention->scale}) + (attention->zeros ? " zeros" : "") +
+           (attention->causal ? " causal" : "");
   }
   const auto* reduce = node.as<Reduce>();
   if (reduce == nullptr) return {};

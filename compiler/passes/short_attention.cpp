@@ -178,6 +178,30 @@ constexpr std::array calls{CallRow{"aten::_scaled_dot_product_flash_attention", 
                            CallRow{"aten::_scaled_dot_product_efficient_attention", 3, 5, 6, 7},
                            CallRow{"aten::_scaled_dot_product_cudnn_attention", 3, 5, 6, 8}};
 
+/// These sizes, each row at an even place: a thread loads the biases of two scores at once.
+Type with_even_rows(const Type& like, DType dtype) {
+  Type type = contiguous(dtype, like.sizes, like.device);
+  const size_t row = type.rank() - 2;
+  int64_t step = type.sizes[row + 1].constant();
+  if (step == 1) return type;
+  step += step % 2;
+  for (size_t dim = row + 1; dim-- > 0; step *= type.sizes[dim].constant()) type.strides[dim] = step;
+  return type;
+}
+
+/// True where rows begin at odd places, and many rows of scores take each of them.
+bool gains_by_even_rows(const Type& bias, const Type& query) {
+  const size_t row = bias.rank() - 2;
+  const auto is_even = [](const Dim& stride) { return stride.constant() % 2 == 0; };
+  const bool even =
+      bias.strides[row + 1] == Dim(1) && std::ranges::all_of(bias.strides | std::views::take(row + 1), is_even);
+  if (even || bias.sizes[row + 1] == Dim(1)) return false;
+  constexpr int64_t few = 4;
+  int64_t rows = 1, biases = 1;
+  for (size_t dim = 0; dim <= row; ++dim) rows *= query.sizes[dim].constant(), biases *= bias.sizes[dim].constant();
+  return rows >= few * biases;
+}
+
 /// A mask as numbers to add: -inf where it hides a score.
 ValueId as_bias(Rewriter& rewrite, const ShortMask& mask, DType dtype, ScopeId scope) {
   const ValueId seen = rewrite.add(View{0}, {{rewrite.get(mask.value)}}, Type(mask.type), scope);
@@ -185,7 +209,7 @@ ValueId as_bias(Rewriter& rewrite, const ShortMask& mask, DType dtype, ScopeId s
   constexpr double nothing = -std::numeric_limits<double>::infinity();
   const bool hides = mask.masking == Masking::hidden_where;
   const std::vector<Arg> args = {{seen}, {hides ? nothing : 0.0}, {hides ? 0.0 : nothing}};
-  Type type = contiguous(dtype, mask.type.sizes, mask.type.device);
+  Type type = with_even_rows(mask.type, dtype);
   return rewrite.add(Primitive{op_named("where")}, args, std::move(type), scope);
 }
 
@@ -201,7 +225,8 @@ std::optional<ShortAttention> short_attention_call(const Graph& graph, std::span
   const auto* call = node.as<Call>();
   const auto* row = call == nullptr ? calls.end() : std::ranges::find(calls, call->op, &CallRow::op);
   if (row == calls.end() || node.args.size() != row->scale + 1) return std::nullopt;
-  if (!(node.args[row->dropout] == Arg{0.0}) || !(node.args[row->causal] == Arg{false})) return std::nullopt;
+  const auto* causal = std::get_if<bool>(&node.args[row->causal].data);
+  if (!(node.args[row->dropout] == Arg{0.0}) || causal == nullptr) return std::nullopt;
   const auto is_read = [&](ValueId result) { return uses[result.index] != 0; };
   if (std::ranges::any_of(node.results | std::views::drop(1), is_read)) return std::nullopt;
   std::array<Type, 3> types;
@@ -219,6 +244,7 @@ std::optional<ShortAttention> short_attention_call(const Graph& graph, std::span
   const auto* scale = std::get_if<double>(&node.args[row->scale].data);
   found.scale = scale != nullptr ? *scale : 1 / std::sqrt(static_cast<double>(vector));
   found.zeros = true;
+  found.causal = *causal;
   const ValueId* bias = row->bias ? node.args[*row->bias].value() : nullptr;
   if (bias == nullptr) return found;
   Type type = graph.type(*bias);
@@ -243,12 +269,19 @@ ValueId add_short_attention(Rewriter& rewrite, const ShortAttention& found, Scop
       continue;
     }
     const Type left = rewrite.next().type(*bias), right = rewrite.next().type(next);
-    Type both = contiguous(left.dtype, *broadcast(left.sizes, right.sizes), left.device);
+    Type both = left;
+    both.sizes = *broadcast(left.sizes, right.sizes);
+    both = with_even_rows(both, left.dtype);
     bias = rewrite.add(Primitive{op_named("add")}, {{*bias}, {next}}, std::move(both), scope);
   }
-  if (bias) args.push_back({*bias});
   const Type query = rewrite.next().type(*args[0].value());
-  return rewrite.add(Attention{found.scale, found.zeros}, std::move(args), dense_like(query, query.sizes), scope);
+  if (bias && gains_by_even_rows(rewrite.next().type(*bias), query)) {
+    Type even = with_even_rows(rewrite.next().type(*bias), query.dtype);
+    bias = rewrite.add(Primitive{op_named("cast")}, {{*bias}}, std::move(even), scope);
+  }
+  if (bias) args.push_back({*bias});
+  return rewrite.add(Attention{found.scale, found.zeros, found.causal}, std::move(args), dense_like(query, query.sizes),
+                     scope);
 }
 
 }  // namespace sinter::passes

@@ -23,6 +23,7 @@ struct ShortAttention {
   std::vector<ShortMask> masks;
   double scale = 1;
   bool zeros = false;
+  bool causal = false;
 };
 
 /// The attention of two products and the scores between them; nothing where its sizes are none of the kernel's, or its
@@ -31,8 +32,8 @@ struct ShortAttention {
 [[nodiscard]] std::optional<ShortAttention> short_attention(const ir::Graph& graph, const AttentionScores& scores,
                                                             const BatchedProduct& inner, const BatchedProduct& outer);
 
-/// The same of a call of one of LibTorch's fused kernels, without dropout and causal masks, of which only the first
-/// result is read. `uses` are those of the graph by nodes that are not dead.
+/// The same of a call of one of LibTorch's fused kernels, without dropout, of which only the first result is read.
+/// `uses` are those of the graph by nodes that are not dead.
 [[nodiscard]] std::optional<ShortAttention> short_attention_call(const ir::Graph& graph, std::span<const uint32_t> uses,
                                                                  const ir::Node& node);
 

@@ -187,16 +187,17 @@ TEST_F(Attention, of_windows_is_one_generated_kernel) {
 
 TEST_F(Attention, over_few_keys_is_generated_in_the_place_of_libtorchs_kernels) {
   for (const int64_t few : {7, 64}) {
-    const auto run = [few](const Tensor& x, const Tensor& bias) {
+    const auto run = [few](const Tensor& x, const std::optional<Tensor>& bias) {
       const Tensor keys = split(x).slice(2, 0, few);
-      return at::scaled_dot_product_attention(split(x), keys, keys, bias.defined() ? bias : Tensor()).transpose(1, 2);
+      return at::scaled_dot_product_attention(split(x), keys, keys, bias).transpose(1, 2);
     };
+    using Bias = std::optional<Tensor>;
     for (const bool biased : {false, true}) {
       const auto fast = compile(run, unlimited({.strict = true}));
       for (int call = 0; call < 4; ++call) {
         const Tensor x = drawn(2);
-        const Tensor bias = biased ? at::randn({1, heads, tokens, few}, x.options()) : Tensor();
-        const Tensor exact = run(x.to(at::kDouble), biased ? bias.to(at::kDouble) : Tensor());
+        const Bias bias = biased ? Bias(at::randn({1, heads, tokens, few}, x.options())) : std::nullopt;
+        const Tensor exact = run(x.to(at::kDouble), biased ? Bias(bias->to(at::kDouble)) : std::nullopt);
         expect_no_more_error(fast(x, bias), run(x, bias), exact, 1.5);
       }
       EXPECT_TRUE(is_generated(fast.report())) << few << biased << fast.report();

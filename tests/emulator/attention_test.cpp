@@ -57,6 +57,10 @@ TEST(AttentionKernels, read_operands_where_they_lie) {
   %y = attention %x, %x, %x, %b scale 1.0 : f16[5,20,16]
 })"),
                                false, 2));
+  trials.push_back(graph_trial("causal", parsed(R"(graph @g on cuda:0 (%x: f16[2,40,32]) -> (%y) {
+  %y = attention %x, %x, %x scale 0.5 causal : f16[2,40,32]
+})"),
+                               false, 4));
   for (GraphTrial& trial : trials) trial.slack = 2;
   for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
 }
