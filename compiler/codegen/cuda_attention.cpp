@@ -22,7 +22,9 @@ using kernel::Param;
 
 constexpr int64_t rows_of_warp = 16;      ///< of one product on tensor cores
 constexpr int64_t most_early_words = 40;  ///< of values in a thread's registers while scores are computed
-constexpr int64_t most_warps = 4;         ///< of a block: they share the keys in the first cache
+constexpr int64_t columns_of_product = 16;
+constexpr int64_t keys_of_block = 64;  ///< whose scores a warp holds at a time
+constexpr int64_t most_warps = 4;      ///< of a block: they share the keys in the first cache
 constexpr double log2_of_e = 1.4426950408889634;
 
 class AttentionText {
@@ -32,11 +34,13 @@ class AttentionText {
         type_(cuda_type(kernel.dtype)),
         warps_(std::min(most_warps, ceil_div(kernel.queries, rows_of_warp))),
         tiles_(ceil_div(kernel.queries, rows_of_warp * warps_)),
-        key_tiles_(2 * ceil_div(kernel.keys, rows_of_warp)),
-        piece_(kernel.vector % 32 == 0 ? 8 : 4),
-        value_piece_(std::gcd(kernel.vector / 8, int64_t{8})) {
-    const bool fits = kernel.vector % kernel::attention_vector_step == 0 &&
-                      kernel.vector <= kernel::longest_attention_vector && kernel.keys <= kernel::most_attention_keys;
+        key_tiles_(2 * ceil_div(std::min(kernel.keys, keys_of_block), rows_of_warp)),
+        several_(kernel.keys > keys_of_block),
+        columns_(ceil_div(kernel.vector, columns_of_product) * columns_of_product),
+        piece_(columns_ % 32 == 0 && kernel.vector % 8 == 0 ? 8 : 4),
+        value_piece_(std::gcd(std::gcd(columns_ / 8, int64_t{8}), kernel.vector)) {
+    const bool fits =
+        kernel.vector % kernel::attention_vector_step == 0 && kernel.vector <= kernel::longest_attention_vector;
     const auto side_by_side = [](const AttentionOperand& operand) { return operand.column == 1; };
     if (!fits || !side_by_side(kernel.query) || !side_by_side(kernel.key) || !side_by_side(kernel.values) ||
         !side_by_side(kernel.result)) {
@@ -48,10 +52,14 @@ class AttentionText {
   KernelSource write() {
     begin();
     load_queries();
+    line("const float nothing = -__int_as_float(0x7f800000);");
+    line("float most[2] = {{nothing, nothing}}, sum[2] = {{}}, mixed[{}][4] = {{}};", columns_ / 8);
+    if (several_) open("for (unsigned begin = 0; begin < {}u; begin += {}u) {{", kernel_.keys, keys_of_block);
     if (loads_early()) load_all_values();
     score();
     weigh();
     mix();
+    if (several_) close();
     store();
     out_ += "}\n";
     KernelSource source;
@@ -157,26 +165,35 @@ class AttentionText {
     return fmt::format("pack<{}, {}, {}>", type_, count, alignment);
   }
 
+  /// What a thread has of the row `at` of queries or keys: zeros behind the end of the vector.
+  [[nodiscard]] std::string piece_of(std::string_view name, const AttentionOperand& operand) {
+    const std::string pack = pack_of(operand, piece_);
+    const std::string row = fmt::format("{} + at * {}u", name, operand.row);
+    const std::string column = fmt::format("(p * 4u + part) * {}u", piece_);
+    if (columns_ == kernel_.vector) return fmt::format("load<{}>({} + {})", pack, row, column);
+    if (kernel_.vector % piece_ != 0)
+      return fmt::format("load_within<{}>({}, {}, {}u)", pack, row, column, kernel_.vector);
+    return fmt::format("{1} < {2}u ? load<{0}>({3} + {1}) : {0}{{}}", pack, column, kernel_.vector, row);
+  }
+
   /// Elements are taken in another order than they lie in, the same for queries and keys: a thread has neighbours.
   void load_queries() {
-    const int64_t pieces = kernel_.vector / (4 * piece_);
+    const int64_t pieces = columns_ / (4 * piece_);
     line("pack<unsigned, {}, 4> queries[2][{}];  // of rows `row` and `row + 8`", piece_ / 2, pieces);
     unroll("half", 2);
     line("const unsigned at = min(first + half * 8u + row, {}u);", kernel_.queries - 1);
     unroll("p", pieces);
-    line("queries[half][p] = words_of(load<{}>(query + (at * {}u + (p * 4u + part) * {}u)));",
-         pack_of(kernel_.query, piece_), kernel_.query.row, piece_);
+    line("queries[half][p] = words_of({});", piece_of("query", kernel_.query));
     close();
     close();
   }
 
   void score() {
     line("float scores[{}][4] = {{}};  // by 8 keys: two of row `row`, two of row `row + 8`", key_tiles_);
-    unroll("tile", ceil_div(kernel_.keys, int64_t{8}));
-    line("const unsigned at = min(tile * 8u + row, {}u);", kernel_.keys - 1);
-    unroll("p", kernel_.vector / (4 * piece_));
-    line("const pack<unsigned, {}, 4> keys = words_of(load<{}>(key + (at * {}u + (p * 4u + part) * {}u)));", piece_ / 2,
-         pack_of(kernel_.key, piece_), kernel_.key.row, piece_);
+    unroll("tile", std::min(key_tiles_, ceil_div(kernel_.keys, int64_t{8})));
+    line("const unsigned at = min({}tile * 8u + row, {}u);", begin_, kernel_.keys - 1);
+    unroll("p", columns_ / (4 * piece_));
+    line("const pack<unsigned, {}, 4> keys = words_of({});", piece_ / 2, piece_of("key", kernel_.key));
     unroll("k", piece_ / 4);
     line("const unsigned rows[4] = {{queries[0][p].v[k * 2u], queries[1][p].v[k * 2u], queries[0][p].v[k * 2u + 1u],");
     line("                          queries[1][p].v[k * 2u + 1u]}};");
@@ -201,13 +218,13 @@ class AttentionText {
     return cuda_cast(half, kernel_.dtype, ir::DType::f32);
   }
 
-  /// Scores in powers of two, -inf where there is no key.
+  /// Scores in powers of two, -inf where there is no key, become weights. What was mixed before is as if the greatest
+  /// score so far had been known from the beginning.
   void weigh() {
-    line("const float nothing = -__int_as_float(0x7f800000);");
-    line("float most[2] = {{nothing, nothing}};");
+    line("float greatest[2] = {{most[0], most[1]}};");
     unroll("tile", key_tiles_);
     unroll("half", 2);
-    line("const unsigned at = tile * 8u + part * 2u;");
+    line("const unsigned at = {}tile * 8u + part * 2u;", begin_);
     if (kernel_.bias) load_bias();
     unroll("k", 2);
     const std::string biased =
@@ -216,23 +233,29 @@ class AttentionText {
     const std::string seen = kernel_.causal ? " && at + k <= first + half * 8u + row" : "";
     line("score = at + k < {}u{} ? score * {:.9g}f{} : nothing;", kernel_.keys, seen, kernel_.scale * log2_of_e,
          biased);
-    line("most[half] = fmaxf(most[half], score);");
+    line("greatest[half] = fmaxf(greatest[half], score);");
     close();
     close();
     close();
-    line("float sum[2] = {{}};");
     unroll("half", 2);
-    line("most[half] = join_lanes<4u>(most[half], [](float a, float b) {{ return fmaxf(a, b); }});");
-    if (kernel_.zeros) line("if (most[half] == nothing) most[half] = 0.0f;");
+    line("greatest[half] = join_lanes<4u>(greatest[half], [](float a, float b) {{ return fmaxf(a, b); }});");
+    line("const float base = greatest[half] == nothing ? 0.0f : greatest[half];");
+    if (several_) {
+      line("const float kept = approx_exp2(most[half] - base);");
+      line("sum[half] *= kept;");
+      unroll("i", columns_ / 8);
+      line("mixed[i][half * 2u] *= kept;");
+      line("mixed[i][half * 2u + 1u] *= kept;");
+      close();
+    }
+    line("most[half] = greatest[half];");
     unroll("tile", key_tiles_);
     unroll("k", 2);
     line("float& score = scores[tile][half * 2u + k];");
-    line("score = approx_exp2(score - most[half]);");
+    line("score = approx_exp2(score - base);");
     line("sum[half] += score;");
     close();
     close();
-    line("sum[half] = join_lanes<4u>(sum[half], [](float a, float b) {{ return a + b; }});");
-    if (kernel_.zeros) line("if (sum[half] == 0.0f) sum[half] = 1.0f;");
     close();
   }
 
@@ -251,9 +274,9 @@ class AttentionText {
   }
 
   /// True where all values wait in registers while scores are computed.
-  [[nodiscard]] bool loads_early() const { return kernel_.vector / 8 * key_tiles_ <= most_early_words; }
+  [[nodiscard]] bool loads_early() const { return columns_ / 8 * key_tiles_ <= most_early_words; }
 
-  [[nodiscard]] int64_t value_pieces() const { return kernel_.vector / (8 * value_piece_); }
+  [[nodiscard]] int64_t value_pieces() const { return columns_ / (8 * value_piece_); }
 
   void load_all_values() {
     line("{} values[{}][{}][4] = {{}};", pack_of(kernel_.values, value_piece_), key_tiles_ / 2, value_pieces());
@@ -267,14 +290,15 @@ class AttentionText {
   /// Columns of the values are taken so that a thread loads neighbours, and stores neighbours.
   void load_values(std::string_view where) {
     unroll("k", 4);
-    line("const unsigned at = step * 16u + part * 2u + k % 2u + k / 2u * 8u;");
-    line("if (at < {}u) {}[k] = load<{}>(value + (at * {}u + (p * 8u + row) * {}u));", kernel_.keys, where,
-         pack_of(kernel_.values, value_piece_), kernel_.values.row, value_piece_);
+    line("const unsigned at = {}step * 16u + part * 2u + k % 2u + k / 2u * 8u;", begin_);
+    const std::string column = fmt::format("(p * 8u + row) * {}u", value_piece_);
+    const std::string inside = columns_ == kernel_.vector ? "" : fmt::format(" && {} < {}u", column, kernel_.vector);
+    line("if (at < {}u{}) {}[k] = load<{}>(value + (at * {}u + {}));", kernel_.keys, inside, where,
+         pack_of(kernel_.values, value_piece_), kernel_.values.row, column);
     close();
   }
 
   void mix() {
-    line("float mixed[{}][4] = {{}};", kernel_.vector / 8);
     unroll("step", key_tiles_ / 2);
     line("unsigned weights[4];");
     unroll("k", 4);
@@ -300,24 +324,44 @@ class AttentionText {
 
   void store() {
     unroll("half", 2);
+    line("sum[half] = join_lanes<4u>(sum[half], [](float a, float b) {{ return a + b; }});");
+    if (kernel_.zeros) line("if (sum[half] == 0.0f) sum[half] = 1.0f;");
     line("const unsigned at = first + half * 8u + row;");
     line("if (at >= {}u) continue;", kernel_.queries);
     line("const float inverse = 1.0f / sum[half];");
-    unroll("p", kernel_.vector / (8 * value_piece_));
-    const std::string pack = pack_of(kernel_.result, 2 * value_piece_);
+    unroll("p", value_pieces());
+    if (columns_ == kernel_.vector) {
+      store_columns(2 * value_piece_, "part * 2u", "i % {0}u", "i / {0}u");
+    } else {  // the second half of what a thread has may lie behind the vector's end
+      unroll("k", 2);
+      store_columns(value_piece_, "part * 2u + k", "i", "k");
+      close();
+    }
+    close();
+    close();
+  }
+
+  /// Stores `count` neighbouring elements of the row, of those that are mixed in column `column` and the next one.
+  void store_columns(int64_t count, std::string_view column, std::string_view tile, std::string_view which) {
+    const std::string place = fmt::format("(p * 8u + {}) * {}u", column, value_piece_);
+    const std::string pack = pack_of(kernel_.result, count);
     line("{} out;", pack);
-    unroll("i", 2 * value_piece_);
-    const std::string element = fmt::format("mixed[p * {0}u + i % {0}u][half * 2u + i / {0}u] * inverse", value_piece_);
+    unroll("i", count);
+    const std::string element =
+        fmt::format("mixed[p * {}u + {}][half * 2u + {}] * inverse", value_piece_,
+                    fmt::format(fmt::runtime(tile), value_piece_), fmt::format(fmt::runtime(which), value_piece_));
     line("out.v[i] = {};", cuda_cast(element, ir::DType::f32, kernel_.dtype));
     close();
-    line("store(result + (at * {}u + (p * 8u + part * 2u) * {}u), out);", kernel_.result.row, value_piece_);
-    close();
-    close();
+    const std::string inside = columns_ == kernel_.vector ? "" : fmt::format("if ({} < {}u) ", place, kernel_.vector);
+    line("{}store(result + (at * {}u + {}), out);", inside, kernel_.result.row, place);
   }
 
   const AttentionKernel& kernel_;
   const std::string type_;
   const int64_t warps_, tiles_, key_tiles_;
+  const bool several_;  ///< blocks of keys
+  const std::string begin_ = several_ ? "begin + " : "";
+  const int64_t columns_;              ///< of a vector, with zeros to whole products
   const int64_t piece_, value_piece_;  ///< neighbouring elements of queries and keys, and of values, a thread has
   std::vector<KernelParam> params_;
   std::string out_;

@@ -55,6 +55,17 @@ static __device__ __forceinline__ unsigned two_halves(T low, T high) {
   return low.bits | (unsigned)high.bits << 16;
 }
 
+// What `P` holds of a row from element `at` on, with zeros from `end` on.
+template <class P, class T>
+static __device__ __forceinline__ P load_within(const T* row, unsigned at, unsigned end) {
+  P piece = {};
+#pragma unroll
+  for (unsigned i = 0; i < sizeof(P) / sizeof(T); ++i) {
+    if (at + i < end) piece.v[i] = row[at + i];
+  }
+  return piece;
+}
+
 // The same halves, two a word.
 template <class P>
 static __device__ __forceinline__ pack<unsigned, sizeof(P) / 4u, 4> words_of(const P& halves) {

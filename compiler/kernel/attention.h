@@ -10,10 +10,9 @@
 
 namespace sinter::kernel {
 
-/// What a kernel of attention takes: keys whose scores a warp holds in registers, and vectors of whole products.
-inline constexpr int64_t most_attention_keys = 128;
+/// What a kernel of attention takes: vectors of an even number of elements, which a warp holds in registers.
 inline constexpr int64_t longest_attention_vector = 128;
-inline constexpr int64_t attention_vector_step = 16;
+inline constexpr int64_t attention_vector_step = 2;
 
 /// An operand of an attention in the memory of a parameter, in elements.
 struct AttentionOperand {

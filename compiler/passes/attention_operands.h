@@ -30,17 +30,19 @@ struct AttentionOperand {
 struct OperandSizes {
   int64_t batch, heads, tokens, vector;
   bool turned = false;
+  bool aligned = true;  ///< else vectors in one piece are enough
 };
 
 /// An operand of a batched product, [batch x heads, tokens, vector] or turned, as halves in
 /// [batch, heads, tokens, vector]. Copies that line it up for the product are looked through, and numbers it was
-/// multiplied by before; what is found lies as the kernels want it (`is_aligned`). In f32, the cast from halves is
+/// multiplied by before; what is found lies as the sizes say (`is_aligned`). In f32, the cast from halves is
 /// looked through too, nothing is found where there is none, and the halves may lie in any order.
 [[nodiscard]] std::optional<AttentionOperand> attention_operand(const ir::Graph& graph, ir::ValueId value,
                                                                 const OperandSizes& sizes);
 
-/// The operand in the graph that is built, or a copy of one whose vectors do not lie as `is_aligned` says.
-[[nodiscard]] ir::ValueId lined_up(Rewriter& rewrite, const AttentionOperand& operand, ir::ScopeId scope);
+/// The operand in the graph that is built, or a copy of one whose vectors do not lie as `is_aligned` says, or not in
+/// one piece where that is enough.
+[[nodiscard]] ir::ValueId lined_up(Rewriter& rewrite, const AttentionOperand& operand, bool aligned, ir::ScopeId scope);
 
 /// What is laid over scores of these sizes, at least two dims, of which the first make up the batch, seen in four, each
 /// dim that repeats being 1; nothing where it does not have a column for every key.

@@ -172,10 +172,10 @@ class AttentionBuilder {
 
   ValueId call(const CalledAttention& found, const Node& product) {
     const Arg mask = found.mask ? Arg{mask_of(found, product)} : Arg{};
-    const ValueId query = lined_up(rewrite_, found.query, product.scope);
+    const ValueId query = lined_up(rewrite_, found.query, /*aligned=*/true, product.scope);
     const std::vector<Arg> args = {{query},
-                                   {lined_up(rewrite_, found.key, product.scope)},
-                                   {lined_up(rewrite_, found.values, product.scope)},
+                                   {lined_up(rewrite_, found.key, /*aligned=*/true, product.scope)},
+                                   {lined_up(rewrite_, found.values, /*aligned=*/true, product.scope)},
                                    mask,
                                    {0.0},
                                    {false},

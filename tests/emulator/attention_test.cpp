@@ -18,7 +18,8 @@ ir::Graph parsed(const std::string& text) { return ir::parse(text); }
 struct Sizes {
   int64_t queries, keys, vector;
 };
-constexpr Sizes sizes[] = {{49, 49, 32}, {16, 64, 16}, {1, 7, 64}, {70, 100, 48}, {3, 128, 128}, {64, 16, 96}};
+constexpr Sizes sizes[] = {{49, 49, 32}, {16, 64, 16}, {1, 7, 64},  {70, 100, 48}, {3, 128, 128}, {64, 16, 96},
+                           {16, 9, 6},   {20, 33, 36}, {5, 70, 24}, {17, 8, 10},   {3, 5, 2}};
 
 TEST(AttentionKernels, give_what_the_interpreter_gives) {
   std::vector<GraphTrial> trials;
