@@ -70,6 +70,7 @@ constexpr std::array parts = {
 /// Sinter's kernels are called after their operations; one of casts alone changes layout or dtype.
 std::optional<KernelClass> class_of_generated(std::string_view name) {
   if (!name.starts_with("fused_")) return std::nullopt;
+  if (name == "fused_attention") return KernelClass::attention;
   return name == "fused_cast" ? KernelClass::layout : KernelClass::pointwise;
 }
 

@@ -127,7 +127,7 @@ class AttentionText {
     for (size_t dim = kernel_.batch.size(); dim-- > 0;) {
       const std::string over = below == 1 ? "" : fmt::format(" / {}u", below);
       const std::string within = dim == 0 ? "" : fmt::format(" % {}u", kernel_.batch[dim]);
-      line("const {} i{} = blockIdx.x{}{};", index_type(), dim, over, within);
+      line("const unsigned i{} = blockIdx.x{}{};", dim, over, within);
       below *= kernel_.batch[dim];
     }
     point("query", kernel_.query);
@@ -137,18 +137,23 @@ class AttentionText {
     point("result", kernel_.result);
   }
 
-  [[nodiscard]] const char* index_type() const {
+  /// True where an element is further from a pointer than 31 bits tell.
+  [[nodiscard]] bool is_wide() const {
     const auto is_far = [](const AttentionOperand& operand) { return operand.offset + operand.reach > INT32_MAX; };
-    const bool wide = is_far(kernel_.query) || is_far(kernel_.key) || is_far(kernel_.values) ||
-                      is_far(kernel_.result) || (kernel_.bias && is_far(*kernel_.bias));
-    return wide ? "unsigned long long" : "unsigned";
+    return is_far(kernel_.query) || is_far(kernel_.key) || is_far(kernel_.values) || is_far(kernel_.result) ||
+           (kernel_.bias && is_far(*kernel_.bias));
+  }
+
+  /// A stride or an offset: what is multiplied by it is as wide.
+  [[nodiscard]] std::string elements(int64_t number) const {
+    return fmt::format("{}{}", number, is_wide() ? "ull" : "u");
   }
 
   void point(std::string_view name, const AttentionOperand& operand) {
     std::vector<std::string> terms;
-    if (operand.offset != 0) terms.push_back(fmt::format("{}u", operand.offset));
+    if (operand.offset != 0) terms.push_back(elements(operand.offset));
     for (size_t dim = 0; dim < operand.batch.size(); ++dim) {
-      if (operand.batch[dim] != 0) terms.push_back(fmt::format("i{} * {}u", dim, operand.batch[dim]));
+      if (operand.batch[dim] != 0) terms.push_back(fmt::format("i{} * {}", dim, elements(operand.batch[dim])));
     }
     const std::string index = terms.empty() ? "0u" : fmt::format("{}", fmt::join(terms, " + "));
     const char* constness = kernel_.params[operand.param].role == Param::Role::output ? "" : "const ";
@@ -168,7 +173,7 @@ class AttentionText {
   /// What a thread has of the row `at` of queries or keys: zeros behind the end of the vector.
   [[nodiscard]] std::string piece_of(std::string_view name, const AttentionOperand& operand) {
     const std::string pack = pack_of(operand, piece_);
-    const std::string row = fmt::format("{} + at * {}u", name, operand.row);
+    const std::string row = fmt::format("{} + at * {}", name, elements(operand.row));
     const std::string column = fmt::format("(p * 4u + part) * {}u", piece_);
     if (columns_ == kernel_.vector) return fmt::format("load<{}>({} + {})", pack, row, column);
     if (kernel_.vector % piece_ != 0)
@@ -271,11 +276,12 @@ class AttentionText {
     const AttentionOperand& bias = *kernel_.bias;
     const std::string pack = fmt::format("pack<{}, {}, {}>", type_, piece, 2 * piece);
     params_[bias.param].alignment = std::max(params_[bias.param].alignment, 2 * piece);
-    line("const {}* from = bias + min(first + half * 8u + row, {}u) * {}u;", type_, kernel_.queries - 1, bias.row);
+    line("const {}* from = bias + min(first + half * 8u + row, {}u) * {};", type_, kernel_.queries - 1,
+         elements(bias.row));
     line("{} biases[{}] = {{}};", pack, keys_of_thread() / piece);
     unroll("n", keys_of_thread() / piece);
     line("const unsigned at = {}part * {}u + n * {}u;", begin_, keys_of_thread(), piece);
-    const std::string step = bias.column == 1 ? "" : fmt::format(" * {}u", bias.column);
+    const std::string step = bias.column == 1 ? "" : " * " + elements(bias.column);
     if (piece == 1 || reaches_behind(piece)) {
       line("if (at < {}u) biases[n] = load<{}>(from + at{});", kernel_.keys, pack, step);
     } else {
@@ -305,8 +311,8 @@ class AttentionText {
     line("const unsigned at = {}part * {}u + step * 4u + k;", begin_, keys_of_thread());
     const std::string column = fmt::format("(p * 8u + row) * {}u", value_piece_);
     const std::string inside = columns_ == kernel_.vector ? "" : fmt::format(" && {} < {}u", column, kernel_.vector);
-    line("if (at < {}u{}) {}[k] = load<{}>(value + (at * {}u + {}));", kernel_.keys, inside, where,
-         pack_of(kernel_.values, value_piece_), kernel_.values.row, column);
+    line("if (at < {}u{}) {}[k] = load<{}>(value + (at * {} + {}));", kernel_.keys, inside, where,
+         pack_of(kernel_.values, value_piece_), elements(kernel_.values.row), column);
     close();
   }
 
@@ -365,7 +371,7 @@ class AttentionText {
     line("out.v[i] = {};", cuda_cast(element, ir::DType::f32, kernel_.dtype));
     close();
     const std::string inside = columns_ == kernel_.vector ? "" : fmt::format("if ({} < {}u) ", place, kernel_.vector);
-    line("{}store(result + (at * {}u + {}), out);", inside, kernel_.result.row, place);
+    line("{}store(result + (at * {} + {}), out);", inside, elements(kernel_.result.row), place);
   }
 
   const AttentionKernel& kernel_;

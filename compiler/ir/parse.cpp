@@ -214,9 +214,10 @@ class GraphReader {
     constexpr std::string_view example = "attention %q, %k, %v scale 0.125 : f16[2,64,32]";
     std::vector<Arg> args = arguments("scale");
     cursor_.expect("scale", example);
+    const size_t place = cursor_.mark();
     const Arg scale = argument(0);
     const auto* number = std::get_if<double>(&scale.data);
-    if (number == nullptr) cursor_.fail("a real number", example);
+    if (number == nullptr) cursor_.fail_at(place, fmt::format("the scale is no real number. Example: {}", example));
     const bool zeros = cursor_.accept("zeros");
     const bool causal = cursor_.accept("causal");
     typed(results, Attention{*number, zeros, causal}, std::move(args));

@@ -1,5 +1,6 @@
 #include "compiler/passes/attention_scores.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -39,9 +40,12 @@ class Reader {
     value = take_factors(value, scores.scale);
     if (!value) return std::nullopt;
     scores.product = *value;
-    const auto &own = graph_.type(*value).sizes, &sizes = scores.type.sizes;
-    const bool same = sizes[sizes.size() - 2] == own[1] && sizes.back() == own[2];
-    return same ? std::optional(std::move(scores)) : std::nullopt;
+    const auto& own = graph_.type(*value).sizes;
+    const auto are_scores = [&](const Type& type) {
+      return type.rank() >= 3 && type.sizes[type.rank() - 2] == own[1] && type.sizes.back() == own[2];
+    };
+    const bool all = are_scores(scores.type) && std::ranges::all_of(scores.masks, are_scores, &ScoreMask::scores);
+    return all ? std::optional(std::move(scores)) : std::nullopt;
   }
 
  private:

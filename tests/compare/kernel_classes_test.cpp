@@ -25,6 +25,7 @@ TEST(KernelClasses, a_library_kernel_is_known_by_what_it_is_for) {
 TEST(KernelClasses, generated_kernels_of_sinter_and_of_triton_are_told_apart_by_their_operations) {
   EXPECT_EQ(class_of_kernel("fused_add_maximum"), KernelClass::pointwise);
   EXPECT_EQ(class_of_kernel("fused_cast"), KernelClass::layout);
+  EXPECT_EQ(class_of_kernel("fused_attention"), KernelClass::attention);
   EXPECT_EQ(class_of_kernel("triton_poi_fused__to_copy_relu_3"), KernelClass::pointwise);
   EXPECT_EQ(class_of_kernel("triton_red_fused_native_batch_norm_backward_7"), KernelClass::norm);
   EXPECT_EQ(class_of_kernel("strange"), KernelClass::other);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/codegen/cuda.h"
+#include "compiler/codegen/cuda_attention.h"
 #include "compiler/compile.h"
 #include "compiler/ir/parse.h"
 #include "tests/emulator/graph_trial.h"
@@ -94,6 +95,10 @@ TEST(Attentions, compile_for_sm_80_and_sm_90) {
                                       "scale 0.25 zeros : bf16[8,64,96] }"}) {
     sources.push_back(graph_trial("attention", ir::parse(body), false, 1).source);
   }
+  const ir::Graph far = ir::parse(
+      "graph @g on cuda:0 (%x: f16[999999,64,64]) -> (%y) { %y = attention %x, %x, %x scale 0.25 : f16[999999,64,64] "
+      "}");
+  sources.push_back(codegen::generate_cuda(kernel::attention_of(far, "fused_attention").value()));
   const auto nvrtc = Nvrtc::open();
   if (!nvrtc) GTEST_SKIP() << sources.size() << " kernels not compiled: SINTER_LIBTORCH names no LibTorch";
   for (const char* architecture : {"sm_80", "sm_90"}) EXPECT_EQ(nvrtc->compile(sources, architecture).log, "");

@@ -1,5 +1,6 @@
 #include "compiler/ir/interpret.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -53,6 +54,24 @@ TEST(Interpret, a_join_lays_its_operands_side_by_side) {
                 "%z = join %y, %c over 0 : f32[3,2] }",
                 values),
             (Numbers{3, 4, 5, 6, 7, 7}));
+}
+
+TEST(Interpret, attention_mixes_values_by_the_softmax_of_scores) {
+  constexpr double none = -std::numeric_limits<double>::infinity();
+  const std::vector<HostTensor> values = {tensor("f16[2,1]", {0., 0.}), tensor("f16[2,1]", {2., 4.}),
+                                          tensor("f16[2,2]", {0., none, none, none})};
+  const auto mixed = [&](std::string_view rest) {
+    return run(fmt::format("graph @g on cuda:0 (%q: f16[2,1], %v: f16[2,1], %b: f16[2,2]) -> (%y) {{\n"
+                           "%y = attention %q, %v, %v{} : f16[2,1] }}",
+                           rest),
+               values);
+  };
+  EXPECT_EQ(mixed(" scale 0.5"), (Numbers{3, 3}));
+  EXPECT_EQ(mixed(" scale 0.5 causal"), (Numbers{2, 3}));
+  EXPECT_EQ(mixed(", %b scale 0.5 zeros"), (Numbers{2, 0}));
+  const Numbers biased = mixed(", %b scale 0.5");
+  EXPECT_EQ(biased[0], 2);
+  EXPECT_TRUE(std::isnan(biased[1]));
 }
 
 TEST(Interpret, the_largest_of_a_row_with_a_nan_is_nan) {

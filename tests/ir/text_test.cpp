@@ -28,6 +28,8 @@ constexpr std::string_view everything = R"(graph @mlp on cuda:0 (%x: f16[8,768],
   %1 = cast %c : i64[3]@cpu
   %m = reduce max %0 over 0, 1 : f16[1,1]
   %j = join %0, %0 over 1 : f16[8,6144]
+  %att = attention %h, %h, %h, %0 scale 0.125 : f16[8,3072]
+  %seen = attention %h, %h, %h scale 1.0 zeros causal : f16[8,3072]
   %v = view %0 + 4 : f16[s0,2*s0+s1-1]{3,0}
   %z, %f = fused @fused_mul_erf(%0, %x) : f16[8,3072], f16[8,768] {  # act
     %2 = erf %0 : f16[8,3072]
@@ -150,6 +152,8 @@ TEST(Text, errors_name_line_column_what_was_expected_and_what_was_found) {
   EXPECT_EQ(line_message("%y = add %x, 1 : f23[2]").substr(0, 39), "ir:2:18: expected a type, found 'f23'. ");
   EXPECT_EQ(line_message("%y = add %x, 1e999 : f32[2]"), "ir:2:14: '1e999' is no number, or too large");
   EXPECT_EQ(line_message("add %x, 1 : f32[2]"), "ir:2:11: the line defines no value. Example: %y = relu %x : f32[8]");
+  EXPECT_EQ(line_message("%y = attention %x, %x, %x scale 2 : f16[8,8]"),
+            "ir:2:33: the scale is no real number. Example: attention %q, %k, %v scale 0.125 : f16[2,64,32]");
   EXPECT_EQ(line_message("call relu(%x)"), "ir:2:6: op 'relu' has no namespace. Example: aten.add.Tensor");
   EXPECT_EQ(line_message("call aten.foo(%x, ?)").substr(0, 42), "ir:2:19: expected an argument, found '?'. ");
   EXPECT_EQ(line_message("%y = fused @f(%x, 1) : f32[2] { yield %0 }"),

@@ -74,6 +74,22 @@ TEST(Verify, reductions_keep_dtype_and_dims) {
   EXPECT_EQ(problems("%y = reduce sum %x over 1, 0 : f32[1,1]"), "%y: its dims are not ascending dims of its operand");
 }
 
+TEST(Verify, attentions_have_operands_of_one_kind) {
+  EXPECT_EQ(problems("%y = attention %h, %h, %h scale 1.0 : f16[4,6]"), "");
+  EXPECT_EQ(problems("%k2 = view %h + 0 : f16[2,6]\n%b2 = view %h + 0 : f16[1,2]\n"
+                     "%y = attention %h, %k2, %k2, %b2 scale 1.0 : f16[4,6]"),
+            "");
+  EXPECT_EQ(problems("%y = attention %x, %x, %x scale 1.0 : f32[4,6]"), "%y: an attention gives static halves");
+  EXPECT_EQ(problems("%y = attention %h, %x, %h scale 1.0 : f16[4,6]"),
+            "%y: operand 1 is f32[4,6], the result f16[4,6]");
+  EXPECT_EQ(problems("%y = attention %h, %h scale 1.0 : f16[4,6]"),
+            "%y: an attention has queries, keys, values, and maybe a bias");
+  EXPECT_EQ(problems("%k2 = view %h + 0 : f16[2,6]\n%y = attention %h, %k2, %h scale 1.0 : f16[4,6]"),
+            "%y: keys or values have other sizes than the result, but for how many they are");
+  EXPECT_EQ(problems("%y = attention %h, %h, %h, %h scale 1.0 : f16[4,6]"),
+            "%y: the bias does not broadcast to the scores");
+}
+
 TEST(Verify, joins_add_up_along_their_dim) {
   EXPECT_EQ(problems("%y = join %x, %x over 1 : f32[4,12]"), "");
   EXPECT_EQ(problems("%y = join %x, %h over 1 : f32[4,12]"), "%y: operand 1 is f16[4,6], the result f32[4,12]");
