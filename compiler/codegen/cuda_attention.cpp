@@ -27,7 +27,7 @@ constexpr int64_t keys_of_block = 64;  ///< whose scores a warp holds at a time
 constexpr int64_t most_warps = 4;      ///< of a block: they share the keys in the first cache
 constexpr double log2_of_e = 1.4426950408889634;
 
-class AttentionText {
+class AttentionText : CudaLines {
  public:
   explicit AttentionText(const AttentionKernel& kernel)
       : kernel_(kernel),
@@ -61,11 +61,11 @@ class AttentionText {
     mix();
     if (several_) close();
     store();
-    out_ += "}\n";
     KernelSource source;
     source.name = kernel_.name;
     source.comment = comment();
-    source.text = cuda_prelude(out_) + out_;
+    const std::string text = signature() + lines() + "}\n";
+    source.text = cuda_prelude(text) + text;
     params_.back().written = true;
     source.params = params_;
     source.numel = kernel_.batches() * kernel_.queries * kernel_.vector;
@@ -77,27 +77,11 @@ class AttentionText {
   }
 
  private:
-  template <class... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
-    out_.append(indent_, ' ');
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-    out_ += '\n';
-  }
-  template <class... Args>
-  void open(fmt::format_string<Args...> format, Args&&... args) {
-    line(format, std::forward<Args>(args)...);
-    indent_ += 2;
-  }
   /// A loop that becomes straight code: what it indexes stays in registers.
   void unroll(std::string_view variable, int64_t count) {
     line("#pragma unroll");
     open("for (unsigned {0} = 0; {0} < {1}u; ++{0}) {{", variable, count);
   }
-  void close() {
-    indent_ -= 2;
-    line("}}");
-  }
-
   [[nodiscard]] std::string comment() const {
     std::string text;
     for (const std::string& words : kernel_.comment) text += "// " + words + "\n";
@@ -109,14 +93,17 @@ class AttentionText {
     return fmt::format("{}{}", kernel_.params[param].role == Param::Role::output ? "out" : "in", param);
   }
 
-  void begin() {
+  [[nodiscard]] std::string signature() const {
     std::string list;
     for (uint32_t p = 0; p < kernel_.params.size(); ++p) {
       const char* constness = kernel_.params[p].role == Param::Role::output ? "" : "const ";
       list += fmt::format("{}{}{}* __restrict__ {}", p == 0 ? "" : ", ", constness, type_, name_of(p));
     }
-    out_ = fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", warps_ * warp_threads,
+    return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", warps_ * warp_threads,
                        kernel_.name, list);
+  }
+
+  void begin() {
     line("wait_for_earlier();");
     for (uint32_t p = 0; p < kernel_.params.size(); ++p) line("{0} = from_here({0});", name_of(p));
     line("const unsigned lane = threadIdx.x % 32u, row = lane / 4u, part = lane % 4u;");
@@ -382,8 +369,6 @@ class AttentionText {
   const int64_t columns_;              ///< of a vector, with zeros to whole products
   const int64_t piece_, value_piece_;  ///< neighbouring elements of queries and keys, and of values, a thread has
   std::vector<KernelParam> params_;
-  std::string out_;
-  size_t indent_ = 2;
 };
 
 }  // namespace

@@ -43,11 +43,6 @@ void CudaText::name_all_dims(char letter, size_t first, std::vector<std::string>
   }
 }
 
-void CudaText::close() {
-  indent_ -= 2;
-  line("}}");
-}
-
 CudaFunction CudaText::finish(uint32_t block, uint32_t resident) const {
   std::string params;
   for (uint32_t p = 0; p < kernel_.params.size(); ++p) params += (p == 0 ? "" : ", ") + declaration(p);
@@ -57,7 +52,7 @@ CudaFunction CudaText::finish(uint32_t block, uint32_t resident) const {
   const std::string bounds = resident == 0 ? fmt::format("{}", block) : fmt::format("{}, {}", block, resident);
   const std::string signature =
       fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", bounds, kernel_.name, params);
-  return {signature + beginning() + out_ + "}\n", sizes_.values()};
+  return {signature + beginning() + lines() + "}\n", sizes_.values()};
 }
 
 std::string CudaText::beginning() const {

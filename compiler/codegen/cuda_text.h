@@ -12,6 +12,7 @@
 #include "compiler/codegen/cuda_access.h"
 #include "compiler/codegen/cuda_expression.h"
 #include "compiler/codegen/cuda_index.h"
+#include "compiler/codegen/cuda_lines.h"
 #include "compiler/codegen/sizes.h"
 #include "compiler/kernel/kernel.h"
 
@@ -24,22 +25,9 @@ struct CudaFunction {
 };
 
 /// What every writer of a kernel's text needs: lines and blocks, the names of parameters, types, expressions.
-class CudaText {
+class CudaText : protected CudaLines {
  protected:
   CudaText(const kernel::Kernel& kernel, bool wide);
-
-  template <class... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
-    out_.append(indent_, ' ');
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-    out_ += '\n';
-  }
-  template <class... Args>
-  void open(fmt::format_string<Args...> format, Args&&... args) {
-    line(format, std::forward<Args>(args)...);
-    indent_ += 2;
-  }
-  void close();
 
   /// The whole function: `extern "C" __global__ ...`, and the lines written so far as its body.
   /// Where `resident` is not 0, a thread gets no more registers than leave room for so many blocks on a multiprocessor.
@@ -101,8 +89,6 @@ class CudaText {
   [[nodiscard]] std::string beginning() const;
 
   std::vector<bool> chosen_;  ///< by param: its pointer is not passed through from_here at the beginning
-  std::string out_;
-  size_t indent_ = 2;
 };
 
 }  // namespace sinter::codegen
