@@ -182,9 +182,8 @@ class AttentionText : CudaLines {
 
   void score() {
     line("float scores[{}][4] = {{}};  // by 8 keys: two of row `row`, two of row `row + 8`", key_tiles_);
-    unroll("tile", key_tiles_);
-    line("const unsigned at = min({}row / 2u * {}u + tile * 2u + row % 2u, {}u);", begin_, keys_of_thread(),
-         kernel_.keys - 1);
+    unroll("tile", std::min(key_tiles_, ceil_div(kernel_.keys, int64_t{8})));
+    line("const unsigned at = min({}tile * 8u + row, {}u);", begin_, kernel_.keys - 1);
     unroll("p", columns_ / (4 * piece_));
     line("const pack<unsigned, {}, 4> keys = words_of({});", piece_ / 2, piece_of("key", kernel_.key));
     unroll("k", piece_ / 4);
@@ -196,24 +195,15 @@ class AttentionText : CudaLines {
     close();
   }
 
-  /// Keys are taken in another order, too: those whose scores a thread has are neighbours.
-  [[nodiscard]] int64_t keys_of_thread() const { return 2 * key_tiles_; }
-
-  /// How many biases of a row a thread loads at once.
-  [[nodiscard]] int64_t bias_piece() const {
+  /// True where two scores of a row are biased by one load.
+  [[nodiscard]] bool biases_pairs() const {
     const AttentionOperand& bias = *kernel_.bias;
-    if (bias.column != 1) return 1;
-    int64_t start = std::gcd(std::gcd(bias.offset, bias.row), kernel_.params[bias.param].alignment / 2);
-    for (const int64_t stride : bias.batch) start = std::gcd(start, stride);
-    return std::gcd(std::gcd(keys_of_thread(), int64_t{8}), start);
-  }
-
-  /// True where so many elements at once may be read behind the last key of the last row.
-  [[nodiscard]] bool reaches_behind(int64_t piece) const {
-    const AttentionOperand& bias = *kernel_.bias;
-    int64_t last = (kernel_.queries - 1) * bias.row;
+    const auto even = [](int64_t stride) { return stride % 2 == 0; };
+    if (bias.column != 1 || !even(bias.offset) || !even(bias.row) || !std::ranges::all_of(bias.batch, even))
+      return false;
+    int64_t last = (kernel_.queries - 1) * bias.row + kernel_.keys + kernel_.keys % 2;
     for (size_t dim = 0; dim < bias.batch.size(); ++dim) last += (kernel_.batch[dim] - 1) * bias.batch[dim];
-    return last + ceil_div(kernel_.keys, piece) * piece <= bias.reach;
+    return last <= bias.reach && kernel_.params[bias.param].alignment % 4 == 0;
   }
 
   [[nodiscard]] std::string widened(const std::string& half) const {
@@ -224,17 +214,19 @@ class AttentionText : CudaLines {
   /// score so far had been known from the beginning.
   void weigh() {
     line("float greatest[2] = {{most[0], most[1]}};");
+    unroll("tile", key_tiles_);
     unroll("half", 2);
-    const int64_t piece = kernel_.bias ? bias_piece() : 1;
-    if (kernel_.bias) load_biases(piece);
-    unroll("n", keys_of_thread());
-    line("const unsigned at = {}part * {}u + n;", begin_, keys_of_thread());
-    const std::string bias = widened(fmt::format("biases[n / {0}u].v[n % {0}u]", piece));
-    const std::string biased = kernel_.bias ? fmt::format(" + {} * {:.9g}f", bias, log2_of_e) : std::string();
-    const std::string seen = kernel_.causal ? " && at <= first + half * 8u + row" : "";
-    line("float& score = scores[n / 2u][half * 2u + n % 2u];");
-    line("score = at < {}u{} ? score * {:.9g}f{} : nothing;", kernel_.keys, seen, kernel_.scale * log2_of_e, biased);
+    line("const unsigned at = {}tile * 8u + part * 2u;", begin_);
+    if (kernel_.bias) load_bias();
+    unroll("k", 2);
+    const std::string biased =
+        kernel_.bias ? fmt::format(" + {} * {:.9g}f", widened("biases.v[k]"), log2_of_e) : std::string();
+    line("float& score = scores[tile][half * 2u + k];");
+    const std::string seen = kernel_.causal ? " && at + k <= first + half * 8u + row" : "";
+    line("score = at + k < {}u{} ? score * {:.9g}f{} : nothing;", kernel_.keys, seen, kernel_.scale * log2_of_e,
+         biased);
     line("greatest[half] = fmaxf(greatest[half], score);");
+    close();
     close();
     close();
     unroll("half", 2);
@@ -259,23 +251,19 @@ class AttentionText : CudaLines {
     close();
   }
 
-  void load_biases(int64_t piece) {
+  void load_bias() {
     const AttentionOperand& bias = *kernel_.bias;
-    const std::string pack = fmt::format("pack<{}, {}, {}>", type_, piece, 2 * piece);
-    params_[bias.param].alignment = std::max(params_[bias.param].alignment, 2 * piece);
     line("const {}* from = bias + min(first + half * 8u + row, {}u) * {};", type_, kernel_.queries - 1,
          elements(bias.row));
-    line("{} biases[{}] = {{}};", pack, keys_of_thread() / piece);
-    unroll("n", keys_of_thread() / piece);
-    line("const unsigned at = {}part * {}u + n * {}u;", begin_, keys_of_thread(), piece);
-    const std::string step = bias.column == 1 ? "" : " * " + elements(bias.column);
-    if (piece == 1 || reaches_behind(piece)) {
-      line("if (at < {}u) biases[n] = load<{}>(from + at{});", kernel_.keys, pack, step);
-    } else {
-      line("biases[n] = at + {0}u <= {1}u ? load<{2}>(from + at) : load_within<{2}>(from, at, {1}u);", piece,
-           kernel_.keys, pack);
+    line("pack<{}, 2, 4> biases{{}};", type_);
+    if (biases_pairs()) {
+      params_[bias.param].alignment = std::max(params_[bias.param].alignment, int64_t{4});
+      line("if (at < {}u) biases = load<pack<{}, 2, 4>>(from + at);", kernel_.keys, type_);
+      return;
     }
-    close();
+    const std::string step = bias.column == 1 ? "" : " * " + elements(bias.column);
+    line("if (at < {}u) biases.v[0] = from[at{}];", kernel_.keys, step);
+    line("if (at + 1u < {}u) biases.v[1] = from[(at + 1u){}];", kernel_.keys, step);
   }
 
   /// True where all values wait in registers while scores are computed.
@@ -295,7 +283,7 @@ class AttentionText : CudaLines {
   /// Columns of the values are taken so that a thread loads neighbours, and stores neighbours.
   void load_values(std::string_view where) {
     unroll("k", 4);
-    line("const unsigned at = {}part * {}u + step * 4u + k;", begin_, keys_of_thread());
+    line("const unsigned at = {}step * 16u + part * 2u + k % 2u + k / 2u * 8u;", begin_);
     const std::string column = fmt::format("(p * 8u + row) * {}u", value_piece_);
     const std::string inside = columns_ == kernel_.vector ? "" : fmt::format(" && {} < {}u", column, kernel_.vector);
     line("if (at < {}u{}) {}[k] = load<{}>(value + (at * {} + {}));", kernel_.keys, inside, where,

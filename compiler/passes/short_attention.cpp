@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "compiler/kernel/attention.h"
-#include "compiler/passes/aligned_halves.h"
 #include "compiler/passes/aten.h"
 
 namespace sinter::passes {
@@ -182,24 +181,24 @@ constexpr std::array calls{CallRow{"aten::_scaled_dot_product_flash_attention", 
                            CallRow{"aten::_scaled_dot_product_efficient_attention", 3, 5, 6, 7},
                            CallRow{"aten::_scaled_dot_product_cudnn_attention", 3, 5, 6, 8}};
 
-/// These sizes, with rows that begin at multiples of 16 bytes: a thread loads as much of a bias at once.
-Type with_whole_rows(const Type& like, DType dtype) {
+/// These sizes, each row at an even place: a thread loads the biases of two scores at once.
+Type with_even_rows(const Type& like, DType dtype) {
   Type type = contiguous(dtype, like.sizes, like.device);
   const size_t row = type.rank() - 2;
-  const int64_t keys = type.sizes[row + 1].constant();
-  if (keys == 1) return type;
-  int64_t step = keys + missing_halves(keys);
+  int64_t step = type.sizes[row + 1].constant();
+  if (step == 1) return type;
+  step += step % 2;
   for (size_t dim = row + 1; dim-- > 0; step *= type.sizes[dim].constant()) type.strides[dim] = step;
   return type;
 }
 
-/// True where rows begin elsewhere, and many rows of scores take each of them.
-bool gains_by_whole_rows(const Type& bias, const Type& query) {
+/// True where rows begin at odd places, and many rows of scores take each of them.
+bool gains_by_even_rows(const Type& bias, const Type& query) {
   const size_t row = bias.rank() - 2;
-  const auto is_whole = [](const Dim& stride) { return stride.constant() % aligned_halves == 0; };
-  const bool whole =
-      bias.strides[row + 1] == Dim(1) && std::ranges::all_of(bias.strides | std::views::take(row + 1), is_whole);
-  if (whole || bias.sizes[row + 1] == Dim(1)) return false;
+  const auto is_even = [](const Dim& stride) { return stride.constant() % 2 == 0; };
+  const bool even =
+      bias.strides[row + 1] == Dim(1) && std::ranges::all_of(bias.strides | std::views::take(row + 1), is_even);
+  if (even || bias.sizes[row + 1] == Dim(1)) return false;
   constexpr int64_t few = 4;
   int64_t rows = 1, biases = 1;
   for (size_t dim = 0; dim <= row; ++dim) rows *= query.sizes[dim].constant(), biases *= bias.sizes[dim].constant();
@@ -213,7 +212,7 @@ ValueId as_bias(Rewriter& rewrite, const ShortMask& mask, DType dtype, ScopeId s
   constexpr double nothing = -std::numeric_limits<double>::infinity();
   const bool hides = mask.masking == Masking::hidden_where;
   const std::vector<Arg> args = {{seen}, {hides ? nothing : 0.0}, {hides ? 0.0 : nothing}};
-  Type type = with_whole_rows(mask.type, dtype);
+  Type type = with_even_rows(mask.type, dtype);
   return rewrite.add(Primitive{op_named("where")}, args, std::move(type), scope);
 }
 
@@ -275,13 +274,13 @@ ValueId add_short_attention(Rewriter& rewrite, const ShortAttention& found, Scop
     const Type left = rewrite.next().type(*bias), right = rewrite.next().type(next);
     Type both = left;
     both.sizes = *broadcast(left.sizes, right.sizes);
-    both = with_whole_rows(both, left.dtype);
+    both = with_even_rows(both, left.dtype);
     bias = rewrite.add(Primitive{op_named("add")}, {{*bias}, {next}}, std::move(both), scope);
   }
   const Type query = rewrite.next().type(*args[0].value());
-  if (bias && gains_by_whole_rows(rewrite.next().type(*bias), query)) {
-    Type whole = with_whole_rows(rewrite.next().type(*bias), query.dtype);
-    bias = rewrite.add(Primitive{op_named("cast")}, {{*bias}}, std::move(whole), scope);
+  if (bias && gains_by_even_rows(rewrite.next().type(*bias), query)) {
+    Type even = with_even_rows(rewrite.next().type(*bias), query.dtype);
+    bias = rewrite.add(Primitive{op_named("cast")}, {{*bias}}, std::move(even), scope);
   }
   if (bias) args.push_back({*bias});
   return rewrite.add(Attention{found.scale, found.zeros, found.causal}, std::move(args), dense_like(query, query.sizes),

@@ -28,11 +28,16 @@ double distance(const Tensor& found, const Tensor& exact) {
 }
 
 /// Attention as it is written out over windows: [windows, tokens, 3 * heads * 32] and a bias.
-Tensor attention(const Tensor& qkv, const Tensor& bias, int64_t heads) {
+std::pair<Tensor, Tensor> attention_and_weights(const Tensor& qkv, const Tensor& bias, int64_t heads) {
   const int64_t windows = qkv.size(0), tokens = qkv.size(1);
   const Tensor parts = qkv.reshape({windows, tokens, 3, heads, 32}).permute({2, 0, 3, 1, 4});
   const Tensor scores = (parts[0] * 0.1767).matmul(parts[1].transpose(-2, -1)) + bias;
-  return scores.softmax(-1).matmul(parts[2]).transpose(1, 2).reshape({windows, tokens, heads * 32});
+  const Tensor weights = scores.softmax(-1);
+  return {weights.matmul(parts[2]).transpose(1, 2).reshape({windows, tokens, heads * 32}), weights};
+}
+
+Tensor attention(const Tensor& qkv, const Tensor& bias, int64_t heads) {
+  return attention_and_weights(qkv, bias, heads).first;
 }
 
 TEST_P(Products, attention_over_49_tokens_is_as_exact_as_eagers) {
@@ -47,6 +52,21 @@ TEST_P(Products, attention_over_49_tokens_is_as_exact_as_eagers) {
       EXPECT_LE(distance(found, exact), 2 * distance(eager, exact)) << dtype << ", call " << call;
     }
     EXPECT_GT(fast.stats().replayed, 0);
+    EXPECT_NE(fast.report().text().find("fused_attention"), std::string::npos) << fast.report();
+  }
+}
+
+TEST_P(Products, attention_whose_weights_are_read_has_padded_products) {
+  const at::NoGradGuard no_grad;
+  const auto run = [](const Tensor& x, const Tensor& bias) { return attention_and_weights(x, bias, 3); };
+  for (const auto dtype : {at::kHalf, at::kBFloat16}) {
+    const auto fast = compile(run, options());
+    for (int call = 0; call < 5; ++call) {
+      const Tensor x = random({256, 49, 288}, dtype), bias = random({3, 49, 49}, dtype);
+      const auto [found, weights] = fast(x, bias);
+      const Tensor exact = attention(x.to(at::kDouble), bias.to(at::kDouble), 3);
+      EXPECT_LE(distance(found, exact), 2 * distance(attention(x, bias, 3), exact)) << dtype << ", call " << call;
+    }
     EXPECT_NE(fast.report().text().find("join"), std::string::npos) << "padded\n" << fast.report();
   }
 }
