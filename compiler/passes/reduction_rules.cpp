@@ -40,8 +40,10 @@ bool worth_generating(const PassContext& context, const Type& operand, const std
   if (!shape || shape->points < 2) return false;
   const bool small = operand.numel() <= small_operand;
   if (!cuda) return is_whole_row(*shape) && (small || shape->rows >= fewest_rows_on_cpu);
-  if (!small && shape->piece * bytes_of(operand.dtype) < piece_bytes) return false;
-  if (small || reduction_split(operand, dims, context.device)) return true;
+  const auto split = reduction_split(operand, dims, context.device);
+  const bool by_lines = split && !split->later.empty();  // which read whole lines of memory, whatever a row has of each
+  if (!small && !by_lines && shape->piece * bytes_of(operand.dtype) < piece_bytes) return false;
+  if (small || split) return true;
   if (shape->points > longest_row) return false;
   const int64_t blocks = shape->across ? shape->rows / rows_across : shape->rows;
   return blocks >= fewest_rows || !gains_by_splitting(operand, *shape, context.device);

@@ -7,8 +7,8 @@
 
 #include "tests/emulator/graph_trial.h"
 
-/// The kernels that the passes make of batch norm in training and its gradient, emulated and compared with the
-/// interpreter.
+/// The kernels that the passes make of batch norm in training and its gradient, and of group norm, emulated and
+/// compared with the interpreter.
 namespace sinter::test {
 namespace {
 
@@ -50,6 +50,22 @@ TEST(TrainingNormKernels, give_what_the_interpreter_gives) {
       }
     }
   }
+  for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
+}
+
+/// Ten channels of a group, of a line of 80: enough elements for sums in two parts.
+TEST(GroupNormKernels, of_short_runs_give_what_the_interpreter_gives) {
+  std::vector<GraphTrial> trials;
+  for (const ir::Graph& body : bodies_of(compiled(
+           R"(graph @g on cuda:0 (%x: f16[1,80,64,64]{327680,1,5120,80}, %w: f16[80], %b: f16[80]) -> (%s) {
+  %c = call aten.contiguous(%x, 0) : f16[1,80,64,64]
+  %n, %m, %r = call aten.native_group_norm(%c, %w, %b, 1, 80, 4096, 8, 1e-05) : f16[1,80,64,64], f16[1,8], f16[1,8]
+  %s = call aten.silu(%n) : f16[1,80,64,64]
+})"))) {
+    trials.push_back(graph_trial("groups of ten", body, false, trials.size()));
+    trials.back().slack = 4;  // inputs of a kernel are drawn: variances are what no variance is
+  }
+  EXPECT_EQ(trials.size(), 5U);
   for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
 }
 
