@@ -9,6 +9,7 @@
 
 #include "compiler/codegen/cuda_access.h"
 #include "compiler/codegen/cuda_expression.h"
+#include "compiler/codegen/cuda_lines.h"
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/support/ceil_div.h"
 #include "compiler/support/errors.h"
