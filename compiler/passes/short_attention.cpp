@@ -17,8 +17,9 @@ namespace {
 
 using namespace ir;
 
-/// Of more keys the library's kernels are faster. With a bias they are slow (24 us for 8 x 12 heads of 197 tokens on an
-/// H100, 7 without), and a generated one takes no longer; beyond that none was measured.
+/// Of more keys the library's kernels are faster. With a bias that has a row for every query they are slow (24 us for
+/// 8 x 12 heads of 197 tokens on an H100, 7 without), and a generated one takes no longer; beyond that none was
+/// measured.
 constexpr int64_t most_keys = 64, most_biased_keys = 256;
 
 /// The dims in front of the last two of each of these types as products of the same dims, outermost first: the fewest
@@ -55,6 +56,12 @@ bool has_kernel(int64_t keys, int64_t vector, bool biased) {
          vector % kernel::attention_vector_step == 0 && vector <= kernel::longest_attention_vector;
 }
 
+bool has_row_for_each_query(const Type& bias) {
+  if (bias.rank() < 2) return false;
+  const size_t row = bias.rank() - 2;
+  return !(bias.sizes[row] == Dim(1)) && !(bias.strides[row] == Dim(0));
+}
+
 class Finder {
  public:
   Finder(const Graph& graph, const AttentionScores& scores, const BatchedProduct& inner, const BatchedProduct& outer)
@@ -64,8 +71,11 @@ class Finder {
     const auto left = graph_.type(inner_.left).static_sizes();
     queries_ = left[1], vector_ = left[2];
     keys_ = graph_.type(inner_.right).sizes[2].constant();
-    if (!has_kernel(keys_, vector_, !scores_.masks.empty()) || !(graph_.type(outer_.right).sizes[2] == Dim(vector_)))
+    const auto has_rows = [&](const ScoreMask& mask) { return has_row_for_each_query(graph_.type(mask.over)); };
+    const bool biased = std::ranges::any_of(scores_.masks, has_rows);
+    if (!has_kernel(keys_, vector_, biased) || !(graph_.type(outer_.right).sizes[2] == Dim(vector_))) {
       return std::nullopt;
+    }
     std::vector<Type> types{scores_.type};
     for (const ScoreMask& mask : scores_.masks) types.push_back(mask.scores);
     const auto batch = common_batch(types);
@@ -240,7 +250,8 @@ std::optional<ShortAttention> short_attention_call(const Graph& graph, std::span
   const int64_t vector = query.sizes[3].constant();
   const bool alike = query.sizes[0] == key.sizes[0] && query.sizes[1] == key.sizes[1] && query.sizes[3] == key.sizes[3];
   const ValueId* bias = row->bias ? node.args[*row->bias].value() : nullptr;
-  if (!alike || !has_kernel(key.sizes[2].constant(), vector, bias != nullptr)) return std::nullopt;
+  const bool biased = bias != nullptr && has_row_for_each_query(graph.type(*bias));
+  if (!alike || !has_kernel(key.sizes[2].constant(), vector, biased)) return std::nullopt;
   ShortAttention found;
   found.query = {*node.args[0].value(), query};
   found.key = {*node.args[1].value(), key};
