@@ -159,15 +159,14 @@ class Generator {
     try {
       const Origin origin(*fused.body);
       if (auto attention = kernel::attention_of(*fused.body, fused.name)) {
-        return finished(attention_source(*attention, fused, launch, origin), origin);
+        tell_params(attention->params, launch, in_place);
+        attention->comment = comment(fused, origin);
+        return finished(codegen::generate_cuda(*attention), origin);
       }
       const Faults& faults = Faults::environment();
       kernel::Kernel kernel =
           kernel::lower(faults.planted("lost_op") ? without_last_op(*fused.body) : *fused.body, fused.name);
-      for (size_t i = 0; i < kernel.params.size(); ++i) {
-        kernel.params[i].in_place = in_place.at(i);
-        kernel.params[i].alignment = alignment_of(planned_.plan, launch.args.at(i).buffer, options_);
-      }
+      tell_params(kernel.params, launch, in_place);
       kernel.comment = comment(fused, origin);
       kernel.half_accuracy = half_accuracy;
       kernel.generic_sizes = options_.generic_sizes;
@@ -184,13 +183,12 @@ class Generator {
 
   [[nodiscard]] bool is_cuda() const { return planned_.plan.backend == Backend::cuda; }
 
-  KernelSource attention_source(kernel::AttentionKernel& kernel, const Fused& fused, const Launch& launch,
-                                const Origin& origin) const {
-    for (size_t i = 0; i < kernel.params.size(); ++i) {
-      kernel.params[i].alignment = alignment_of(planned_.plan, launch.args.at(i).buffer, options_);
+  /// What the plan knows of the memory behind a kernel's parameters.
+  void tell_params(std::vector<kernel::Param>& params, const Launch& launch, const std::vector<bool>& in_place) const {
+    for (size_t i = 0; i < params.size(); ++i) {
+      params[i].in_place = in_place.at(i);
+      params[i].alignment = alignment_of(planned_.plan, launch.args.at(i).buffer, options_);
     }
-    kernel.comment = comment(fused, origin);
-    return codegen::generate_cuda(kernel);
   }
 
   [[nodiscard]] KernelSource finished(KernelSource source, const Origin& origin) const {

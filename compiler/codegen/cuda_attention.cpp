@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "compiler/codegen/cuda_access.h"
 #include "compiler/codegen/cuda_expression.h"
 #include "compiler/codegen/cuda_lines.h"
+#include "compiler/codegen/cuda_params.h"
 #include "compiler/codegen/cuda_prelude.h"
 #include "compiler/support/ceil_div.h"
 #include "compiler/support/errors.h"
@@ -45,7 +45,7 @@ class AttentionText : CudaLines {
     const auto side_by_side = [](const AttentionOperand& operand) { return operand.column == 1; };
     if (!fits || !side_by_side(kernel.query) || !side_by_side(kernel.key) || !side_by_side(kernel.values) ||
         !side_by_side(kernel.result)) {
-      throw InternalError("codegen", kernel.name + ": an attention of sizes or strides that no kernel takes", {});
+      throw InternalError("codegen", kernel.name + ": an attention of sizes or strides that no kernel takes");
     }
     params_.resize(kernel.params.size(), {.alignment = ir::bytes_of(kernel.dtype), .written = false});
   }
@@ -83,6 +83,7 @@ class AttentionText : CudaLines {
     line("#pragma unroll");
     open("for (unsigned {0} = 0; {0} < {1}u; ++{0}) {{", variable, count);
   }
+
   [[nodiscard]] std::string comment() const {
     std::string text;
     for (const std::string& words : kernel_.comment) text += "// " + words + "\n";
@@ -90,18 +91,11 @@ class AttentionText : CudaLines {
                               kernel_.batches(), kernel_.queries, kernel_.keys, kernel_.vector, warps_);
   }
 
-  [[nodiscard]] std::string name_of(uint32_t param) const {
-    return fmt::format("{}{}", kernel_.params[param].role == Param::Role::output ? "out" : "in", param);
-  }
+  [[nodiscard]] std::string name_of(uint32_t param) const { return cuda_param_name(kernel_.params[param], param); }
 
   [[nodiscard]] std::string signature() const {
-    std::string list;
-    for (uint32_t p = 0; p < kernel_.params.size(); ++p) {
-      const char* constness = kernel_.params[p].role == Param::Role::output ? "" : "const ";
-      list += fmt::format("{}{}{}* __restrict__ {}", p == 0 ? "" : ", ", constness, type_, name_of(p));
-    }
     return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", warps_ * warp_threads,
-                       kernel_.name, list);
+                       kernel_.name, cuda_declarations(kernel_.params));
   }
 
   void begin() {

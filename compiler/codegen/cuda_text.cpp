@@ -1,6 +1,7 @@
 #include "compiler/codegen/cuda_text.h"
 
 #include "compiler/codegen/cuda_guards.h"
+#include "compiler/codegen/cuda_params.h"
 
 namespace sinter::codegen {
 
@@ -44,8 +45,7 @@ void CudaText::name_all_dims(char letter, size_t first, std::vector<std::string>
 }
 
 CudaFunction CudaText::finish(uint32_t block, uint32_t resident) const {
-  std::string params;
-  for (uint32_t p = 0; p < kernel_.params.size(); ++p) params += (p == 0 ? "" : ", ") + declaration(p);
+  std::string params = cuda_declarations(kernel_.params);
   for (size_t n = 0; n < sizes_.values().size(); ++n) {
     params += fmt::format("{}const {} n{}", params.empty() ? "" : ", ", index_.type(), n);
   }
@@ -64,26 +64,7 @@ std::string CudaText::beginning() const {
   return lines;
 }
 
-std::string CudaText::param_name(uint32_t param) const {
-  switch (kernel_.params[param].role) {
-    case Param::Role::host_scalar:
-      return fmt::format("scalar{}", param);
-    case Param::Role::output:
-      return fmt::format("out{}", param);
-    default:
-      return fmt::format("in{}", param);
-  }
-}
-
-std::string CudaText::declaration(uint32_t param) const {
-  const Param& p = kernel_.params[param];
-  if (p.role == Param::Role::host_scalar) {
-    return fmt::format("const {} {}", ir::is_float(p.dtype) ? "double" : "long long", param_name(param));
-  }
-  const char* constness = p.role == Param::Role::input ? "const " : "";
-  const char* restricted = p.in_place ? "" : "__restrict__ ";
-  return fmt::format("{}{}* {}{}", constness, cuda_type(p.dtype), restricted, param_name(param));
-}
+std::string CudaText::param_name(uint32_t param) const { return cuda_param_name(kernel_.params[param], param); }
 
 const kernel::Load& CudaText::load(Slot slot) const { return std::get<kernel::Load>(kernel_.body[slot].operation); }
 

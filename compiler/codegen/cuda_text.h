@@ -84,7 +84,6 @@ class CudaText : protected CudaLines {
   std::vector<bool> guards_;  ///< by slot: says where loads may read
 
  private:
-  [[nodiscard]] std::string declaration(uint32_t param) const;
   /// The lines before all others: from them on, memory may be touched.
   [[nodiscard]] std::string beginning() const;
 

@@ -32,7 +32,7 @@ using kernel::Param;
 using kernel::Slot;
 
 /// Where an instruction runs: as far out as what it reads allows.
-enum class Level : uint8_t { once, row, point };
+enum class LoopLevel : uint8_t { once, row, point };
 
 /// Vectors handled by one step of the main loop. Short bodies gain from fewer branches; calls gain nothing.
 int choose_unroll(const Kernel& kernel) {
@@ -67,10 +67,10 @@ class Generator : public LlvmText {
     out_.line("br i1 %any, label %start, label %exit");
     out_.label("start");
     load_params();
-    emit_level(Level::once, {});
+    emit_level(LoopLevel::once, {});
     if (nest_.rank() == 1) {
       emit_row_pointers();
-      emit_level(Level::row, {});
+      emit_level(LoopLevel::row, {});
       inner_loops("start", "%begin", "%end");
       out_.line("br label %exit");
     } else {
@@ -84,14 +84,14 @@ class Generator : public LlvmText {
   [[nodiscard]] int64_t points_per_step() const { return lanes_ * unroll_; }
 
  private:
-  Level level_of(const Instruction& instruction) const {
-    if (std::holds_alternative<Immediate>(instruction.operation)) return Level::once;
+  LoopLevel level_of(const Instruction& instruction) const {
+    if (std::holds_alternative<Immediate>(instruction.operation)) return LoopLevel::once;
     if (std::holds_alternative<Inside>(instruction.operation)) return level_of_index();
     if (const auto* load = std::get_if<Load>(&instruction.operation)) {
-      if (kernel_.params[load->param].role == Param::Role::host_scalar) return Level::once;
+      if (kernel_.params[load->param].role == Param::Role::host_scalar) return LoopLevel::once;
       return load->guard ? std::max(level_of_index(), levels_[*load->guard]) : level_of_index();
     }
-    Level level = Level::once;
+    LoopLevel level = LoopLevel::once;
     for (const Slot operand : std::get<Compute>(instruction.operation).operands) {
       level = std::max(level, levels_[operand]);
     }
@@ -99,10 +99,10 @@ class Generator : public LlvmText {
   }
 
   /// Of what the next slot's index alone decides.
-  Level level_of_index() const {
+  LoopLevel level_of_index() const {
     const Access& access = nest_.loads[levels_.size()];
-    if (access.walk != Walk::uniform) return Level::point;
-    return access.varies_by_row ? Level::row : Level::once;
+    if (access.walk != Walk::uniform) return LoopLevel::point;
+    return access.varies_by_row ? LoopLevel::row : LoopLevel::once;
   }
 
   /// Joins of which every row reads one operand: where a row lies says which, and it alone is loaded.
@@ -120,7 +120,7 @@ class Generator : public LlvmText {
     const size_t inner = nest_.rank() - 1;
     return first.walk != Walk::scattered && std::ranges::all_of(join.loads, [&](Slot slot) {
              const Access& access = nest_.loads[slot];
-             return levels_[*guard_of(slot)] != Level::point && levels_[slot] != Level::once &&
+             return levels_[*guard_of(slot)] != LoopLevel::point && levels_[slot] != LoopLevel::once &&
                     access.walk == first.walk &&
                     stride_of(access.index.affine, inner) == stride_of(first.index.affine, inner);
            });
@@ -136,7 +136,7 @@ class Generator : public LlvmText {
     store_rows_.clear();
     for (size_t slot = 0; slot < kernel_.body.size(); ++slot) {
       const auto* load = std::get_if<Load>(&kernel_.body[slot].operation);
-      if (load && levels_[slot] != Level::once) load_rows_[slot] = row_pointer(nest_.loads[slot]);
+      if (load && levels_[slot] != LoopLevel::once) load_rows_[slot] = row_pointer(nest_.loads[slot]);
     }
     for (const Access& store : nest_.stores) store_rows_.push_back(row_pointer(store));
   }
@@ -161,7 +161,7 @@ class Generator : public LlvmText {
     outer_ = split_index("%row.index", std::span(nest_.extents).first(nest_.rank() - 1));
     emit_row_pointers();
     if (block_rows_ > 1) block_loops();
-    emit_level(Level::row, {});
+    emit_level(LoopLevel::row, {});
     inner_loops(block_rows_ > 1 ? "single" : "row", "%lo", "%hi");
     out_.line("%pos.next = add i64 %row.first, %hi");
     out_.line("%more.rows = icmp slt i64 %pos.next, %end");
@@ -227,7 +227,7 @@ class Generator : public LlvmText {
     for (size_t s = 0; s < store_rows.size(); ++s) store_rows_[s] = advance(store_rows[s], nest_.stores[s], row);
     const std::vector<std::string> outer = outer_;
     if (kernel::has_guards(kernel_)) outer_.back() = out_.value("add i64 {}, {}", outer.back(), row);
-    emit_level(Level::row, {});
+    emit_level(LoopLevel::row, {});
     emit_step(step);
     outer_ = outer;
     load_rows_ = load_rows;
@@ -275,7 +275,7 @@ class Generator : public LlvmText {
   }
 
   void emit_step(const Step& step) {
-    emit_level(Level::point, step);
+    emit_level(LoopLevel::point, step);
     for (size_t s = 0; s < kernel_.stores.size(); ++s) {
       const kernel::Store& store = kernel_.stores[s];
       const DType dtype = kernel_.params[store.param].dtype;
@@ -288,7 +288,7 @@ class Generator : public LlvmText {
     return {nest_, access, row_pointer, outer_, kernel_.params[access.param].dtype, lanes_};
   }
 
-  void emit_level(Level level, const Step& step) {
+  void emit_level(LoopLevel level, const Step& step) {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
       if (levels_[slot] == level && !left_out_[slot]) values_[slot] = emit_instruction(slot, step);
     }
@@ -308,7 +308,7 @@ class Generator : public LlvmText {
   std::string emit_read(Slot slot, const Step& step) {
     const Access& access = nest_.loads[slot];
     const DType dtype = kernel_.params[access.param].dtype;
-    AccessSite place = site(access, levels_[slot] == Level::once ? row_pointer(access) : load_rows_[slot]);
+    AccessSite place = site(access, levels_[slot] == LoopLevel::once ? row_pointer(access) : load_rows_[slot]);
     if (const auto guard = guard_of(slot)) {
       place.guard = values_[*guard];
       place.anywhere = pointers_[access.param];
@@ -335,7 +335,7 @@ class Generator : public LlvmText {
   int unroll_;
   Nest nest_;
   int64_t block_rows_;                              // rows run together where an access is transposed; else 1
-  std::vector<Level> levels_;                       // by slot
+  std::vector<LoopLevel> levels_;                   // by slot
   std::vector<std::string> values_;                 // by slot: the operand that holds it where the writer stands
   std::vector<std::optional<JoinedLoads>> joined_;  // by slot of the result
   std::vector<bool> left_out_;                      // by slot: a join is read in its place

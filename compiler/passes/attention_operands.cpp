@@ -179,6 +179,11 @@ bool repeats(const Type& part, const Type& whole) {
   return true;
 }
 
+/// True for an operand as kernels take it: aligned, or with vectors in one piece where that is enough.
+bool lies_well(const Graph& graph, const AttentionOperand& operand, bool aligned) {
+  return aligned ? is_aligned(graph, operand) : operand.type.strides.back() == Dim(1);
+}
+
 }  // namespace
 
 std::optional<ValueId> source_of(const Graph& graph, ValueId value, std::string_view op) {
@@ -212,9 +217,6 @@ bool is_aligned(const Graph& graph, const AttentionOperand& operand) {
 std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId value, const OperandSizes& sizes) {
   const std::vector<Dim> own = sizes_of(sizes);
   const auto as_kernels_do = [&](AttentionOperand seen) { return sizes.turned ? turned(std::move(seen)) : seen; };
-  const auto lies_well = [&](const AttentionOperand& seen) {
-    return sizes.aligned ? is_aligned(graph, seen) : seen.type.strides.back() == Dim(1);
-  };
   const auto copied = in_front_of_copy(graph, value, own);
   if (!is_half(graph.type(value).dtype)) {
     const auto four = copied ? copied : in_front_of_merging(graph, value, own);
@@ -224,18 +226,17 @@ std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId va
   if (copied) {
     for (const AttentionOperand& seen : {in_front_of_factors(graph, *copied), *copied}) {
       std::optional<AttentionOperand> found = as_kernels_do(seen);
-      if (lies_well(*found)) return found;
+      if (lies_well(graph, *found, sizes.aligned)) return found;
     }
   }
   std::optional<AttentionOperand> found = as_kernels_do(split(graph, value, own));
-  if (lies_well(*found)) return found;
+  if (lies_well(graph, *found, sizes.aligned)) return found;
   return std::nullopt;
 }
 
 ValueId lined_up(Rewriter& rewrite, const AttentionOperand& operand, bool aligned, ScopeId scope) {
   const ValueId seen = rewrite.add(View{0}, {{rewrite.get(operand.value)}}, Type(operand.type), scope);
-  const bool well = aligned ? is_aligned(rewrite.next(), {seen, operand.type}) : operand.type.strides.back() == Dim(1);
-  if (well) return seen;
+  if (lies_well(rewrite.next(), {seen, operand.type}, aligned)) return seen;
   Type packed = contiguous(operand.type.dtype, operand.type.sizes, operand.type.device);
   return rewrite.add(Primitive{op_named("cast")}, {{seen}}, std::move(packed), scope);
 }

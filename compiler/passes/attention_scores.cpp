@@ -113,4 +113,10 @@ std::optional<AttentionScores> scores_behind(const Graph& graph, std::span<const
   return Reader(graph, uses).behind(weights);
 }
 
+ValueId add_hiding_bias(Rewriter& rewrite, ValueId truth, Masking masking, Type type, ScopeId scope) {
+  const bool hides = masking == Masking::hidden_where;
+  std::vector<Arg> args = {{truth}, {hides ? nothing : 0.0}, {hides ? 0.0 : nothing}};
+  return rewrite.add(Primitive{op_named("where")}, std::move(args), std::move(type), scope);
+}
+
 }  // namespace sinter::passes

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/ir/graph.h"
+#include "compiler/passes/rewriter.h"
 
 /// The scores of an attention that is written out: what stands between its two products.
 namespace sinter::passes {
@@ -36,5 +37,9 @@ struct AttentionScores {
 /// are not dead; all but the weights are read once.
 [[nodiscard]] std::optional<AttentionScores> scores_behind(const ir::Graph& graph, std::span<const uint32_t> uses,
                                                            ir::ValueId weights);
+
+/// Adds what a mask of truth values adds to scores, -inf where they are hidden and else 0, as a value of this type.
+[[nodiscard]] ir::ValueId add_hiding_bias(Rewriter& rewrite, ir::ValueId truth, Masking masking, ir::Type type,
+                                          ir::ScopeId scope);
 
 }  // namespace sinter::passes

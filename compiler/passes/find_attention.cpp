@@ -1,7 +1,6 @@
 #include "compiler/passes/find_attention.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -27,7 +26,6 @@ using namespace ir;
 constexpr int64_t fewest_tokens = 64;    ///< a tile of the kernels: of fewer queries or keys most of it is padding
 constexpr int64_t longest_vector = 128;  ///< that all of the kernels take
 constexpr int first_with_products = 80;  ///< compute capability whose tensor cores generated kernels use
-constexpr double nothing = -std::numeric_limits<double>::infinity();  ///< a score whose weight is 0
 
 /// Sizes of an attention.
 struct Heads {
@@ -190,18 +188,13 @@ class AttentionBuilder {
   /// The mask as the kernels take it.
   ValueId mask_of(const CalledAttention& found, const Node& product) {
     ValueId mask = see(found.mask->over, product);
-    if (found.mask->masking != Masking::added) mask = as_bias(mask, *found.mask, found.query.type.dtype, product);
+    if (found.mask->masking != Masking::added) {
+      const Type seen = rewrite_.next().type(mask);
+      Type bias = contiguous(found.query.type.dtype, seen.sizes, seen.device);
+      mask = add_hiding_bias(rewrite_, mask, found.mask->masking, std::move(bias), product.scope);
+    }
     if (!found.zeros) mask = spoilt_rows(mask, product);
     return is_aligned(rewrite_.next(), {mask, rewrite_.next().type(mask)}) ? mask : padded(mask, product);
-  }
-
-  /// -inf where truth values hide scores, else 0.
-  ValueId as_bias(ValueId truth, const Mask& mask, DType dtype, const Node& product) {
-    const bool hides = mask.masking == Masking::hidden_where;
-    const Type seen = rewrite_.next().type(truth);
-    const std::vector<Arg> args = {{truth}, {hides ? nothing : 0.0}, {hides ? 0.0 : nothing}};
-    Type bias = contiguous(dtype, seen.sizes, seen.device);
-    return rewrite_.add(Primitive{op_named("where")}, args, std::move(bias), product.scope);
   }
 
   /// A copy of a mask of which each row begins at a multiple of 16 bytes.

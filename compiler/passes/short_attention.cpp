@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <ranges>
 #include <set>
 #include <string_view>
@@ -39,17 +38,22 @@ std::optional<std::vector<int64_t>> common_batch(std::span<const Type> types) {
   return batch;
 }
 
-/// Takes from the back of `batch` the dims that `size` is a product of, and calls add(size, stride) for each, innermost
-/// first. A dim that repeats has size 1.
-template <class Add>
-void split_dim(std::vector<int64_t>& batch, int64_t size, int64_t stride, bool repeats, const Add& add) {
-  for (int64_t inner = 1; inner < size;) {
-    const int64_t part = batch.back();
-    batch.pop_back();
-    add(repeats ? 1 : part, repeats ? 0 : stride * inner);
-    inner *= part;
+/// Sizes and strides in the dims of a batch and the two behind them, from the innermost dim on.
+struct BatchDims {
+  std::vector<int64_t> left;  ///< of the batch, outermost first
+  std::vector<Dim> sizes, strides;
+
+  /// Takes the innermost of the dims that are left, of which `size` is the product. Dims that repeat have size 1.
+  void take(int64_t size, int64_t stride, bool repeats) {
+    for (int64_t inner = 1; inner < size;) {
+      const int64_t part = left.back();
+      left.pop_back();
+      sizes.insert(sizes.begin(), repeats ? 1 : part);
+      strides.insert(strides.begin(), repeats ? 0 : stride * inner);
+      inner *= part;
+    }
   }
-}
+};
 
 bool has_kernel(int64_t keys, int64_t vector, bool biased) {
   return keys > 0 && keys <= (biased ? most_biased_keys : most_keys) && vector > 0 &&
@@ -122,17 +126,12 @@ class Finder {
   /// [batch, heads, tokens, vector] in the dims of the whole batch.
   AttentionOperand in_batch(AttentionOperand operand) const {
     Type& type = operand.type;
-    std::vector<Dim> sizes{type.sizes[2], type.sizes[3]}, strides{type.strides[2], type.strides[3]};
-    std::vector<int64_t> batch = batch_;
+    BatchDims dims{batch_, {type.sizes[2], type.sizes[3]}, {type.strides[2], type.strides[3]}};
     for (const size_t dim : {size_t{1}, size_t{0}}) {
-      split_dim(batch, type.sizes[dim].constant(), type.strides[dim].constant(), false,
-                [&](int64_t size, int64_t step) {
-                  sizes.insert(sizes.begin(), size);
-                  strides.insert(strides.begin(), step);
-                });
+      dims.take(type.sizes[dim].constant(), type.strides[dim].constant(), false);
     }
-    type.sizes = std::move(sizes);
-    type.strides = std::move(strides);
+    type.sizes = std::move(dims.sizes);
+    type.strides = std::move(dims.strides);
     return operand;
   }
 
@@ -157,20 +156,15 @@ class Finder {
     if (!type.is_static() || type.rank() > rank) return std::nullopt;
     type.sizes.insert(type.sizes.begin(), rank - type.rank(), Dim(1));
     type.strides.insert(type.strides.begin(), rank - type.strides.size(), Dim(0));
-    std::vector<Dim> sizes{type.sizes[rank - 2], type.sizes[rank - 1]};
-    std::vector<Dim> strides{type.strides[rank - 2], type.strides[rank - 1]};
-    std::vector<int64_t> batch = batch_;
+    BatchDims dims{
+        batch_, {type.sizes[rank - 2], type.sizes[rank - 1]}, {type.strides[rank - 2], type.strides[rank - 1]}};
     for (size_t dim = rank - 2; dim-- > 0;) {
       const bool repeats = type.sizes[dim] == Dim(1) || type.strides[dim] == Dim(0);
       if (!repeats && !(type.sizes[dim] == mask.scores.sizes[dim])) return std::nullopt;
-      split_dim(batch, mask.scores.sizes[dim].constant(), type.strides[dim].constant(), repeats,
-                [&](int64_t size, int64_t step) {
-                  sizes.insert(sizes.begin(), size);
-                  strides.insert(strides.begin(), step);
-                });
+      dims.take(mask.scores.sizes[dim].constant(), type.strides[dim].constant(), repeats);
     }
-    type.sizes = std::move(sizes);
-    type.strides = std::move(strides);
+    type.sizes = std::move(dims.sizes);
+    type.strides = std::move(dims.strides);
     return ShortMask{value, std::move(type), mask.masking};
   }
 
@@ -219,11 +213,7 @@ bool gains_by_even_rows(const Type& bias, const Type& query) {
 ValueId as_bias(Rewriter& rewrite, const ShortMask& mask, DType dtype, ScopeId scope) {
   const ValueId seen = rewrite.add(View{0}, {{rewrite.get(mask.value)}}, Type(mask.type), scope);
   if (mask.masking == Masking::added) return seen;
-  constexpr double nothing = -std::numeric_limits<double>::infinity();
-  const bool hides = mask.masking == Masking::hidden_where;
-  const std::vector<Arg> args = {{seen}, {hides ? nothing : 0.0}, {hides ? 0.0 : nothing}};
-  Type type = with_even_rows(mask.type, dtype);
-  return rewrite.add(Primitive{op_named("where")}, args, std::move(type), scope);
+  return add_hiding_bias(rewrite, seen, mask.masking, with_even_rows(mask.type, dtype), scope);
 }
 
 }  // namespace

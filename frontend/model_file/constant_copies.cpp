@@ -45,15 +45,11 @@ Sharing sharing_of(std::span<const StepView> steps, std::span<const ExportedArgu
       if (alias == nullptr) continue;
       for_each_slot(step.call->arguments()[i], [&](Slot argument) {
         if (alias->isWrite()) sharing.note_change(argument);
-        for (const ExportedArgument& output : step.outputs) {
-          for_each_slot(output, [&](Slot given) { sharing.join(argument, given); });
-        }
+        for_each_slot(step.outputs, [&](Slot given) { sharing.join(argument, given); });
       });
     }
   }
-  for (const ExportedArgument& result : results) {
-    for_each_slot(result, [&](Slot slot) { sharing.note_change(slot); });
-  }
+  for_each_slot(results, [&](Slot slot) { sharing.note_change(slot); });
   return sharing;
 }
 
@@ -72,17 +68,11 @@ std::vector<size_t> constant_steps(std::span<const StepView> steps, std::span<co
     const StepView& step = steps[i];
     bool constant = step.call != nullptr && is_pure(step.call->op());
     if (!constant) continue;
-    for (const ExportedArgument& argument : step.call->arguments()) {
-      for_each_slot(argument, [&](Slot slot) { constant = constant && known[slot.index]; });
-    }
-    for (const ExportedArgument& output : step.outputs) {
-      for_each_slot(output, [&](Slot slot) { constant = constant && !sharing.changes(slot); });
-    }
+    for_each_slot(step.call->arguments(), [&](Slot slot) { constant = constant && known[slot.index]; });
+    for_each_slot(step.outputs, [&](Slot slot) { constant = constant && !sharing.changes(slot); });
     if (!constant) continue;
     found.push_back(i);
-    for (const ExportedArgument& output : step.outputs) {
-      for_each_slot(output, [&](Slot slot) { known[slot.index] = true; });
-    }
+    for_each_slot(step.outputs, [&](Slot slot) { known[slot.index] = true; });
   }
   return found;
 }
@@ -100,14 +90,10 @@ std::vector<size_t> steps_of_constant_copies(std::span<const StepView> steps, st
   for (const size_t index : std::views::reverse(constant_steps(steps, results, slots))) {
     const StepView& step = steps[index];
     bool leads = copied_by(*step.call, step.outputs).has_value();
-    for (const ExportedArgument& output : step.outputs) {
-      for_each_slot(output, [&](Slot slot) { leads = leads || wanted[slot.index]; });
-    }
+    for_each_slot(step.outputs, [&](Slot slot) { leads = leads || wanted[slot.index]; });
     if (!leads) continue;
     found.push_back(index);
-    for (const ExportedArgument& argument : step.call->arguments()) {
-      for_each_slot(argument, [&](Slot slot) { wanted[slot.index] = true; });
-    }
+    for_each_slot(step.call->arguments(), [&](Slot slot) { wanted[slot.index] = true; });
   }
   std::ranges::reverse(found);
   return found;

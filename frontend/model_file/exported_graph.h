@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -39,6 +40,11 @@ void for_each_slot(const ExportedArgument& argument, const Visit& visit) {
   if (const auto* items = argument.list()) {
     for (const ExportedArgument& item : *items) for_each_slot(item, visit);
   }
+}
+
+template <class Visit>
+void for_each_slot(std::span<const ExportedArgument> arguments, const Visit& visit) {
+  for (const ExportedArgument& argument : arguments) for_each_slot(argument, visit);
 }
 
 struct NamedArgument {

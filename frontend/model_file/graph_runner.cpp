@@ -186,31 +186,29 @@ GraphRunner::Action GraphRunner::bind_higher_order(const ExportedNode& node) {
 
 template <class Visit>
 void GraphRunner::for_each_read(const Action& action, const Visit& visit) {
-  const auto visit_all = [&](const std::vector<ExportedArgument>& arguments) {
-    for (const ExportedArgument& argument : arguments) for_each_slot(argument, visit);
-  };
-  if (const auto* call = std::get_if<OperatorCall>(&action)) visit_all(call->arguments());
-  if (const auto* call = std::get_if<NumberCall>(&action)) visit_all(call->operands);
-  if (const auto* number = std::get_if<TensorNumber>(&action)) visit_all({number->tensor, number->dim});
-  if (const auto* assertion = std::get_if<Assertion>(&action)) visit_all({assertion->condition});
+  if (const auto* call = std::get_if<OperatorCall>(&action)) for_each_slot(call->arguments(), visit);
+  if (const auto* call = std::get_if<NumberCall>(&action)) for_each_slot(call->operands, visit);
+  if (const auto* number = std::get_if<TensorNumber>(&action)) {
+    for_each_slot(number->tensor, visit);
+    for_each_slot(number->dim, visit);
+  }
+  if (const auto* assertion = std::get_if<Assertion>(&action)) for_each_slot(assertion->condition, visit);
   if (const auto* call = std::get_if<HigherOrder>(&action)) {
-    visit_all(call->arguments);
-    visit_all(call->operands);
+    for_each_slot(call->arguments, visit);
+    for_each_slot(call->operands, visit);
   }
 }
 
 void GraphRunner::mark_last_uses() {
   std::vector<bool> used(slots_, false);
-  for (const ExportedArgument& output : outputs_) {
-    for_each_slot(output, [&](Slot slot) { used[slot.index] = true; });
-  }
+  for_each_slot(outputs_, [&](Slot slot) { used[slot.index] = true; });
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     const auto visit = [&](Slot slot) {
       if (used[slot.index]) return;
       used[slot.index] = true;
       step->dead.push_back(slot);
     };
-    for (const ExportedArgument& output : step->outputs) for_each_slot(output, visit);  // results that nothing reads
+    for_each_slot(step->outputs, visit);  // results that nothing reads
     for_each_read(step->action, visit);
   }
 }
@@ -220,9 +218,7 @@ std::vector<StepView> GraphRunner::views() const {
   for (const Step& step : steps_) {
     StepView view{std::get_if<OperatorCall>(&step.action), step.outputs, {}};
     if (const auto* call = std::get_if<HigherOrder>(&step.action)) {
-      for (const ExportedArgument& operand : call->operands) {
-        for_each_slot(operand, [&](Slot slot) { view.handed_on.push_back(slot); });
-      }
+      for_each_slot(call->operands, [&](Slot slot) { view.handed_on.push_back(slot); });
     }
     views.push_back(std::move(view));
   }
@@ -252,11 +248,7 @@ void GraphRunner::run_apart(std::span<const size_t> steps, SlotValues& values, c
   const c10::impl::ExcludeDispatchKeyGuard no_hook(kHookKeys);
   const at::AutoGradMode no_gradients(false);
   const c10::InferenceMode ordinary(false);
-  for (const size_t index : steps) {
-    const Step& step = steps_[index];
-    Values results = perform(step.action, values, move);
-    for (size_t i = 0; i < step.outputs.size(); ++i) store(step.outputs[i], std::move(results.at(i)), values);
-  }
+  for (const size_t index : steps) run(steps_[index], values, move);
 }
 
 void GraphRunner::leave_out_what_nothing_reads(std::span<const size_t> steps) {
@@ -267,13 +259,20 @@ void GraphRunner::leave_out_what_nothing_reads(std::span<const size_t> steps) {
   for (const size_t index : std::views::reverse(steps)) {
     Step& step = steps_[index];
     bool read = step.left_out;
-    for (const ExportedArgument& output : step.outputs) {
-      for_each_slot(output, [&](Slot slot) { read = read || readers[slot.index] != 0; });
-    }
+    for_each_slot(step.outputs, [&](Slot slot) { read = read || readers[slot.index] != 0; });
     if (read) continue;
     step.left_out = true;
     for_each_read(step.action, [&](Slot slot) { --readers[slot.index]; });
   }
+}
+
+void GraphRunner::run(const Step& step, SlotValues& values, const ModelMove& move) {
+  Values results = perform(step.action, values, move);
+  // One list of slots takes all results of a graph; else each output takes one.
+  const bool spread =
+      step.outputs.size() == 1 && step.outputs[0].list() != nullptr && std::holds_alternative<HigherOrder>(step.action);
+  const auto& outputs = spread ? *step.outputs[0].list() : step.outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) store(outputs[i], std::move(results.at(i)), values);
 }
 
 Values GraphRunner::run(Values inputs, const ModelMove& move) const {
@@ -286,12 +285,7 @@ Values GraphRunner::run(Values inputs, const ModelMove& move) const {
   for (const Step& step : steps_) {
     if (step.left_out) continue;
     const PlaceGuard place(step.place);
-    Values results = perform(step.action, values, move);
-    // One list of slots takes all results of a graph; else each output takes one.
-    const bool spread = step.outputs.size() == 1 && step.outputs[0].list() != nullptr &&
-                        std::holds_alternative<HigherOrder>(step.action);
-    const auto& outputs = spread ? *step.outputs[0].list() : step.outputs;
-    for (size_t i = 0; i < outputs.size(); ++i) store(outputs[i], std::move(results.at(i)), values);
+    run(step, values, move);
     for (const Slot slot : step.dead) values[slot.index] = {};
   }
   Values results;

@@ -69,6 +69,8 @@ class GraphRunner {
   static void for_each_read(const Action& action, const Visit& visit);
   void mark_last_uses();
   [[nodiscard]] std::vector<StepView> views() const;
+  /// Performs a step and puts its results where they belong.
+  static void run(const Step& step, SlotValues& values, const ModelMove& move);
   /// Outside of what is recorded of this thread.
   void run_apart(std::span<const size_t> steps, SlotValues& values, const ModelMove& move) const;
   void leave_out_what_nothing_reads(std::span<const size_t> steps);

@@ -13,8 +13,6 @@
 namespace sinter::test {
 namespace {
 
-ir::Graph parsed(const std::string& text) { return ir::parse(text); }
-
 struct Sizes {
   int64_t queries, keys, vector;
 };
@@ -33,7 +31,7 @@ TEST(AttentionKernels, give_what_the_interpreter_gives) {
             dtype, size.queries, size.keys, size.vector, biased ? ", %b" : "");
         trials.push_back(graph_trial(
             fmt::format("{}x{}x{} {}{}", size.queries, size.keys, size.vector, dtype, biased ? " biased" : ""),
-            parsed(text), false, trials.size()));
+            ir::parse(text), false, trials.size()));
         trials.back().slack = 2;  // weights are rounded, too
       }
     }
@@ -45,7 +43,7 @@ TEST(AttentionKernels, give_what_the_interpreter_gives) {
 TEST(AttentionKernels, read_operands_where_they_lie) {
   std::vector<GraphTrial> trials;
   trials.push_back(graph_trial("windows",
-                               parsed(R"(graph @g on cuda:0 (%x: f16[6,49,3,2,32], %b: f16[1,3,2,49,56]) -> (%y) {
+                               ir::parse(R"(graph @g on cuda:0 (%x: f16[6,49,3,2,32], %b: f16[1,3,2,49,56]) -> (%y) {
   %q = view %x + 0 : f16[2,3,2,49,32]{28224,9408,32,192,1}
   %k = view %x + 64 : f16[2,3,2,49,32]{28224,9408,32,192,1}
   %v = view %x + 128 : f16[2,3,2,49,32]{28224,9408,32,192,1}
@@ -54,11 +52,11 @@ TEST(AttentionKernels, read_operands_where_they_lie) {
 })"),
                                false, 1));
   trials.push_back(graph_trial("a row of bias for all",
-                               parsed(R"(graph @g on cuda:0 (%x: f16[5,20,16], %b: f16[5,1,20]) -> (%y) {
+                               ir::parse(R"(graph @g on cuda:0 (%x: f16[5,20,16], %b: f16[5,1,20]) -> (%y) {
   %y = attention %x, %x, %x, %b scale 1.0 : f16[5,20,16]
 })"),
                                false, 2));
-  trials.push_back(graph_trial("causal", parsed(R"(graph @g on cuda:0 (%x: f16[2,40,32]) -> (%y) {
+  trials.push_back(graph_trial("causal", ir::parse(R"(graph @g on cuda:0 (%x: f16[2,40,32]) -> (%y) {
   %y = attention %x, %x, %x scale 0.5 causal : f16[2,40,32]
 })"),
                                false, 4));
@@ -71,10 +69,10 @@ TEST(AttentionKernels, of_rows_that_leave_nothing_give_nan_or_zeros) {
   for (const std::string_view zeros : {"", " zeros"}) {
     trials.push_back(
         graph_trial(fmt::format("nothing left{}", zeros),
-                    parsed(fmt::format(R"(graph @g on cuda:0 (%x: f16[1,18,16], %b: f16[1,18,18]) -> (%y) {{
+                    ir::parse(fmt::format(R"(graph @g on cuda:0 (%x: f16[1,18,16], %b: f16[1,18,18]) -> (%y) {{
   %y = attention %x, %x, %x, %b scale 1.0{} : f16[1,18,16]
 }})",
-                                       zeros)),
+                                          zeros)),
                     false, 3));
     for (int64_t key = 0; key < 18; ++key) {
       set_element(trials.back(), 1, 5 * 18 + key, -std::numeric_limits<double>::infinity());
