@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "compiler/ir/placed_view.h"
+#include "compiler/passes/aten.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/layout_rules.h"
 #include "compiler/passes/rewriter.h"
@@ -59,6 +60,7 @@ class LayoutChooser {
       if (follower->keeps) followed_.insert(node.results[*follower->keeps]);
       return lay_out_images(id, follower->images);
     }
+    if (concatenation_follows(node)) return lay_out_parts(id);
     for (const ir::Arg& arg : node.args) ir::for_each_value(arg, [&](ValueId value) { restore(value); });
     rewriter_.copy(id);
   }
@@ -174,6 +176,25 @@ class LayoutChooser {
     }
     if (follower.keeps && read_elsewhere_.contains(node.results.at(*follower.keeps))) return false;
     return at_hand(*node.args[follower.leader].value());
+  }
+
+  /// LibTorch's call lays its result out as all that it is given lies: it follows as a join does.
+  [[nodiscard]] bool concatenation_follows(const Node& node) const {
+    if (call_named(node, "aten::cat", 2) == nullptr || node.args[0].list() == nullptr) return false;
+    const auto& parts = *node.args[0].list();
+    const auto is_part = [&](const ir::Arg& part) {
+      return part.value() != nullptr && is_image(rewriter_.old().type(*part.value()));
+    };
+    return is_image(rewriter_.old().type(node.results[0])) && std::ranges::all_of(parts, is_part) &&
+           std::ranges::any_of(parts, [&](const ir::Arg& part) { return lies_channels_last(*part.value()); });
+  }
+
+  void lay_out_parts(ir::NodeId id) {
+    const Node& node = rewriter_.old().node(id);
+    ir::ArgList parts;
+    for (const ir::Arg& part : *node.args[0].list()) parts.push_back({lay_out(*part.value(), node.scope)});
+    const ir::NodeId copy = relay_results(id);
+    rewriter_.next().node(copy).args[0].data = std::move(parts);
   }
 
   /// A depthwise convolution whose kernel is generated follows its input, and reads some channels of an image where
