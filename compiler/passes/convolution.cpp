@@ -1,10 +1,19 @@
 #include "compiler/passes/convolution.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "compiler/passes/layout_rules.h"
 
 namespace sinter::passes {
+namespace {
+
+bool has_one_pixel(const ir::Type& image) {
+  return image.rank() == 4 && image.is_static() && image.sizes[2] == ir::Dim(1) && image.sizes[3] == ir::Dim(1);
+}
+
+}  // namespace
 
 std::optional<Convolution> convolution_of(const ir::Graph& graph, const ir::Node& node) {
   const auto* call = node.as<ir::Call>();
@@ -27,6 +36,19 @@ bool is_undilated_image_call(const ir::Node& convolution) {
   const auto* transposed = std::get_if<bool>(&convolution.args[convolution_transposed].data);
   const auto dilation = ir::integers_per_axis(convolution.args[convolution_dilation], 2);
   return transposed != nullptr && !*transposed && dilation == std::vector<int64_t>{1, 1};
+}
+
+std::optional<Convolution> pixel_convolution(const ir::Graph& graph, const ir::Node& node) {
+  const auto convolution = convolution_of(graph, node);
+  if (!convolution || !is_undilated_image_call(node)) return std::nullopt;
+  if (std::get<int64_t>(node.args[convolution_groups].data) != 1) return std::nullopt;
+  const ir::Type& result = graph.type(node.results[0]);
+  const std::array types{&graph.type(convolution->input), &graph.type(convolution->weight), &result};
+  const bool fits = std::ranges::all_of(types, [&](const ir::Type* type) {
+    return has_one_pixel(*type) && type->dtype == result.dtype && type->numel() > 0;
+  });
+  const bool in_rows = fits && result.strides[1] == ir::Dim(1) && result.strides[0] == result.sizes[1];
+  return in_rows ? convolution : std::nullopt;
 }
 
 std::optional<ImageConvolution> image_convolution(const ir::Graph& graph, const ir::Node& node) {

@@ -33,6 +33,10 @@ inline constexpr size_t convolution_groups = 8;
 /// The node as a convolution; nothing where it is none, or its number of groups is no constant.
 [[nodiscard]] std::optional<Convolution> convolution_of(const ir::Graph& graph, const ir::Node& node);
 
+/// The node as a convolution in one group, neither transposed nor dilated, whose images and weight have one pixel each
+/// and are not empty, and whose result lies as the product of its channels gives it; nothing where it is none.
+[[nodiscard]] std::optional<Convolution> pixel_convolution(const ir::Graph& graph, const ir::Node& node);
+
 /// A convolution over images of halves that passes may compute in another way.
 struct ImageConvolution {
   Convolution convolution;

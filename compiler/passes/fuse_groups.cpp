@@ -23,6 +23,9 @@ using namespace ir;
 
 /// What is broadcast into a larger region is computed again for every element; up to this cost.
 constexpr int64_t most_repeated_cost = 24;
+/// The same on a CPU, which has few lanes: nothing dear, but for so few elements that one launch more takes as long.
+constexpr int64_t most_repeated_cost_on_cpu = 8;
+constexpr int64_t points_of_a_launch = 4096;
 
 /// What an operand of a join computes is thrown away where another operand lies. About as many instructions for every
 /// point take as long as to write the operand and read it again.
@@ -383,7 +386,8 @@ bool FuseGroups::worth_computing_again(const std::vector<NodeId>& members,
     if (elements < points && elements != rows && !operands_of_joins.contains(id)) repeated += cost(graph_.node(id));
   }
   const auto times = static_cast<int64_t>(std::max<size_t>(1, members.size() / max_region_values));
-  return repeated <= most_repeated_cost * times;
+  const bool few_lanes = graph_.device.kind == Device::Kind::cpu && points > points_of_a_launch;
+  return repeated <= (few_lanes ? most_repeated_cost_on_cpu : most_repeated_cost) * times;
 }
 
 /// Instructions for elements of windows beyond those that computing each element once would take.

@@ -15,10 +15,10 @@ namespace {
 
 using namespace ir;
 
-/// True for a convolution over f32 images that oneDNN serves with what follows it.
+/// True for a convolution over f32 images that oneDNN serves with what follows it. Those of one pixel are products.
 bool is_served(const Graph& graph, const Node& node) {
   const auto found = convolution_of(graph, node);
-  if (!found) return false;
+  if (!found || pixel_convolution(graph, node)) return false;
   const auto* transposed = std::get_if<bool>(&node.args[convolution_transposed].data);
   if (transposed == nullptr || *transposed) return false;
   for (const size_t position : {convolution_stride, convolution_padding, convolution_dilation}) {

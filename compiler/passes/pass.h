@@ -19,6 +19,8 @@ struct PassContext {
 
   /// True where library calls on CUDA may be exchanged for others that round elsewhere.
   [[nodiscard]] bool fast_on_cuda() const { return device.backend == Backend::cuda && numerics == Numerics::fast; }
+  /// The same on the CPU.
+  [[nodiscard]] bool fast_on_cpu() const { return device.backend == Backend::llvm && numerics == Numerics::fast; }
 };
 
 /// What a pass did.

@@ -1,7 +1,5 @@
 #include "compiler/passes/pixel_products.h"
 
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,24 +11,6 @@ namespace sinter::passes {
 namespace {
 
 using namespace ir;
-
-bool has_one_pixel(const Type& image) {
-  return image.rank() == 4 && image.is_static() && image.sizes[2] == Dim(1) && image.sizes[3] == Dim(1);
-}
-
-/// The convolution, if all its images and its weight have one pixel, and its result lies as the product gives it.
-std::optional<Convolution> pixel_convolution(const Graph& graph, const Node& node) {
-  const auto convolution = convolution_of(graph, node);
-  if (!convolution || !is_undilated_image_call(node)) return std::nullopt;
-  if (std::get<int64_t>(node.args[convolution_groups].data) != 1) return std::nullopt;
-  const Type& result = graph.type(node.results[0]);
-  const std::array types{&graph.type(convolution->input), &graph.type(convolution->weight), &result};
-  const bool fits = std::ranges::all_of(types, [&](const Type* type) {
-    return has_one_pixel(*type) && is_half(type->dtype) && type->dtype == result.dtype && type->numel() > 0;
-  });
-  const bool in_rows = fits && result.strides[1] == Dim(1) && result.strides[0] == result.sizes[1];
-  return in_rows ? convolution : std::nullopt;
-}
 
 /// Two dims of a type as those of a matrix.
 Type matrix(const Type& image, size_t first, size_t second) {
@@ -58,13 +38,19 @@ ValueId as_product(Rewriter& rewrite, const Node& node, const Convolution& convo
   return rewrite.add(View{0}, {{product}}, old.type(node.results[0]), node.scope);
 }
 
+/// f32 stays with convolutions on CUDA: they may take TF32 where products may not.
+bool gives_to_products(DType dtype, const PassContext& context) {
+  return context.fast_on_cuda() ? is_half(dtype) : dtype == DType::f32;
+}
+
 }  // namespace
 
 PassResult pixel_products(Graph& graph, const PassContext& context) {
-  if (!context.fast_on_cuda()) return {};
+  if (!context.fast_on_cuda() && !context.fast_on_cpu()) return {};
   return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto convolution = pixel_convolution(graph, node);
-    return convolution ? std::optional(as_product(rewrite, node, *convolution)) : std::nullopt;
+    const bool multiplies = convolution && gives_to_products(graph.type(node.results[0]).dtype, context);
+    return multiplies ? std::optional(as_product(rewrite, node, *convolution)) : std::nullopt;
   });
 }
 

@@ -27,6 +27,9 @@ constexpr double element_speed = 2e6;       ///< products of elements a microsec
 constexpr double most_aligned_bytes = 1 << 20;
 /// Products of elements above which a kernel takes longer than estimated, which may compute the operands, too.
 constexpr double most_products = 5 << 20;
+/// On two cores of an AMD processor.
+constexpr int64_t most_vectors_on_cpu = 4;
+constexpr int64_t most_products_on_cpu = int64_t{1} << 19;
 constexpr double gain = 1.25;  ///< below it the library's kernel stays: these are estimates
 constexpr uint32_t inner_dim = 3;
 
@@ -102,9 +105,22 @@ bool is_quicker_generated(const Type& left, const Type& right, const Type& resul
   return generated * gain < library;
 }
 
+/// Rows or columns of a result's matrices, whichever are fewer.
+int64_t fewest_vectors(const Type& result) {
+  return std::min(result.sizes[result.rank() - 2].constant(), result.sizes[result.rank() - 1].constant());
+}
+
 /// Matrices with one vector each.
-bool is_of_vectors(const Type& left, const Type& result) {
-  return left.rank() == 3 && (result.sizes[1] == Dim(1) || result.sizes[2] == Dim(1));
+bool is_of_vectors(const Type& left, const Type& result) { return left.rank() == 3 && fewest_vectors(result) == 1; }
+
+/// On the CPU a call of the library takes ten microseconds to begin, and what a vector multiplies is read once either
+/// way; for each further vector a kernel reads it again.
+bool is_quicker_generated_on_cpu(const Type& left, const Type& result) {
+  if (result.dtype != DType::f32) return false;
+  const int64_t vectors = fewest_vectors(result);
+  if (vectors == 1) return true;
+  const int64_t products = result.numel() * left.sizes.back().constant();
+  return left.rank() == 2 && vectors <= most_vectors_on_cpu && products <= most_products_on_cpu;
 }
 
 ValueId as_sum(Rewriter& rewrite, const Node& node, const Factors& factors) {
@@ -139,14 +155,16 @@ ValueId as_sum(Rewriter& rewrite, const Node& node, const Factors& factors) {
 }  // namespace
 
 PassResult sum_products(Graph& graph, const PassContext& context) {
-  if (!context.fast_on_cuda()) return {};
-  return rewrite_first_results(graph, [](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
+  const bool on_cpu = context.fast_on_cpu();
+  if (!on_cpu && !context.fast_on_cuda()) return {};
+  return rewrite_first_results(graph, [on_cpu](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
     const auto factors = factors_of(rewrite.old(), node);
     if (!factors) return std::nullopt;
     const Type& left = rewrite.old().type(factors->left);
     const Type& right = rewrite.old().type(factors->right);
     const Type& result = rewrite.old().type(node.results[0]);
-    const bool sums = is_of_vectors(left, result) || is_quicker_generated(left, right, result);
+    const bool sums = on_cpu ? is_quicker_generated_on_cpu(left, result)
+                             : is_of_vectors(left, result) || is_quicker_generated(left, right, result);
     return sums ? std::optional(as_sum(rewrite, node, *factors)) : std::nullopt;
   });
 }
