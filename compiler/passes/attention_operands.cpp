@@ -1,8 +1,9 @@
 #include "compiler/passes/attention_operands.h"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace {
 
 using namespace ir;
 
-using Order = std::array<size_t, 4>;  ///< dim of what is seen, by dim of the operand
+using Order = std::vector<size_t>;  ///< dim of what is seen, by dim of the operand
+using DimList = std::vector<size_t>;
 
 /// A finite number that is not 0.
 std::optional<double> number_of(const Arg& arg) {
@@ -30,14 +32,14 @@ std::vector<Dim> sizes_of(const OperandSizes& sizes) {
   return {sizes.batch, sizes.heads, sizes.tokens, sizes.vector};
 }
 
-/// Dims [begin, end) of a type as one; nothing where elements one apart in it are not all as far from each other.
+/// Dims of a type, outermost first, as one; nothing where elements one apart in it are not all as far from each other.
 struct Joined {
   int64_t size = 1, stride = 0;
 };
-std::optional<Joined> joined(const Type& type, size_t begin, size_t end) {
-  if (end - begin == 1) return Joined{type.sizes[begin].constant(), type.strides[begin].constant()};
+std::optional<Joined> joined(const Type& type, const DimList& dims) {
+  if (dims.size() == 1) return Joined{type.sizes[dims[0]].constant(), type.strides[dims[0]].constant()};
   Joined all;
-  for (size_t dim = end; dim-- > begin;) {
+  for (const size_t dim : std::views::reverse(dims)) {
     const int64_t size = type.sizes[dim].constant(), stride = type.strides[dim].constant();
     if (size == 1) continue;
     if (all.size > 1 && stride != all.stride * all.size) return std::nullopt;
@@ -47,36 +49,58 @@ std::optional<Joined> joined(const Type& type, size_t begin, size_t end) {
   return all;
 }
 
-/// How many of the dims in front of the last two are the batch's.
-size_t batch_dims(const Type& type, int64_t batch) {
-  size_t dims = 0;
-  for (int64_t before = 1; before < batch && dims + 2 < type.rank(); ++dims) before *= type.sizes[dims].constant();
-  return dims;
+/// Which of the dims in front of the last two are the batch's, and which the heads'.
+struct Groups {
+  DimList batch, heads;
+};
+
+/// The batch's are the first, of so many elements.
+Groups outer_groups(const Type& type, int64_t batch) {
+  Groups groups;
+  int64_t before = 1;
+  for (size_t dim = 0; dim + 2 < type.rank(); ++dim) {
+    (before < batch ? groups.batch : groups.heads).push_back(dim);
+    before *= type.sizes[dim].constant();
+  }
+  return groups;
 }
 
-/// A type of two dims or more seen in four, the first `outer_dims` of them as one, and the others in front of the last
-/// two. Nothing where they do not lie so in memory.
-std::optional<Type> in_four_dims(const Type& type, size_t outer_dims) {
+/// Nothing where the heads are to lie between dims of the batch, and these are others.
+std::optional<Groups> groups_of(const Type& type, const OperandSizes& sizes) {
+  if (!sizes.between) return outer_groups(type, sizes.batch);
+  const HeadsBetween& between = *sizes.between;
+  const bool same =
+      type.rank() == between.size() + 2 && std::equal(between.begin(), between.end(), type.sizes.begin(),
+                                                      [](int64_t size, const Dim& dim) { return dim == Dim(size); });
+  return same ? std::optional(Groups{{0, 2}, {1}}) : std::nullopt;
+}
+
+/// A type of two dims or more seen in four: batch, heads and the last two. Nothing where they do not lie so in memory.
+std::optional<Type> in_four_dims(const Type& type, const Groups& groups) {
   const size_t end = type.rank() - 2;
-  const auto outer = joined(type, 0, outer_dims), inner = joined(type, outer_dims, end);
-  if (!outer || !inner) return std::nullopt;
+  const auto batch = joined(type, groups.batch), heads = joined(type, groups.heads);
+  if (!batch || !heads) return std::nullopt;
   Type seen = type;
-  seen.sizes = {outer->size, inner->size, type.sizes[end], type.sizes[end + 1]};
-  seen.strides = {outer->stride, inner->stride, type.strides[end], type.strides[end + 1]};
+  seen.sizes = {batch->size, heads->size, type.sizes[end], type.sizes[end + 1]};
+  seen.strides = {batch->stride, heads->stride, type.strides[end], type.strides[end + 1]};
   return seen;
 }
 
-/// A value seen in these four sizes; nothing where it does not lie so.
-std::optional<AttentionOperand> in_sizes(const Graph& graph, ValueId value, const std::vector<Dim>& sizes) {
-  const Type& type = graph.type(value);
+/// A type seen in these sizes; nothing where it does not lie so.
+std::optional<Type> in_sizes(const Type& type, const OperandSizes& sizes) {
   if (!type.is_static() || type.rank() < 2) return std::nullopt;
-  auto seen = in_four_dims(type, batch_dims(type, sizes[0].constant()));
-  if (!seen || seen->sizes != sizes) return std::nullopt;
-  return AttentionOperand{value, std::move(*seen)};
+  const auto groups = groups_of(type, sizes);
+  auto seen = groups ? in_four_dims(type, *groups) : std::nullopt;
+  return seen && seen->sizes == sizes_of(sizes) ? seen : std::nullopt;
+}
+
+std::optional<AttentionOperand> in_sizes(const Graph& graph, ValueId value, const OperandSizes& sizes) {
+  auto seen = in_sizes(graph.type(value), sizes);
+  return seen ? std::optional(AttentionOperand{value, *std::move(seen)}) : std::nullopt;
 }
 
 /// What was copied row-major to make batch and heads one dim, seen in four dims.
-std::optional<AttentionOperand> in_front_of_copy(const Graph& graph, ValueId value, const std::vector<Dim>& sizes) {
+std::optional<AttentionOperand> in_front_of_copy(const Graph& graph, ValueId value, const OperandSizes& sizes) {
   while (is_reshape(graph, value)) value = *graph.producer(value).args[0].value();
   const auto source = source_of(graph, value, "aten::clone");
   if (!source || !graph.type(value).is_contiguous()) return std::nullopt;
@@ -84,16 +108,16 @@ std::optional<AttentionOperand> in_front_of_copy(const Graph& graph, ValueId val
 }
 
 /// The operand in dims of its own for batch and heads, [batch x heads, rows, columns] before.
-AttentionOperand split(const Graph& graph, ValueId value, const std::vector<Dim>& sizes) {
+AttentionOperand split(const Graph& graph, ValueId value, const OperandSizes& sizes) {
   Type type = graph.type(value);
   const auto strides = type.strides;
-  type.sizes = sizes;
-  type.strides = {strides[0] * sizes[1].constant(), strides[0], strides[1], strides[2]};
+  type.sizes = sizes_of(sizes);
+  type.strides = {strides[0] * sizes.heads, strides[0], strides[1], strides[2]};
   return {value, std::move(type)};
 }
 
 /// What was seen with batch and heads as one dim, seen in four dims.
-std::optional<AttentionOperand> in_front_of_merging(const Graph& graph, ValueId value, const std::vector<Dim>& sizes) {
+std::optional<AttentionOperand> in_front_of_merging(const Graph& graph, ValueId value, const OperandSizes& sizes) {
   const Node& node = graph.producer(value);
   if (node.as<View>() == nullptr || node.as<View>()->offset != 0) return std::nullopt;
   auto seen = in_sizes(graph, *node.args[0].value(), sizes);
@@ -102,11 +126,11 @@ std::optional<AttentionOperand> in_front_of_merging(const Graph& graph, ValueId 
 }
 
 /// The same in front of numbers that it was multiplied by; itself where nothing of its sizes was.
-AttentionOperand in_front_of_factors(const Graph& graph, const AttentionOperand& operand) {
+AttentionOperand in_front_of_factors(const Graph& graph, const AttentionOperand& operand, const OperandSizes& sizes) {
   const Node& node = graph.producer(operand.value);
   const auto factor = factor_of(graph, node);
   if (!factor) return operand;
-  auto seen = in_sizes(graph, *node.args[0].value(), operand.type.sizes);
+  auto seen = in_sizes(graph, *node.args[0].value(), sizes);
   if (!seen) return operand;
   seen->scale = operand.scale * *factor;
   return *seen;
@@ -127,25 +151,26 @@ std::optional<Order> order_of(const Graph& graph, ValueId view) {
   if (node.as<View>() == nullptr || node.as<View>()->offset != 0) return std::nullopt;
   const Type& shown = graph.type(view);
   const Type& source = graph.type(*node.args[0].value());
-  if (shown.rank() != 4 || source.rank() != 4) return std::nullopt;
-  Order order{};
-  std::array<bool, 4> taken{};
-  for (size_t dim = 0; dim < 4; ++dim) {
+  if (shown.rank() != source.rank()) return std::nullopt;
+  const size_t rank = shown.rank();
+  Order order(rank);
+  std::vector<bool> taken(rank);
+  for (size_t dim = 0; dim < rank; ++dim) {
     size_t from = 0;
-    while (from < 4 && (taken[from] || !(shown.sizes[dim] == source.sizes[from]) ||
-                        !(shown.sizes[dim] == Dim(1) || shown.strides[dim] == source.strides[from]))) {
+    while (from < rank && (taken[from] || !(shown.sizes[dim] == source.sizes[from]) ||
+                           !(shown.sizes[dim] == Dim(1) || shown.strides[dim] == source.strides[from]))) {
       ++from;
     }
-    if (from == 4) return std::nullopt;
+    if (from == rank) return std::nullopt;
     taken[from] = true;
     order[dim] = from;
   }
   return order;
 }
 
-/// A value of f32 in four dims as the halves that it is a multiple of.
-std::optional<AttentionOperand> behind_widening(const Graph& graph, ValueId value) {
-  Order order;
+/// A value of f32 as the halves that it is a multiple of.
+std::optional<AttentionOperand> behind_widening(const Graph& graph, ValueId value, const OperandSizes& sizes) {
+  Order order(graph.type(value).rank());
   std::iota(order.begin(), order.end(), size_t{0});
   double scale = 1;
   for (;;) {
@@ -159,8 +184,9 @@ std::optional<AttentionOperand> behind_widening(const Graph& graph, ValueId valu
       value = *copied;
     } else {
       const auto narrow = source_of(graph, value, "aten::_to_copy");
-      if (!narrow || !is_half(graph.type(*narrow).dtype) || graph.type(*narrow).rank() != 4) return std::nullopt;
-      return AttentionOperand{*narrow, ordered(graph.type(*narrow), order), scale};
+      if (!narrow || !is_half(graph.type(*narrow).dtype)) return std::nullopt;
+      auto halves = in_sizes(ordered(graph.type(*narrow), order), sizes);
+      return halves ? std::optional(AttentionOperand{*narrow, *std::move(halves), scale}) : std::nullopt;
     }
   }
 }
@@ -215,21 +241,21 @@ bool is_aligned(const Graph& graph, const AttentionOperand& operand) {
 }
 
 std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId value, const OperandSizes& sizes) {
-  const std::vector<Dim> own = sizes_of(sizes);
   const auto as_kernels_do = [&](AttentionOperand seen) { return sizes.turned ? turned(std::move(seen)) : seen; };
-  const auto copied = in_front_of_copy(graph, value, own);
+  const auto copied = in_front_of_copy(graph, value, sizes);
   if (!is_half(graph.type(value).dtype)) {
-    const auto four = copied ? copied : in_front_of_merging(graph, value, own);
-    const auto wide = four ? behind_widening(graph, four->value) : std::nullopt;
+    const auto seen = copied || sizes.between ? copied : in_front_of_merging(graph, value, sizes);
+    const auto wide = seen ? behind_widening(graph, seen->value, sizes) : std::nullopt;
     return wide ? std::optional(as_kernels_do(*wide)) : std::nullopt;
   }
   if (copied) {
-    for (const AttentionOperand& seen : {in_front_of_factors(graph, *copied), *copied}) {
+    for (const AttentionOperand& seen : {in_front_of_factors(graph, *copied, sizes), *copied}) {
       std::optional<AttentionOperand> found = as_kernels_do(seen);
       if (lies_well(graph, *found, sizes.aligned)) return found;
     }
   }
-  std::optional<AttentionOperand> found = as_kernels_do(split(graph, value, own));
+  if (sizes.between) return std::nullopt;
+  std::optional<AttentionOperand> found = as_kernels_do(split(graph, value, sizes));
   if (lies_well(graph, *found, sizes.aligned)) return found;
   return std::nullopt;
 }
@@ -253,9 +279,9 @@ std::optional<AttentionOperand> over_scores(const Graph& graph, ValueId value, c
   for (size_t dim = 0; dim + 1 < over.type.rank(); ++dim) {
     if (over.type.strides[dim] == Dim(0)) over.type.sizes[dim] = 1;  // the kernels repeat it
   }
-  const size_t outer_dims = batch_dims(scores, batch);
-  const auto seen = in_four_dims(over.type, outer_dims);
-  const auto whole = in_four_dims(contiguous(scores.dtype, scores.sizes, scores.device), outer_dims);
+  const Groups groups = outer_groups(scores, batch);
+  const auto seen = in_four_dims(over.type, groups);
+  const auto whole = in_four_dims(contiguous(scores.dtype, scores.sizes, scores.device), groups);
   if (!seen || !repeats(*seen, *whole)) return std::nullopt;
   over.type = *seen;
   return over;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -26,11 +27,15 @@ struct AttentionOperand {
 /// True where each vector (the last dim) is in one piece and begins at a multiple of 16 bytes if the memory does.
 [[nodiscard]] bool is_aligned(const ir::Graph& graph, const AttentionOperand& operand);
 
+/// Three dims of which the outermost and the innermost make up a batch, and that between them is the heads'.
+using HeadsBetween = std::array<int64_t, 3>;
+
 /// Sizes of an operand: [batch, heads, tokens, vector], or turned, [batch, heads, vector, tokens].
 struct OperandSizes {
   int64_t batch, heads, tokens, vector;
   bool turned = false;
-  bool aligned = true;  ///< else vectors in one piece are enough
+  bool aligned = true;                       ///< else vectors in one piece are enough
+  std::optional<HeadsBetween> between = {};  ///< else the batch is outside the heads
 };
 
 /// An operand of a batched product, [batch x heads, tokens, vector] or turned, as halves in

@@ -45,6 +45,7 @@ struct CalledAttention {
   double scale = 1;
   bool zeros = false;  ///< a row that is masked whole gives zeros, else NaN
   Heads sizes;
+  std::optional<HeadsBetween> between = {};  ///< how scores have batch and heads, where not outside each other
 };
 
 using Found = std::variant<CalledAttention, ShortAttention>;
@@ -79,6 +80,7 @@ class Matcher {
     const auto& sizes = scores.type.sizes;
     CalledAttention found;
     found.zeros = scores.zeros;
+    found.scale = scores.scale;
     found.sizes = sizes_of(inner, sizes.size() > 3 ? batch_of(sizes) : 1);
     const Heads& s = found.sizes;
     found.mask = mask_of(scores, s.batch);
@@ -87,13 +89,35 @@ class Matcher {
     if (!vectors || s.vector > longest_vector) return std::nullopt;
     const bool wide = graph_.type(outer.right).dtype == DType::f32;  // products that no tensor core computes
     if (!wide && (s.queries < fewest_tokens || s.keys < fewest_tokens)) return std::nullopt;
-    const auto query = attention_operand(graph_, inner.left, {s.batch, s.heads, s.queries, s.vector});
-    const auto key = attention_operand(graph_, inner.right, {s.batch, s.heads, s.keys, s.vector, /*turned=*/true});
-    const auto value = attention_operand(graph_, outer.right, {s.batch, s.heads, s.keys, s.vector});
-    if (!query || !key || !value || value->scale != 1) return std::nullopt;
-    found.query = *query, found.key = *key, found.values = *value;
-    found.scale = scores.scale * query->scale * key->scale;
+    if (!take_operands(found, inner, outer) && !take_operands_between(found, scores, inner, outer)) return std::nullopt;
     return of_one_dtype(found) ? std::optional(found) : std::nullopt;
+  }
+
+  [[nodiscard]] bool take_operands(CalledAttention& found, const BatchedProduct& inner,
+                                   const BatchedProduct& outer) const {
+    const Heads& s = found.sizes;
+    OperandSizes sizes{.batch = s.batch, .heads = s.heads, .tokens = s.queries, .vector = s.vector};
+    sizes.between = found.between;
+    const auto query = attention_operand(graph_, inner.left, sizes);
+    sizes.tokens = s.keys;
+    const auto value = attention_operand(graph_, outer.right, sizes);
+    sizes.turned = true;
+    const auto key = attention_operand(graph_, inner.right, sizes);
+    if (!query || !key || !value || value->scale != 1) return false;
+    found.query = *query, found.key = *key, found.values = *value;
+    found.scale *= query->scale * key->scale;
+    return true;
+  }
+
+  /// The same of scores without a mask whose heads lie between dims of the batch.
+  [[nodiscard]] bool take_operands_between(CalledAttention& found, const AttentionScores& scores,
+                                           const BatchedProduct& inner, const BatchedProduct& outer) const {
+    if (scores.type.rank() != 5 || found.mask) return false;
+    const auto sizes = scores.type.static_sizes();
+    found.between = {sizes[0], sizes[1], sizes[2]};
+    found.sizes.batch = sizes[0] * sizes[2];
+    found.sizes.heads = sizes[1];
+    return take_operands(found, inner, outer);
   }
 
   [[nodiscard]] static bool of_one_dtype(const CalledAttention& found) {
@@ -158,7 +182,7 @@ class AttentionBuilder {
   void build(const Node& product, const Found& found) {
     const auto* few = std::get_if<ShortAttention>(&found);
     const ValueId mixed = few != nullptr ? add_short_attention(rewrite_, *few, product.scope)
-                                         : call(std::get<CalledAttention>(found), product);
+                                         : called(std::get<CalledAttention>(found), product);
     const Type& wanted = rewrite_.old().type(product.results[0]);
     const Type given = rewrite_.next().type(mixed);
     if (given == wanted) return rewrite_.set(product.results[0], mixed);
@@ -166,6 +190,20 @@ class AttentionBuilder {
     Type copied = given.sizes == wanted.sizes ? wanted : contiguous(wanted.dtype, given.sizes, wanted.device);
     const ValueId copy = rewrite_.add(Primitive{op_named("cast")}, {{mixed}}, std::move(copied), product.scope);
     rewrite_.set(product.results[0], rewrite_.add(View{0}, {{copy}}, Type(wanted), product.scope));
+  }
+
+  /// The call's result, its heads where the scores had them.
+  ValueId called(const CalledAttention& found, const Node& product) {
+    const ValueId mixed = call(found, product);
+    if (!found.between) return mixed;
+    Type type = rewrite_.next().type(mixed);
+    const auto& [outer, heads, inner] = *found.between;
+    const Dim apart = type.strides[0].constant() * inner;
+    type.sizes.insert(type.sizes.begin() + 2, Dim(inner));
+    type.strides.insert(type.strides.begin() + 2, type.strides[0]);
+    type.sizes[0] = outer;
+    type.strides[0] = apart;
+    return rewrite_.add(View{0}, {{mixed}}, std::move(type), product.scope);
   }
 
   ValueId call(const CalledAttention& found, const Node& product) {

@@ -1,5 +1,6 @@
 #include "compiler/passes/fold_bias.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "compiler/ir/view_source.h"
@@ -70,6 +71,18 @@ std::optional<BiasRegion> bias_region(const Graph& graph, const Node& node) {
   return std::nullopt;
 }
 
+/// What a region of its own converts to a vector, if it does no more: state, once for all calls.
+ValueId unconverted_vector(const Graph& graph, ValueId vector) {
+  const Node& node = graph.producer(vector);
+  const auto* fused = node.as<Fused>();
+  if (fused == nullptr) return vector;
+  const auto result = static_cast<size_t>(std::ranges::find(node.results, vector) - node.results.begin());
+  const auto input = input_behind(*fused->body, fused->body->outputs[result]);
+  if (!input) return vector;
+  const ValueId source = *node.args[*input].value();
+  return graph.type(source).sizes == graph.type(vector).sizes && graph.type(source).is_contiguous() ? source : vector;
+}
+
 class Folder {
  public:
   explicit Folder(const Graph& old) : old_(old), rewrite_(old), uses_(use_counts(old)) {}
@@ -99,7 +112,7 @@ class Folder {
   bool fold(const Node& node) {
     const auto region = bias_region(old_, node);
     if (!region) return false;
-    const ValueId bias = *node.args[region->bias].value();
+    const ValueId bias = unconverted_vector(old_, *node.args[region->bias].value());
     const Node* product = product_behind(*node.args[region->product].value());
     const Type& result = old_.type(node.results[0]);
     if (product == nullptr || old_.type(bias).device != result.device) return false;

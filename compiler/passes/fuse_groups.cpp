@@ -23,8 +23,8 @@ using namespace ir;
 
 /// What is broadcast into a larger region is computed again for every element; up to this cost.
 constexpr int64_t most_repeated_cost = 24;
-/// The same on a CPU, which has few lanes: nothing dear, but for so few elements that one launch more takes as long.
-constexpr int64_t most_repeated_cost_on_cpu = 8;
+/// The same on a CPU, which has few lanes: one dear operator, but for so few elements that a launch takes as long.
+constexpr int64_t most_repeated_cost_on_cpu = 16;
 constexpr int64_t points_of_a_launch = 4096;
 
 /// What an operand of a join computes is thrown away where another operand lies. About as many instructions for every

@@ -15,6 +15,7 @@
 #include "compiler/passes/expand_upsampling.h"
 #include "compiler/passes/expand_windows.h"
 #include "compiler/passes/find_attention.h"
+#include "compiler/passes/fold_batches.h"
 #include "compiler/passes/fold_bias.h"
 #include "compiler/passes/functionalize.h"
 #include "compiler/passes/fuse.h"
@@ -59,6 +60,8 @@ constexpr std::array rows = {
         "after convolution_epilogues, which gives ReLU to the convolution, and before passes that look at products"},
     PipelineRow{"find_attention", find_attention, Stage::functional,
                 "before pad_products, which would pad the products that it replaces"},
+    PipelineRow{"fold_batches", fold_batches, Stage::functional,
+                "after find_attention, which looks for batches, and before passes that look at products"},
     PipelineRow{"sum_products", sum_products, Stage::functional,
                 "after find_attention, which looks for products, and before pad_products, which pads what is left"},
     PipelineRow{"pad_products", pad_products, Stage::functional,

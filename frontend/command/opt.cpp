@@ -39,18 +39,15 @@ constexpr std::string_view last_pass = "plan_memory";  ///< turns the graph into
 constexpr std::string_view all_passes = "all";         ///< in the place of their names
 constexpr std::string_view why_last = "last: it gives every value of the final graph its memory, and prints the plan";
 
-/// The names, with those of all passes that the graph has before it in the place of "all".
-std::vector<std::string> expanded(const std::vector<std::string>& names, const ir::Graph& graph) {
-  const bool functional = ir::verify(graph, ir::Stage::functional).empty();
+/// The names, with those of all passes in the place of "all".
+std::vector<std::string> expanded(const std::vector<std::string>& names) {
   std::vector<std::string> list;
   for (const std::string& name : names) {
     if (name != all_passes) {
       list.push_back(name);
       continue;
     }
-    for (const passes::PipelineRow& row : passes::pipeline()) {
-      if (row.name != "functionalize" || !functional) list.emplace_back(row.name);
-    }
+    for (const passes::PipelineRow& row : passes::pipeline()) list.emplace_back(row.name);
   }
   return list;
 }
@@ -134,7 +131,7 @@ int opt(const OptOptions& options) {
   check_passes(options.passes);
   ir::Graph graph = ir::parse(read_file(options.file), options.file == "-" ? "standard input" : options.file);
   if (options.kernels && !options.passes.empty()) throw UserError("--kernels runs all passes: name none beside it");
-  const std::vector<std::string> names = expanded(options.passes, graph);
+  const std::vector<std::string> names = expanded(options.passes);
   const bool plan = !names.empty() && names.back() == last_pass;
   const passes::PassContext context = context_for(graph, options.freeze);
   if (options.kernels) return print_kernels(graph, context);

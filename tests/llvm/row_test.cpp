@@ -39,6 +39,39 @@ TEST(RowKernels, give_what_the_interpreter_gives) {
   });
 }
 
+/// A product whose left operand is an image in another order, and one whose result becomes an image.
+TEST(RowKernels, products_beside_images_in_another_order) {
+  expect_agreement(
+      row_trial("of_an_image",
+                R"(graph @of_an_image on cpu (%x: f32[4,2,4,4]{32,1,8,2}, %w: f32[10,32], %b: f32[10]) -> (%s, %y) {
+    %n = lt %x, 0.0 : b8[4,2,4,4]{32,1,8,2}
+    %r = where %n, 0.0, %x : f32[4,2,4,4]{32,1,8,2}
+    %c = cast %r : f32[4,2,4,4]
+    %a = view %c + 0 : f32[1,4,1,32]{1,32,1,1}
+    %v = view %w + 0 : f32[1,1,10,32]{1,1,32,1}
+    %m = mul %a, %v : f32[1,4,10,32]{128,32,128,1}
+    %s = reduce sum %m over 3 : f32[1,4,10,1]
+    %o = view %s + 0 : f32[4,10]
+    %y = add %o, %b : f32[4,10]
+  })",
+                11, room));
+  expect_agreement(
+      row_trial("to_an_image",
+                R"(graph @to_an_image on cpu (%x: f32[4,2,4,4]{32,1,8,2}, %g: f32[4,10], %w: f32[10,32]) -> (%r, %t) {
+    %n = lt %x, 0.0 : b8[4,2,4,4]{32,1,8,2}
+    %z = where %n, 0.0, %x : f32[4,2,4,4]{32,1,8,2}
+    %r = cast %z : f32[4,2,4,4]
+    %a = view %g + 0 : f32[1,4,1,10]{1,10,1,1}
+    %v = view %w + 0 : f32[1,1,32,10]{1,1,1,32}
+    %m = mul %a, %v : f32[1,4,32,10]{128,32,1,128}
+    %s = reduce sum %m over 3 : f32[1,4,32,1]
+    %l = le %z, 0.0 : b8[4,2,4,4]{32,1,8,2}
+    %o = view %s + 0 : f32[4,2,4,4]
+    %t = where %l, 0.0, %o : f32[4,2,4,4]{32,1,8,2}
+  })",
+                12, room));
+}
+
 TEST(RowKernels, softmax_of_infinities_and_nan_is_the_interpreters) {
   for (const auto& body : {row_bodies().front(), row_bodies()[3]}) {
     const RowSizes sizes{7, 37};
