@@ -28,8 +28,11 @@ std::optional<double> number_of(const Arg& arg) {
 }
 
 std::vector<Dim> sizes_of(const OperandSizes& sizes) {
-  if (sizes.turned) return {sizes.batch, sizes.heads, sizes.vector, sizes.tokens};
-  return {sizes.batch, sizes.heads, sizes.tokens, sizes.vector};
+  std::vector<Dim> all{sizes.batch, sizes.heads};
+  if (!sizes.apart.empty()) all.assign(sizes.apart.begin(), sizes.apart.end());
+  all.insert(all.end(), {sizes.tokens, sizes.vector});
+  if (sizes.turned) std::swap(all[all.size() - 2], all.back());
+  return all;
 }
 
 /// Dims of a type, outermost first, as one; nothing where elements one apart in it are not all as far from each other.
@@ -65,16 +68,6 @@ Groups outer_groups(const Type& type, int64_t batch) {
   return groups;
 }
 
-/// Nothing where the heads are to lie between dims of the batch, and these are others.
-std::optional<Groups> groups_of(const Type& type, const OperandSizes& sizes) {
-  if (!sizes.between) return outer_groups(type, sizes.batch);
-  const HeadsBetween& between = *sizes.between;
-  const bool same =
-      type.rank() == between.size() + 2 && std::equal(between.begin(), between.end(), type.sizes.begin(),
-                                                      [](int64_t size, const Dim& dim) { return dim == Dim(size); });
-  return same ? std::optional(Groups{{0, 2}, {1}}) : std::nullopt;
-}
-
 /// A type of two dims or more seen in four: batch, heads and the last two. Nothing where they do not lie so in memory.
 std::optional<Type> in_four_dims(const Type& type, const Groups& groups) {
   const size_t end = type.rank() - 2;
@@ -89,8 +82,7 @@ std::optional<Type> in_four_dims(const Type& type, const Groups& groups) {
 /// A type seen in these sizes; nothing where it does not lie so.
 std::optional<Type> in_sizes(const Type& type, const OperandSizes& sizes) {
   if (!type.is_static() || type.rank() < 2) return std::nullopt;
-  const auto groups = groups_of(type, sizes);
-  auto seen = groups ? in_four_dims(type, *groups) : std::nullopt;
+  auto seen = sizes.apart.empty() ? in_four_dims(type, outer_groups(type, sizes.batch)) : std::optional(type);
   return seen && seen->sizes == sizes_of(sizes) ? seen : std::nullopt;
 }
 
@@ -112,7 +104,11 @@ AttentionOperand split(const Graph& graph, ValueId value, const OperandSizes& si
   Type type = graph.type(value);
   const auto strides = type.strides;
   type.sizes = sizes_of(sizes);
-  type.strides = {strides[0] * sizes.heads, strides[0], strides[1], strides[2]};
+  type.strides = {strides[1], strides[2]};
+  Dim stride = strides[0];
+  for (size_t dim = type.rank() - 2; dim-- > 0; stride = stride * type.sizes[dim].constant()) {
+    type.strides.insert(type.strides.begin(), stride);
+  }
   return {value, std::move(type)};
 }
 
@@ -192,8 +188,9 @@ std::optional<AttentionOperand> behind_widening(const Graph& graph, ValueId valu
 }
 
 AttentionOperand turned(AttentionOperand operand) {
-  std::swap(operand.type.sizes[2], operand.type.sizes[3]);
-  std::swap(operand.type.strides[2], operand.type.strides[3]);
+  const size_t row = operand.type.rank() - 2;
+  std::swap(operand.type.sizes[row], operand.type.sizes[row + 1]);
+  std::swap(operand.type.strides[row], operand.type.strides[row + 1]);
   return operand;
 }
 
@@ -244,7 +241,7 @@ std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId va
   const auto as_kernels_do = [&](AttentionOperand seen) { return sizes.turned ? turned(std::move(seen)) : seen; };
   const auto copied = in_front_of_copy(graph, value, sizes);
   if (!is_half(graph.type(value).dtype)) {
-    const auto seen = copied || sizes.between ? copied : in_front_of_merging(graph, value, sizes);
+    const auto seen = copied ? copied : in_front_of_merging(graph, value, sizes);
     const auto wide = seen ? behind_widening(graph, seen->value, sizes) : std::nullopt;
     return wide ? std::optional(as_kernels_do(*wide)) : std::nullopt;
   }
@@ -254,7 +251,6 @@ std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId va
       if (lies_well(graph, *found, sizes.aligned)) return found;
     }
   }
-  if (sizes.between) return std::nullopt;
   std::optional<AttentionOperand> found = as_kernels_do(split(graph, value, sizes));
   if (lies_well(graph, *found, sizes.aligned)) return found;
   return std::nullopt;

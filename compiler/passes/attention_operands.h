@@ -1,9 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "compiler/ir/graph.h"
 #include "compiler/passes/rewriter.h"
@@ -27,21 +27,18 @@ struct AttentionOperand {
 /// True where each vector (the last dim) is in one piece and begins at a multiple of 16 bytes if the memory does.
 [[nodiscard]] bool is_aligned(const ir::Graph& graph, const AttentionOperand& operand);
 
-/// Three dims of which the outermost and the innermost make up a batch, and that between them is the heads'.
-using HeadsBetween = std::array<int64_t, 3>;
-
 /// Sizes of an operand: [batch, heads, tokens, vector], or turned, [batch, heads, vector, tokens].
 struct OperandSizes {
   int64_t batch, heads, tokens, vector;
   bool turned = false;
-  bool aligned = true;                       ///< else vectors in one piece are enough
-  std::optional<HeadsBetween> between = {};  ///< else the batch is outside the heads
+  bool aligned = true;              ///< else vectors in one piece are enough
+  std::vector<int64_t> apart = {};  ///< dims in place of batch and heads, where these do not lie as two
 };
 
 /// An operand of a batched product, [batch x heads, tokens, vector] or turned, as halves in
-/// [batch, heads, tokens, vector]. Copies that line it up for the product are looked through, and numbers it was
-/// multiplied by before; what is found lies as the sizes say (`is_aligned`). In f32, the cast from halves is
-/// looked through too, nothing is found where there is none, and the halves may lie in any order.
+/// [batch, heads, tokens, vector], or [apart..., tokens, vector]. Copies that line it up for the product are looked
+/// through, and numbers it was multiplied by before; what is found lies as the sizes say (`is_aligned`). In f32, the
+/// cast from halves is looked through too, nothing is found where there is none, and the halves may lie in any order.
 [[nodiscard]] std::optional<AttentionOperand> attention_operand(const ir::Graph& graph, ir::ValueId value,
                                                                 const OperandSizes& sizes);
 

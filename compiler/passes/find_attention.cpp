@@ -1,6 +1,7 @@
 #include "compiler/passes/find_attention.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -22,6 +23,24 @@ namespace sinter::passes {
 namespace {
 
 using namespace ir;
+
+/// Three dims of which the outermost and the innermost make up a batch, and that between them is the heads'.
+using HeadsBetween = std::array<int64_t, 3>;
+
+/// An operand in [outer, heads, inner, tokens, vector] with the dims of the batch as one; nothing where they do not lie
+/// so.
+std::optional<AttentionOperand> with_one_batch(AttentionOperand operand) {
+  Type& type = operand.type;
+  const Dim outer = type.sizes[0], inner = type.sizes[2];
+  const bool in_line =
+      outer == Dim(1) || inner == Dim(1) || type.strides[0] == Dim(inner.constant() * type.strides[2].constant());
+  if (!in_line) return std::nullopt;
+  type.strides[0] = type.strides[inner == Dim(1) ? 0 : 2];
+  type.sizes[0] = outer.constant() * inner.constant();
+  type.sizes.erase(type.sizes.begin() + 2);
+  type.strides.erase(type.strides.begin() + 2);
+  return operand;
+}
 
 constexpr int64_t fewest_tokens = 64;    ///< a tile of the kernels: of fewer queries or keys most of it is padding
 constexpr int64_t longest_vector = 128;  ///< that all of the kernels take
@@ -89,20 +108,24 @@ class Matcher {
     if (!vectors || s.vector > longest_vector) return std::nullopt;
     const bool wide = graph_.type(outer.right).dtype == DType::f32;  // products that no tensor core computes
     if (!wide && (s.queries < fewest_tokens || s.keys < fewest_tokens)) return std::nullopt;
-    if (!take_operands(found, inner, outer) && !take_operands_between(found, scores, inner, outer)) return std::nullopt;
-    return of_one_dtype(found) ? std::optional(found) : std::nullopt;
+    const bool taken = take_operands(found, inner, outer) || take_operands_between(found, scores, inner, outer);
+    return taken && of_one_dtype(found) ? std::optional(found) : std::nullopt;
   }
 
   [[nodiscard]] bool take_operands(CalledAttention& found, const BatchedProduct& inner,
                                    const BatchedProduct& outer) const {
     const Heads& s = found.sizes;
     OperandSizes sizes{.batch = s.batch, .heads = s.heads, .tokens = s.queries, .vector = s.vector};
-    sizes.between = found.between;
-    const auto query = attention_operand(graph_, inner.left, sizes);
+    const auto operand = [&](ValueId value) {
+      auto seen = attention_operand(graph_, value, sizes);
+      return seen && found.between ? with_one_batch(*std::move(seen)) : seen;
+    };
+    if (found.between) sizes.apart.assign(found.between->begin(), found.between->end());
+    const auto query = operand(inner.left);
     sizes.tokens = s.keys;
-    const auto value = attention_operand(graph_, outer.right, sizes);
+    const auto value = operand(outer.right);
     sizes.turned = true;
-    const auto key = attention_operand(graph_, inner.right, sizes);
+    const auto key = operand(inner.right);
     if (!query || !key || !value || value->scale != 1) return false;
     found.query = *query, found.key = *key, found.values = *value;
     found.scale *= query->scale * key->scale;
@@ -115,8 +138,6 @@ class Matcher {
     if (scores.type.rank() != 5 || found.mask) return false;
     const auto sizes = scores.type.static_sizes();
     found.between = {sizes[0], sizes[1], sizes[2]};
-    found.sizes.batch = sizes[0] * sizes[2];
-    found.sizes.heads = sizes[1];
     return take_operands(found, inner, outer);
   }
 

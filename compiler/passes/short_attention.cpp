@@ -92,28 +92,37 @@ class Finder {
   }
 
  private:
-  /// With as many dims of the batch seen as heads as lets most operands be read where they were before copies.
+  /// With as many dims of the batch seen as heads, or all dims apart, as lets most operands be read where they were
+  /// before copies.
   std::optional<ShortAttention> operands() const {
     std::optional<ShortAttention> best;
     int most = -1;
-    int64_t outer = 1, inner = 1;
-    for (const int64_t size : batch_) inner *= size;
-    for (size_t dims = 0; dims <= batch_.size(); ++dims) {
-      auto found = operands_in(outer, inner);
+    const auto keep_better = [&](std::optional<ShortAttention> found) {
       const int moved = found ? (found->query.value != inner_.left) + (found->key.value != inner_.right) +
                                     (found->values.value != outer_.right)
                               : -1;
       if (moved > most) best = std::move(found), most = moved;
+    };
+    int64_t outer = 1, inner = 1;
+    for (const int64_t size : batch_) inner *= size;
+    for (size_t dims = 0; dims <= batch_.size(); ++dims) {
+      keep_better(operands_in({.batch = outer, .heads = inner, .tokens = 0, .vector = vector_}));
       if (dims < batch_.size()) outer *= batch_[dims], inner /= batch_[dims];
+    }
+    if (batch_.size() > 2) {
+      keep_better(operands_in({.batch = 1, .heads = 1, .tokens = 0, .vector = vector_, .apart = batch_}));
     }
     return best;
   }
 
-  std::optional<ShortAttention> operands_in(int64_t batch, int64_t heads) const {
-    auto query = attention_operand(graph_, inner_.left, {batch, heads, queries_, vector_, false, /*aligned=*/false});
-    auto key =
-        attention_operand(graph_, inner_.right, {batch, heads, keys_, vector_, /*turned=*/true, /*aligned=*/false});
-    auto values = attention_operand(graph_, outer_.right, {batch, heads, keys_, vector_, false, /*aligned=*/false});
+  std::optional<ShortAttention> operands_in(OperandSizes sizes) const {
+    sizes.aligned = false;
+    sizes.tokens = queries_;
+    const auto query = attention_operand(graph_, inner_.left, sizes);
+    sizes.tokens = keys_;
+    const auto values = attention_operand(graph_, outer_.right, sizes);
+    sizes.turned = true;
+    const auto key = attention_operand(graph_, inner_.right, sizes);
     if (!query || !key || !values || values->scale != 1) return std::nullopt;
     const DType dtype = query->type.dtype;
     if (key->type.dtype != dtype || values->type.dtype != dtype) return std::nullopt;
@@ -123,11 +132,12 @@ class Finder {
     return found;
   }
 
-  /// [batch, heads, tokens, vector] in the dims of the whole batch.
+  /// [dims of the batch in any number, tokens, vector] in those of the whole batch.
   AttentionOperand in_batch(AttentionOperand operand) const {
     Type& type = operand.type;
-    BatchDims dims{batch_, {type.sizes[2], type.sizes[3]}, {type.strides[2], type.strides[3]}};
-    for (const size_t dim : {size_t{1}, size_t{0}}) {
+    const size_t row = type.rank() - 2;
+    BatchDims dims{batch_, {type.sizes[row], type.sizes[row + 1]}, {type.strides[row], type.strides[row + 1]}};
+    for (size_t dim = row; dim-- > 0;) {
       dims.take(type.sizes[dim].constant(), type.strides[dim].constant(), false);
     }
     type.sizes = std::move(dims.sizes);
