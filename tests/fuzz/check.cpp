@@ -161,8 +161,15 @@ size_t first_overflow(const Observations& run) {
 bool squares_overflow(const Observations& run) { return first_overflow(run) < run.size(); }
 
 /// What squares that overflow leave open: which numbers are finite, anywhere in a run, as intermediate ones are not
-/// seen; and from where they are, what comparisons make of numbers that are none.
-enum class Open { nothing, finite, steps_too };
+/// seen; from where they are, what comparisons make of numbers that are none; and everything where a program makes
+/// numbers of what is none.
+enum class Open { nothing, finite, steps_too, everything };
+
+Open open_at(size_t observation, size_t overflow, const Observations& run, bool replaces_nan) {
+  if (overflow == run.size()) return Open::nothing;
+  if (replaces_nan) return Open::everything;
+  return observation < overflow ? Open::finite : Open::steps_too;
+}
 
 /// Whether each number of a compiled run is that of eager or that of a wide run, but for a few roundings.
 bool lies_between(const Observation& eager, const Observation& compiled, const WideRuns& wide, size_t at,
@@ -173,7 +180,7 @@ bool lies_between(const Observation& eager, const Observation& compiled, const W
     const Tensor& expected = eager.values[i].tensor;
     const Tensor& found = compiled.values[i].tensor;
     if (first.values[i].tensor.sizes() != expected.sizes()) return false;
-    if (open == Open::steps_too && !is_continuous(expected)) continue;
+    if (open == Open::everything || (open == Open::steps_too && !is_continuous(expected))) continue;
     const Tensor stored = first.values[i].tensor.to(expected.scalar_type());
     const Tensor allowed = allowed_of(wide, at, i, expected, rounding);
     Tensor right = is_near(found, expected, allowed).logical_or(is_near(found, stored, allowed));
@@ -185,12 +192,13 @@ bool lies_between(const Observation& eager, const Observation& compiled, const W
   return true;
 }
 
-bool lie_between(const Observations& eager, const Observations& compiled, const WideRuns& wide, double rounding) {
+bool lie_between(const Observations& eager, const Observations& compiled, const WideRuns& wide, double rounding,
+                 bool replaces_nan) {
   const auto has_as_many = [&](const Observations& run) { return run.size() == eager.size(); };
   if (!has_as_many(compiled) || !std::ranges::all_of(wide, has_as_many)) return false;
   const size_t overflow = first_overflow(eager);
   for (size_t i = 0; i < eager.size(); ++i) {
-    const Open open = overflow == eager.size() ? Open::nothing : i < overflow ? Open::finite : Open::steps_too;
+    const Open open = open_at(i, overflow, eager, replaces_nan);
     if (!lies_between(eager[i], compiled[i], wide, i, rounding, open)) return false;
   }
   return true;
@@ -212,13 +220,14 @@ bool is_kept_wide(const Program& program, const hostile::Place& place, const Obs
                   const Observations& compiled) {
   const double rounding = rounding_of(program);
   const bool halves = rounding >= 1e-3;
+  const bool replaces_nan = mentions(program.body, "nan_to_num");
   if (eager.size() != compiled.size()) return false;
   if (!(halves && has_steps(program))) {
     WideRuns wide{run_eager(program, place, {.wide = true})};
     for (uint64_t i = 1; i <= kNearbyWideRuns; ++i) {
       wide.push_back(run_eager(program, place, {.apart = rounding, .seed = i, .wide = true}));
     }
-    if (!lie_between(eager, compiled, wide, rounding)) return false;
+    if (!lie_between(eager, compiled, wide, rounding, replaces_nan)) return false;
   }
   if (!halves) return true;
   Session session(place, /*compiled=*/true);
@@ -226,7 +235,7 @@ bool is_kept_wide(const Program& program, const hostile::Place& place, const Obs
   const auto exact = session.finish();
   if (!hostile::difference(eager, exact, hostile::Numbers::rounded)) return true;
   // A result may be of a wider dtype than what it was computed in.
-  return lie_between(eager, exact, {eager}, has_two_sums(program, place) ? rounding : kRoundingOfFloats);
+  return lie_between(eager, exact, {eager}, has_two_sums(program, place) ? rounding : kRoundingOfFloats, replaces_nan);
 }
 
 void tell(const hostile::Outcome& outcome, Finding& finding) {
