@@ -1,15 +1,15 @@
 #include "compiler/passes/attention_operands.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <ranges>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "compiler/ir/view_source.h"
 #include "compiler/passes/aligned_halves.h"
 #include "compiler/passes/aten.h"
+#include "compiler/passes/joined_dims.h"
 
 namespace sinter::passes {
 namespace {
@@ -17,7 +17,6 @@ namespace {
 using namespace ir;
 
 using Order = std::vector<size_t>;  ///< dim of what is seen, by dim of the operand
-using DimList = std::vector<size_t>;
 
 /// A finite number that is not 0.
 std::optional<double> number_of(const Arg& arg) {
@@ -27,62 +26,48 @@ std::optional<double> number_of(const Arg& arg) {
   return std::isnormal(number) ? std::optional(number) : std::nullopt;
 }
 
+/// Sizes of an operand: of its batch, then [tokens, vector], or turned, [vector, tokens].
+struct OperandSizes {
+  const AttentionBatch& batch;
+  int64_t tokens, vector;
+  bool turned = false;
+};
+
 std::vector<Dim> sizes_of(const OperandSizes& sizes) {
-  std::vector<Dim> all{sizes.batch, sizes.heads};
-  if (!sizes.apart.empty()) all.assign(sizes.apart.begin(), sizes.apart.end());
+  std::vector<Dim> all{sizes.batch.batch, sizes.batch.heads};
+  if (!sizes.batch.apart.empty()) all.assign(sizes.batch.apart.begin(), sizes.batch.apart.end());
   all.insert(all.end(), {sizes.tokens, sizes.vector});
   if (sizes.turned) std::swap(all[all.size() - 2], all.back());
   return all;
 }
 
-/// Dims of a type, outermost first, as one; nothing where elements one apart in it are not all as far from each other.
-struct Joined {
-  int64_t size = 1, stride = 0;
-};
-std::optional<Joined> joined(const Type& type, const DimList& dims) {
-  if (dims.size() == 1) return Joined{type.sizes[dims[0]].constant(), type.strides[dims[0]].constant()};
-  Joined all;
-  for (const size_t dim : std::views::reverse(dims)) {
-    const int64_t size = type.sizes[dim].constant(), stride = type.strides[dim].constant();
-    if (size == 1) continue;
-    if (all.size > 1 && stride != all.stride * all.size) return std::nullopt;
-    if (all.size == 1) all.stride = stride;
-    all.size *= size;
-  }
-  return all;
+/// How many of the dims in front of the last two are the batch's.
+size_t batch_dims(const Type& type, int64_t batch) {
+  size_t dims = 0;
+  for (int64_t before = 1; before < batch && dims + 2 < type.rank(); ++dims) before *= type.sizes[dims].constant();
+  return dims;
 }
 
-/// Which of the dims in front of the last two are the batch's, and which the heads'.
-struct Groups {
-  DimList batch, heads;
-};
-
-/// The batch's are the first, of so many elements.
-Groups outer_groups(const Type& type, int64_t batch) {
-  Groups groups;
-  int64_t before = 1;
-  for (size_t dim = 0; dim + 2 < type.rank(); ++dim) {
-    (before < batch ? groups.batch : groups.heads).push_back(dim);
-    before *= type.sizes[dim].constant();
-  }
-  return groups;
-}
-
-/// A type of two dims or more seen in four: batch, heads and the last two. Nothing where they do not lie so in memory.
-std::optional<Type> in_four_dims(const Type& type, const Groups& groups) {
+/// A type of two dims or more seen in four, the first `outer_dims` of them as one, and the others in front of the last
+/// two. Nothing where they do not lie so in memory.
+std::optional<Type> in_four_dims(const Type& type, size_t outer_dims) {
   const size_t end = type.rank() - 2;
-  const auto batch = joined(type, groups.batch), heads = joined(type, groups.heads);
-  if (!batch || !heads) return std::nullopt;
+  std::vector<size_t> dims(end);
+  std::iota(dims.begin(), dims.end(), size_t{0});
+  const auto outer = joined_dims(type, std::span(dims).first(outer_dims));
+  const auto inner = joined_dims(type, std::span(dims).subspan(outer_dims));
+  if (!outer || !inner) return std::nullopt;
   Type seen = type;
-  seen.sizes = {batch->size, heads->size, type.sizes[end], type.sizes[end + 1]};
-  seen.strides = {batch->stride, heads->stride, type.strides[end], type.strides[end + 1]};
+  seen.sizes = {outer->size, inner->size, type.sizes[end], type.sizes[end + 1]};
+  seen.strides = {outer->stride, inner->stride, type.strides[end], type.strides[end + 1]};
   return seen;
 }
 
 /// A type seen in these sizes; nothing where it does not lie so.
 std::optional<Type> in_sizes(const Type& type, const OperandSizes& sizes) {
   if (!type.is_static() || type.rank() < 2) return std::nullopt;
-  auto seen = sizes.apart.empty() ? in_four_dims(type, outer_groups(type, sizes.batch)) : std::optional(type);
+  const AttentionBatch& batch = sizes.batch;
+  auto seen = batch.apart.empty() ? in_four_dims(type, batch_dims(type, batch.batch)) : std::optional(type);
   return seen && seen->sizes == sizes_of(sizes) ? seen : std::nullopt;
 }
 
@@ -207,6 +192,26 @@ bool lies_well(const Graph& graph, const AttentionOperand& operand, bool aligned
   return aligned ? is_aligned(graph, operand) : operand.type.strides.back() == Dim(1);
 }
 
+/// An operand of a batched product as halves, as `attention_operands` says.
+std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId value, const OperandSizes& sizes) {
+  const auto as_kernels_do = [&](AttentionOperand seen) { return sizes.turned ? turned(std::move(seen)) : seen; };
+  const auto copied = in_front_of_copy(graph, value, sizes);
+  if (!is_half(graph.type(value).dtype)) {
+    const auto seen = copied ? copied : in_front_of_merging(graph, value, sizes);
+    const auto wide = seen ? behind_widening(graph, seen->value, sizes) : std::nullopt;
+    return wide ? std::optional(as_kernels_do(*wide)) : std::nullopt;
+  }
+  if (copied) {
+    for (const AttentionOperand& seen : {in_front_of_factors(graph, *copied, sizes), *copied}) {
+      std::optional<AttentionOperand> found = as_kernels_do(seen);
+      if (lies_well(graph, *found, sizes.batch.aligned)) return found;
+    }
+  }
+  std::optional<AttentionOperand> found = as_kernels_do(split(graph, value, sizes));
+  if (lies_well(graph, *found, sizes.batch.aligned)) return found;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<ValueId> source_of(const Graph& graph, ValueId value, std::string_view op) {
@@ -237,23 +242,17 @@ bool is_aligned(const Graph& graph, const AttentionOperand& operand) {
   return true;
 }
 
-std::optional<AttentionOperand> attention_operand(const Graph& graph, ValueId value, const OperandSizes& sizes) {
-  const auto as_kernels_do = [&](AttentionOperand seen) { return sizes.turned ? turned(std::move(seen)) : seen; };
-  const auto copied = in_front_of_copy(graph, value, sizes);
-  if (!is_half(graph.type(value).dtype)) {
-    const auto seen = copied ? copied : in_front_of_merging(graph, value, sizes);
-    const auto wide = seen ? behind_widening(graph, seen->value, sizes) : std::nullopt;
-    return wide ? std::optional(as_kernels_do(*wide)) : std::nullopt;
-  }
-  if (copied) {
-    for (const AttentionOperand& seen : {in_front_of_factors(graph, *copied, sizes), *copied}) {
-      std::optional<AttentionOperand> found = as_kernels_do(seen);
-      if (lies_well(graph, *found, sizes.aligned)) return found;
-    }
-  }
-  std::optional<AttentionOperand> found = as_kernels_do(split(graph, value, sizes));
-  if (lies_well(graph, *found, sizes.aligned)) return found;
-  return std::nullopt;
+std::optional<AttentionOperands> attention_operands(const Graph& graph, const BatchedProduct& inner,
+                                                    const BatchedProduct& outer, const AttentionBatch& batch) {
+  const auto queries = graph.type(inner.left).static_sizes();
+  const int64_t vector = queries[2], keys = graph.type(inner.right).sizes[2].constant();
+  const auto query = attention_operand(graph, inner.left, {batch, queries[1], vector});
+  const auto key = attention_operand(graph, inner.right, {batch, keys, vector, /*turned=*/true});
+  const auto values = attention_operand(graph, outer.right, {batch, keys, vector});
+  if (!query || !key || !values || values->scale != 1) return std::nullopt;
+  const DType dtype = query->type.dtype;
+  if (key->type.dtype != dtype || values->type.dtype != dtype) return std::nullopt;
+  return AttentionOperands{*query, *key, *values};
 }
 
 ValueId lined_up(Rewriter& rewrite, const AttentionOperand& operand, bool aligned, ScopeId scope) {
@@ -275,9 +274,9 @@ std::optional<AttentionOperand> over_scores(const Graph& graph, ValueId value, c
   for (size_t dim = 0; dim + 1 < over.type.rank(); ++dim) {
     if (over.type.strides[dim] == Dim(0)) over.type.sizes[dim] = 1;  // the kernels repeat it
   }
-  const Groups groups = outer_groups(scores, batch);
-  const auto seen = in_four_dims(over.type, groups);
-  const auto whole = in_four_dims(contiguous(scores.dtype, scores.sizes, scores.device), groups);
+  const size_t outer_dims = batch_dims(scores, batch);
+  const auto seen = in_four_dims(over.type, outer_dims);
+  const auto whole = in_four_dims(contiguous(scores.dtype, scores.sizes, scores.device), outer_dims);
   if (!seen || !repeats(*seen, *whole)) return std::nullopt;
   over.type = *seen;
   return over;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/ir/graph.h"
+#include "compiler/passes/batched_product.h"
 #include "compiler/passes/rewriter.h"
 
 /// What the kernels of attention read: an operand of a product seen as the halves that it was made of.
@@ -27,20 +28,26 @@ struct AttentionOperand {
 /// True where each vector (the last dim) is in one piece and begins at a multiple of 16 bytes if the memory does.
 [[nodiscard]] bool is_aligned(const ir::Graph& graph, const AttentionOperand& operand);
 
-/// Sizes of an operand: [batch, heads, tokens, vector], or turned, [batch, heads, vector, tokens].
-struct OperandSizes {
-  int64_t batch, heads, tokens, vector;
-  bool turned = false;
+/// What stands in front of the tokens of queries, keys and values.
+struct AttentionBatch {
+  int64_t batch = 1, heads = 1;
   bool aligned = true;              ///< else vectors in one piece are enough
   std::vector<int64_t> apart = {};  ///< dims in place of batch and heads, where these do not lie as two
 };
 
-/// An operand of a batched product, [batch x heads, tokens, vector] or turned, as halves in
-/// [batch, heads, tokens, vector], or [apart..., tokens, vector]. Copies that line it up for the product are looked
-/// through, and numbers it was multiplied by before; what is found lies as the sizes say (`is_aligned`). In f32, the
-/// cast from halves is looked through too, nothing is found where there is none, and the halves may lie in any order.
-[[nodiscard]] std::optional<AttentionOperand> attention_operand(const ir::Graph& graph, ir::ValueId value,
-                                                                const OperandSizes& sizes);
+/// Of one dtype; values are times 1.
+struct AttentionOperands {
+  AttentionOperand query, key, values;
+};
+
+/// The operands of the two products of an attention, [batch x heads, tokens, vector] and the keys turned, as halves in
+/// [batch, heads, tokens, vector], or [apart..., tokens, vector]. Copies that line them up for the products are looked
+/// through, and numbers they were multiplied by before; what is found lies as the batch says (`is_aligned`). In f32,
+/// the cast from halves is looked through too, nothing is found where there is none, and the halves may lie in any
+/// order.
+[[nodiscard]] std::optional<AttentionOperands> attention_operands(const ir::Graph& graph, const BatchedProduct& inner,
+                                                                  const BatchedProduct& outer,
+                                                                  const AttentionBatch& batch);
 
 /// The operand in the graph that is built, or a copy of one whose vectors do not lie as `is_aligned` says, or not in
 /// one piece where that is enough.

@@ -14,6 +14,7 @@
 #include "compiler/passes/attention_operands.h"
 #include "compiler/passes/attention_scores.h"
 #include "compiler/passes/batched_product.h"
+#include "compiler/passes/joined_dims.h"
 #include "compiler/passes/live_nodes.h"
 #include "compiler/passes/rewriter.h"
 #include "compiler/passes/short_attention.h"
@@ -27,19 +28,16 @@ using namespace ir;
 /// Three dims of which the outermost and the innermost make up a batch, and that between them is the heads'.
 using HeadsBetween = std::array<int64_t, 3>;
 
-/// An operand in [outer, heads, inner, tokens, vector] with the dims of the batch as one; nothing where they do not lie
-/// so.
-std::optional<AttentionOperand> with_one_batch(AttentionOperand operand) {
-  Type& type = operand.type;
-  const Dim outer = type.sizes[0], inner = type.sizes[2];
-  const bool in_line =
-      outer == Dim(1) || inner == Dim(1) || type.strides[0] == Dim(inner.constant() * type.strides[2].constant());
-  if (!in_line) return std::nullopt;
-  type.strides[0] = type.strides[inner == Dim(1) ? 0 : 2];
-  type.sizes[0] = outer.constant() * inner.constant();
+/// A type of [outer, heads, inner, tokens, vector] with the dims of the batch as one; false where they do not lie so.
+bool join_batch(Type& type) {
+  constexpr std::array<size_t, 2> batch = {0, 2};
+  const auto joined = joined_dims(type, batch);
+  if (!joined) return false;
+  type.sizes[0] = joined->size;
+  type.strides[0] = joined->stride;
   type.sizes.erase(type.sizes.begin() + 2);
   type.strides.erase(type.strides.begin() + 2);
-  return operand;
+  return true;
 }
 
 constexpr int64_t fewest_tokens = 64;    ///< a tile of the kernels: of fewer queries or keys most of it is padding
@@ -99,7 +97,6 @@ class Matcher {
     const auto& sizes = scores.type.sizes;
     CalledAttention found;
     found.zeros = scores.zeros;
-    found.scale = scores.scale;
     found.sizes = sizes_of(inner, sizes.size() > 3 ? batch_of(sizes) : 1);
     const Heads& s = found.sizes;
     found.mask = mask_of(scores, s.batch);
@@ -108,43 +105,30 @@ class Matcher {
     if (!vectors || s.vector > longest_vector) return std::nullopt;
     const bool wide = graph_.type(outer.right).dtype == DType::f32;  // products that no tensor core computes
     if (!wide && (s.queries < fewest_tokens || s.keys < fewest_tokens)) return std::nullopt;
-    const bool taken = take_operands(found, inner, outer) || take_operands_between(found, scores, inner, outer);
-    return taken && of_one_dtype(found) ? std::optional(found) : std::nullopt;
+    auto operands = attention_operands(graph_, inner, outer, {.batch = s.batch, .heads = s.heads});
+    if (!operands && !found.mask && scores.type.rank() == 5) {
+      const auto dims = scores.type.static_sizes();
+      found.between = {dims[0], dims[1], dims[2]};
+      operands = operands_between(*found.between, inner, outer);
+    }
+    if (!operands || !fits_mask(found, operands->query.type.dtype)) return std::nullopt;
+    found.query = operands->query, found.key = operands->key, found.values = operands->values;
+    found.scale = scores.scale * found.query.scale * found.key.scale;
+    return found;
   }
 
-  [[nodiscard]] bool take_operands(CalledAttention& found, const BatchedProduct& inner,
-                                   const BatchedProduct& outer) const {
-    const Heads& s = found.sizes;
-    OperandSizes sizes{.batch = s.batch, .heads = s.heads, .tokens = s.queries, .vector = s.vector};
-    const auto operand = [&](ValueId value) {
-      auto seen = attention_operand(graph_, value, sizes);
-      return seen && found.between ? with_one_batch(*std::move(seen)) : seen;
-    };
-    if (found.between) sizes.apart.assign(found.between->begin(), found.between->end());
-    const auto query = operand(inner.left);
-    sizes.tokens = s.keys;
-    const auto value = operand(outer.right);
-    sizes.turned = true;
-    const auto key = operand(inner.right);
-    if (!query || !key || !value || value->scale != 1) return false;
-    found.query = *query, found.key = *key, found.values = *value;
-    found.scale *= query->scale * key->scale;
-    return true;
+  /// Of scores whose heads lie between dims of the batch.
+  [[nodiscard]] std::optional<AttentionOperands> operands_between(const HeadsBetween& between,
+                                                                  const BatchedProduct& inner,
+                                                                  const BatchedProduct& outer) const {
+    auto found = attention_operands(graph_, inner, outer, {.apart = {between.begin(), between.end()}});
+    const bool joined =
+        found && join_batch(found->query.type) && join_batch(found->key.type) && join_batch(found->values.type);
+    return joined ? found : std::nullopt;
   }
 
-  /// The same of scores without a mask whose heads lie between dims of the batch.
-  [[nodiscard]] bool take_operands_between(CalledAttention& found, const AttentionScores& scores,
-                                           const BatchedProduct& inner, const BatchedProduct& outer) const {
-    if (scores.type.rank() != 5 || found.mask) return false;
-    const auto sizes = scores.type.static_sizes();
-    found.between = {sizes[0], sizes[1], sizes[2]};
-    return take_operands(found, inner, outer);
-  }
-
-  [[nodiscard]] static bool of_one_dtype(const CalledAttention& found) {
-    const DType dtype = found.query.type.dtype;
-    return found.key.type.dtype == dtype && found.values.type.dtype == dtype &&
-           (!found.mask || found.mask->masking != Masking::added || found.mask->over.type.dtype == dtype);
+  [[nodiscard]] static bool fits_mask(const CalledAttention& found, DType dtype) {
+    return !found.mask || found.mask->masking != Masking::added || found.mask->over.type.dtype == dtype;
   }
 
   /// Of the dims in front of the last two, the first that is not 1, where others follow that are the heads'.

@@ -14,10 +14,10 @@ namespace sinter::passes {
 /// dims is a batch and its heads, where operands and mask lie so, as windows of one batch do. Numbers that queries or
 /// keys were multiplied by go into the scale. On CUDA, for halves under Numerics::fast, where nothing else reads the
 /// scores: a training step keeps them. Halves that are computed with in f32 are such: so LibTorch does where its
-/// kernels would not take a mask as it lies, or vectors that lie across, which are copied. Over few keys (and calls of
-/// LibTorch's fused kernels over few) it becomes an `ir::Attention` instead, under any number of masks
-/// (short_attention.h): sizes known, compute capability 8.0. The kernels are those of FlashAttention (Dao et al.,
-/// 2022); Inductor looks for attention in the same way.
+/// kernels would not take a mask as it lies, vectors that lie across, which are copied, or more than four dims. Over
+/// few keys (and calls of LibTorch's fused kernels over few) it becomes an `ir::Attention` instead, under any number of
+/// masks (short_attention.h): sizes known, compute capability 8.0. The kernels are those of FlashAttention (Dao et
+/// al., 2022); Inductor looks for attention in the same way.
 PassResult find_attention(ir::Graph& graph, const PassContext& context);
 
 }  // namespace sinter::passes

@@ -1,9 +1,11 @@
 #include "compiler/passes/fold_batches.h"
 
+#include <array>
 #include <optional>
 #include <utility>
 
 #include "compiler/passes/batched_product.h"
+#include "compiler/passes/joined_dims.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -13,12 +15,12 @@ using namespace ir;
 
 /// The matrices of a batch as one, their rows behind each other; nothing where they do not lie so.
 std::optional<Type> rows_of_all(const Type& matrices) {
-  const Dim &count = matrices.sizes[0], &rows = matrices.sizes[1];
-  const bool in_line = rows == Dim(1) || matrices.strides[0] == Dim(rows.constant() * matrices.strides[1].constant());
-  if (!in_line) return std::nullopt;
+  constexpr std::array<size_t, 2> dims = {0, 1};
+  const auto rows = joined_dims(matrices, dims);
+  if (!rows) return std::nullopt;
   Type all = matrices;
-  all.sizes = {count.constant() * rows.constant(), matrices.sizes[2]};
-  all.strides = {matrices.strides[rows == Dim(1) ? 0 : 1], matrices.strides[2]};
+  all.sizes = {rows->size, matrices.sizes[2]};
+  all.strides = {rows->stride, matrices.strides[2]};
   return all;
 }
 

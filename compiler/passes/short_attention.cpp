@@ -73,11 +73,10 @@ class Finder {
 
   std::optional<ShortAttention> run() {
     const auto left = graph_.type(inner_.left).static_sizes();
-    queries_ = left[1], vector_ = left[2];
-    keys_ = graph_.type(inner_.right).sizes[2].constant();
+    const int64_t vector = left[2], keys = graph_.type(inner_.right).sizes[2].constant();
     const auto has_rows = [&](const ScoreMask& mask) { return has_row_for_each_query(graph_.type(mask.over)); };
     const bool biased = std::ranges::any_of(scores_.masks, has_rows);
-    if (!has_kernel(keys_, vector_, biased) || !(graph_.type(outer_.right).sizes[2] == Dim(vector_))) {
+    if (!has_kernel(keys, vector, biased) || !(graph_.type(outer_.right).sizes[2] == Dim(vector))) {
       return std::nullopt;
     }
     std::vector<Type> types{scores_.type};
@@ -106,29 +105,20 @@ class Finder {
     int64_t outer = 1, inner = 1;
     for (const int64_t size : batch_) inner *= size;
     for (size_t dims = 0; dims <= batch_.size(); ++dims) {
-      keep_better(operands_in({.batch = outer, .heads = inner, .tokens = 0, .vector = vector_}));
+      keep_better(operands_in({.batch = outer, .heads = inner, .aligned = false}));
       if (dims < batch_.size()) outer *= batch_[dims], inner /= batch_[dims];
     }
-    if (batch_.size() > 2) {
-      keep_better(operands_in({.batch = 1, .heads = 1, .tokens = 0, .vector = vector_, .apart = batch_}));
-    }
+    if (batch_.size() > 2) keep_better(operands_in({.aligned = false, .apart = batch_}));
     return best;
   }
 
-  std::optional<ShortAttention> operands_in(OperandSizes sizes) const {
-    sizes.aligned = false;
-    sizes.tokens = queries_;
-    const auto query = attention_operand(graph_, inner_.left, sizes);
-    sizes.tokens = keys_;
-    const auto values = attention_operand(graph_, outer_.right, sizes);
-    sizes.turned = true;
-    const auto key = attention_operand(graph_, inner_.right, sizes);
-    if (!query || !key || !values || values->scale != 1) return std::nullopt;
-    const DType dtype = query->type.dtype;
-    if (key->type.dtype != dtype || values->type.dtype != dtype) return std::nullopt;
+  std::optional<ShortAttention> operands_in(const AttentionBatch& batch) const {
+    const auto operands = attention_operands(graph_, inner_, outer_, batch);
+    if (!operands) return std::nullopt;
+    const auto& [query, key, values] = *operands;
     ShortAttention found;
-    found.scale = scores_.scale * query->scale * key->scale;
-    found.query = in_batch(*query), found.key = in_batch(*key), found.values = in_batch(*values);
+    found.scale = scores_.scale * query.scale * key.scale;
+    found.query = in_batch(query), found.key = in_batch(key), found.values = in_batch(values);
     return found;
   }
 
@@ -182,7 +172,6 @@ class Finder {
   const AttentionScores& scores_;
   const BatchedProduct &inner_, &outer_;
   std::vector<int64_t> batch_;  ///< dims, outermost first
-  int64_t queries_ = 0, keys_ = 0, vector_ = 0;
 };
 
 /// Where a call of a fused kernel has what; queries, keys and values come first.

@@ -8,7 +8,8 @@ namespace sinter::passes {
 /// time than the library's: matrices with one vector each, whose every element is read once, so that memory bounds them
 /// and tensor cores would idle; and small products, with batches or a bias or without. What computes the operands and
 /// reads the result can be in the same kernel. For numerics = fast: sums are in another order than the library's, and a
-/// bias is added before the only rounding. Needs and gives: functional, not yet decomposed.
+/// bias is added before the only rounding. On the CPU the same of f32: products with one vector, and small ones
+/// with a few. Needs and gives: functional, not yet decomposed.
 PassResult sum_products(ir::Graph& graph, const PassContext& context);
 
 }  // namespace sinter::passes
