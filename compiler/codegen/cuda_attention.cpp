@@ -194,11 +194,8 @@ class AttentionText : CudaLines {
   [[nodiscard]] bool biases_pairs() const {
     const AttentionOperand& bias = *kernel_.bias;
     const auto even = [](int64_t stride) { return stride % 2 == 0; };
-    if (bias.column != 1 || !even(bias.offset) || !even(bias.row) || !std::ranges::all_of(bias.batch, even))
-      return false;
-    int64_t last = (kernel_.queries - 1) * bias.row + kernel_.keys + kernel_.keys % 2;
-    for (size_t dim = 0; dim < bias.batch.size(); ++dim) last += (kernel_.batch[dim] - 1) * bias.batch[dim];
-    return last <= bias.reach && kernel_.params[bias.param].alignment % 4 == 0;
+    return bias.column == 1 && even(bias.offset) && even(bias.row) && std::ranges::all_of(bias.batch, even) &&
+           kernel_.params[bias.param].alignment % 4 == 0;
   }
 
   [[nodiscard]] std::string widened(const std::string& half) const {
@@ -253,7 +250,8 @@ class AttentionText : CudaLines {
     line("pack<{}, 2, 4> biases{{}};", type_);
     if (biases_pairs()) {
       params_[bias.param].alignment = std::max(params_[bias.param].alignment, int64_t{4});
-      line("if (at < {}u) biases = load<pack<{}, 2, 4>>(from + at);", kernel_.keys, type_);
+      line("if (at + 1u < {}u) biases = load<pack<{}, 2, 4>>(from + at);", kernel_.keys, type_);
+      if (kernel_.keys % 2 != 0) line("if (at + 1u == {}u) biases.v[0] = from[at];", kernel_.keys);
       return;
     }
     const std::string step = bias.column == 1 ? "" : " * " + elements(bias.column);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/kernel/indices.h"
+
 namespace sinter::kernel {
 namespace {
 
@@ -36,19 +38,6 @@ void drop(ir::Affine& affine, size_t dim) {
 void drop(ir::Index& index, size_t dim) {
   drop(index.affine, dim);
   for (auto& term : index.terms) drop(term.inner, dim);
-}
-
-/// Calls `visit` with the index of every access to memory, and with every question where a point lies.
-template <class Visit>
-void for_each_index(Kernel& kernel, Visit&& visit) {
-  for (auto& instruction : kernel.body) {
-    auto* load = std::get_if<Load>(&instruction.operation);
-    if (load != nullptr && kernel.params[load->param].role != Param::Role::host_scalar) visit(load->index);
-    if (auto* gather = std::get_if<Gather>(&instruction.operation)) visit(gather->index);
-    if (auto* position = std::get_if<Position>(&instruction.operation)) visit(position->index);
-    if (auto* inside = std::get_if<Inside>(&instruction.operation)) visit(*inside);
-  }
-  for (auto& store : kernel.stores) visit(store.index);
 }
 
 struct Merges {

@@ -11,6 +11,8 @@
 #include "compiler/ir/reference.h"
 #include "compiler/kernel/collapse.h"
 #include "compiler/kernel/nest.h"
+#include "compiler/kernel/split_loops.h"
+#include "compiler/kernel/windows.h"
 #include "compiler/support/errors.h"
 
 namespace sinter::kernel {
@@ -52,11 +54,19 @@ class Lowering {
       kernel_.extents = {0};
     } else {
       collapse(kernel_);
+      find_windows();
     }
     return std::move(kernel_);
   }
 
  private:
+  /// Windows of which only divisions hide where they lie: pools whose outputs are blocks of an image.
+  void find_windows() {
+    if (kernel_.reduced == 0 || windows_of(kernel_)) return;
+    std::optional<Kernel> split = split_loops(kernel_);
+    if (split && windows_of(*split)) kernel_ = *std::move(split);
+  }
+
   /// A value that has been lowered.
   struct Known {
     Map at;

@@ -202,6 +202,19 @@ constexpr std::string_view bodies[] = {
       %m = mul %t, 0.5 : f32[2,20,16]
       %y = cast %m : f16[2,20,16]
     })",
+    // What follows sees the pixels in blocks, one after the other.
+    R"(graph @g on cuda:0 (%x: f16[2,16,13,17]{3536,1,272,16}) -> (%y) {
+      %v = view %x + 0 : f16[2,16,6,8,3,3]{3536,1,544,32,272,16}
+      %c = cast %v : f32[2,16,6,8,3,3]{6912,9,1152,144,3,1}
+      %a = reduce max %c over 4, 5 : f32[2,16,6,8,1,1]{768,1,128,16,1,1}
+      %u = view %a + 0 : f32[2,16,6,8]{768,1,128,16}
+      %h = cast %u : f16[2,16,6,8]{768,1,128,16}
+      %b = view %h + 0 : f16[2,2,2,3,4,16]{768,384,64,128,16,1}
+      %t = cast %b : f16[2,2,2,3,4,16]
+      %w = view %t + 0 : f16[2,4,12,16]
+      %m = neg %w : f16[2,4,12,16]
+      %y = cast %m : f16[2,4,12,16]
+    })",
     // Row-major as captured, channels-last where it is read and written.
     R"(graph @g on cuda:0 (%x: f16[2,16,6,7]{672,1,112,16}) -> (%y) {
       %i = cast %x : f32[2,16,6,7]
