@@ -229,11 +229,15 @@ Model make(const Shape& shape) {
 }  // namespace
 
 Model make_swin_t(const Settings& settings) {
-  return make({.width = 96, .depths = {2, 2, integer_of(settings, "depth"), 2}, .heads = {3, 6, 12, 24}});
+  return make({.width = integer_of(settings, "width"),
+               .depths = {2, 2, integer_of(settings, "depth"), 2},
+               .heads = {3, 6, 12, 24}});
 }
 
 Model make_swin_b(const Settings& settings) {
-  return make({.width = 128, .depths = {2, 2, integer_of(settings, "depth"), 2}, .heads = {4, 8, 16, 32}});
+  return make({.width = integer_of(settings, "width"),
+               .depths = {2, 2, integer_of(settings, "depth"), 2},
+               .heads = {4, 8, 16, 32}});
 }
 
 }  // namespace sinter::bench

@@ -24,10 +24,23 @@ struct Range {
   [[nodiscard]] bool holds(int64_t number) const { return first <= number && number < end; }
 };
 
-/// Calls `test` with each number of a tensor until it says false; true where it never did.
+/// True where `test` says so of every number of a line. It is asked of all of them: lines are short, and mostly good.
+template <class T, class Test>
+bool all_in_line(const T* first, int64_t size, int64_t stride, const Test& test) {
+  bool all = true;
+  if (stride == 1) {
+    for (int64_t i = 0; i < size; ++i) all &= test(static_cast<int64_t>(first[i]));
+    return all;
+  }
+  for (int64_t i = 0; i < size; ++i) all &= test(static_cast<int64_t>(first[i * stride]));
+  return all;
+}
+
+/// True where `test` says so of every number of a tensor, in their order.
 template <class T, class Test>
 bool all_numbers(const T* first, c10::IntArrayRef sizes, c10::IntArrayRef strides, const Test& test) {
   if (sizes.empty()) return test(static_cast<int64_t>(*first));
+  if (sizes.size() == 1) return all_in_line(first, sizes.front(), strides.front(), test);
   for (int64_t i = 0; i < sizes.front(); ++i) {
     if (!all_numbers(first + i * strides.front(), sizes.slice(1), strides.slice(1), test)) return false;
   }
