@@ -12,6 +12,7 @@
 #include "compiler/passes/cse.h"
 #include "compiler/passes/dce.h"
 #include "compiler/passes/decompose.h"
+#include "compiler/passes/expand_pool_gradients.h"
 #include "compiler/passes/expand_upsampling.h"
 #include "compiler/passes/expand_windows.h"
 #include "compiler/passes/find_attention.h"
@@ -31,6 +32,7 @@
 #include "compiler/passes/pixel_products.h"
 #include "compiler/passes/rematerialize.h"
 #include "compiler/passes/split_bias.h"
+#include "compiler/passes/split_bias_gradients.h"
 #include "compiler/passes/split_reductions.h"
 #include "compiler/passes/sum_products.h"
 #include "compiler/passes/turn_scans.h"
@@ -51,6 +53,8 @@ constexpr std::array rows = {
                 "every later pass moves nodes, which is legal on pure values only"},
     PipelineRow{"lift_convolutions", lift_convolutions, Stage::functional,
                 "before all passes that look at convolutions, which are those of images"},
+    PipelineRow{"split_bias_gradients", split_bias_gradients, Stage::functional,
+                "before decompose, which makes kernels of the sums"},
     PipelineRow{"convolution_epilogues", convolution_epilogues, Stage::functional,
                 "before decompose, while batch norm is one call"},
     PipelineRow{"onednn_convolutions", onednn_convolutions, Stage::functional,
@@ -87,6 +91,8 @@ constexpr std::array rows = {
         "after choose_layouts, which says in what memory images lie, and before fuse, which takes its joins in"},
     PipelineRow{"expand_windows", expand_windows, Stage::functional,
                 "after choose_layouts, which sees images and calls, and before fuse, which sees windows as loops"},
+    PipelineRow{"expand_pool_gradients", expand_pool_gradients, Stage::functional,
+                "after choose_layouts, beside expand_windows, which takes pools without indices"},
     PipelineRow{"expand_upsampling", expand_upsampling, Stage::functional,
                 "after choose_layouts, and before fuse, so that the copy it makes becomes part of kernels"},
     PipelineRow{"turn_scans", turn_scans, Stage::functional,

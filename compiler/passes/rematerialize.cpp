@@ -20,6 +20,8 @@ using namespace ir;
 /// Fewer bytes, or a smaller part of what is held, are not worth what it takes to compute values again, and a launch.
 constexpr int64_t least_bytes = int64_t{1} << 16;
 constexpr int64_t least_part = 16;
+/// Bytes that may be read again for each that is not kept: a byte for each window of a pool takes all its elements.
+constexpr int64_t most_read = 4;
 
 /// True for what may be done again: it takes little time beside reading and writing memory.
 bool can_be_redone(const Graph& graph, const Node& node) {
@@ -97,6 +99,7 @@ class Crossing {
       kept_[value.index] = by_source[vertex] && !by_source[vertex + 1];
       if (kept_[value.index]) kept += memory_bytes(graph_.type(value));
     }
+    kept += keep_what_reads_much();
     for (const ValueId base : memories_needed()) needed += memory_bytes(graph_.type(base));
     return needed - kept >= least && (needed - kept) * least_part > needed;
   }
@@ -109,6 +112,42 @@ class Crossing {
   }
 
  private:
+  /// Keeps values that are small beside what they are computed of; gives their bytes.
+  int64_t keep_what_reads_much() {
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < needed_.size(); ++i) {
+      const ValueId value{i};
+      if (!needed_[i] || !is_redone(value) || graph_.producer(value).as<View>() != nullptr) continue;
+      const int64_t own = memory_bytes(graph_.type(value));
+      if (bytes_read_for(value) <= own * most_read) continue;
+      kept_[i] = true;
+      bytes += own;
+    }
+    return bytes;
+  }
+
+  /// Bytes in memory that a value is computed of.
+  [[nodiscard]] int64_t bytes_read_for(ValueId value) const {
+    std::set<ValueId> seen{value}, bases;
+    std::vector<ValueId> stack{value};
+    while (!stack.empty()) {
+      const Node& node = graph_.producer(stack.back());
+      stack.pop_back();
+      for (const Arg& arg : node.args) {
+        const ValueId* operand = arg.value();
+        if (operand == nullptr || !seen.insert(*operand).second) continue;
+        if (is_redone(*operand)) {
+          stack.push_back(*operand);
+        } else {
+          bases.insert(memory_base(graph_, *operand));
+        }
+      }
+    }
+    int64_t bytes = 0;
+    for (const ValueId base : bases) bytes += memory_bytes(graph_.type(base));
+    return bytes;
+  }
+
   [[nodiscard]] std::set<ValueId> memories_needed() const {
     std::set<ValueId> bases;
     for (uint32_t i = 0; i < needed_.size(); ++i) {

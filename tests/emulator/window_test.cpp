@@ -152,6 +152,36 @@ TEST(MaxPools, give_nan_where_a_window_has_one_and_minus_infinity_where_it_has_n
   for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
 }
 
+TEST(MaxPools, and_their_gradients_between_those_of_relu_and_bias) {
+  std::vector<GraphTrial> trials;
+  for (const auto& [height, width] : {std::pair{8, 12}, std::pair{9, 15}}) {
+    for (const bool last : {true, false}) {
+      const auto of = [&](std::string_view dtype, int64_t h, int64_t w) { return image(dtype, 2, 16, h, w, last); };
+      const int64_t h = height / 2, w = width / 3;
+      const std::string large = of("f16", height, width), small = of("f16", h, w);
+      const std::string text = fmt::format(
+          R"(graph @g on cuda:0 (%x: {0}, %d: {1}) -> (%y, %dx, %db) {{
+            %y, %i = call aten.max_pool2d_with_indices(%x, [2, 3], [], [0, 0], [1, 1], false) : {1}, {2}
+            %p = call aten.max_pool2d_with_indices_backward(%d, %x, [2, 3], [], [0, 0], [1, 1], false, %i) : {0}
+            %t = gt %x, 0.0 : {3}
+            %dx = where %t, %p, 0.0 : {0}
+            %c = cast %dx : {4}
+            %s = reduce sum %c over 0, 2, 3 : f32[1,16,1,1]
+            %v = view %s + 0 : f32[16]
+            %db = cast %v : f16[16]
+          }})",
+          large, small, of("i64", h, w), of("b8", height, width), of("f32", height, width));
+      const std::vector<ir::Graph> bodies = bodies_of(compiled(text));
+      EXPECT_GE(bodies.size(), 2u) << text;
+      for (const ir::Graph& body : bodies) {
+        trials.push_back(graph_trial(large, body, /*generic=*/false, trials.size()));
+        trials.back().slack = 8;
+      }
+    }
+  }
+  for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
+}
+
 /// Kernels that no call alone stands for.
 constexpr std::string_view bodies[] = {
     // The image is computed where it is read; two pools share its elements; one is rounded, one is not.

@@ -169,6 +169,10 @@ std::vector<Row> expanded(std::string_view text, const std::vector<HostTensor>& 
   return interpreted_after("expand_windows", text, inputs);
 }
 
+std::vector<Row> with_pool_gradients(std::string_view text, const std::vector<HostTensor>& inputs) {
+  return interpreted_after("expand_pool_gradients", text, inputs);
+}
+
 std::vector<Row> upsampled(std::string_view text, const std::vector<HostTensor>& inputs) {
   return interpreted_after("expand_upsampling", text, inputs);
 }

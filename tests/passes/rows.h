@@ -45,6 +45,8 @@ using Mapped = std::function<Row(const Row&)>;
 [[nodiscard]] std::vector<Row> decomposed(std::string_view graph, const std::vector<ir::HostTensor>& inputs);
 /// The same for a graph whose calls the pass expand_windows expands.
 [[nodiscard]] std::vector<Row> expanded(std::string_view graph, const std::vector<ir::HostTensor>& inputs);
+/// The same for expand_pool_gradients.
+[[nodiscard]] std::vector<Row> with_pool_gradients(std::string_view graph, const std::vector<ir::HostTensor>& inputs);
 /// The same for expand_upsampling.
 [[nodiscard]] std::vector<Row> upsampled(std::string_view graph, const std::vector<ir::HostTensor>& inputs);
 /// The same after sum_products.
