@@ -27,6 +27,9 @@ inline constexpr size_t convolution_dilation = 5;
 inline constexpr size_t convolution_transposed = 6;
 inline constexpr size_t convolution_groups = 8;
 
+/// Channels of an image of colours: few, but libraries have kernels for them.
+inline constexpr int64_t colours = 3;
+
 /// True for a call of a convolution over images that is neither transposed nor dilated.
 [[nodiscard]] bool is_undilated_image_call(const ir::Node& convolution);
 

@@ -37,7 +37,8 @@ bool is_added_to_by_cudnn(const Graph& graph, const Node& node) {
   if (found->bias && (graph.type(*found->bias).dtype != image.dtype || graph.type(*found->bias).rank() != 1)) {
     return false;
   }
-  return missing_halves(weight.sizes[0].value()) == 0 && missing_halves(weight.sizes[1].value()) == 0;
+  const int64_t filters = weight.sizes[0].value(), channels = weight.sizes[1].value();
+  return missing_halves(filters) == 0 && (missing_halves(channels) == 0 || channels == colours);
 }
 
 /// What a ReLU is taken of.

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <optional>
+#include <span>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -11,21 +15,44 @@
 #include "compiler/passes/pointwise.h"
 #include "compiler/passes/rewriter.h"
 #include "compiler/passes/window_call.h"
+#include "compiler/passes/zero_padding.h"
+#include "compiler/support/ceil_div.h"
 
 namespace sinter::passes {
 namespace {
 
 using namespace ir;
 
-constexpr int64_t most_taps = 16;  ///< elements of a window, each of which a thread reads at once
+constexpr int64_t most_taps = 16;    ///< elements of a window, each of which a thread reads at once
+constexpr int64_t most_windows = 9;  ///< that an element may lie in, each of which a thread asks what it has chosen
 constexpr size_t image_dims = 4;
+constexpr std::array<uint32_t, 2> axis_dims = {2, 3};   ///< of an image
+constexpr std::array<uint32_t, 2> block_dims = {2, 4};  ///< of an image in blocks
+
+/// An image in blocks of as many elements as windows are apart, along one axis. Elements of block `a` may lie in the
+/// windows `a + first` to `a + last`.
+struct Blocks {
+  int64_t size = 1;
+  int64_t count = 1;
+  int64_t first = 0, last = 0;
+
+  [[nodiscard]] int64_t windows() const { return last - first + 1; }
+};
+
+Blocks blocks_of(const WindowAxis& axis) {
+  return {axis.stride, ceil_div(axis.size, axis.stride), -((axis.taps - 1 - axis.padding) / axis.stride),
+          (axis.stride - 1 + axis.padding) / axis.stride};
+}
 
 /// A pool over an image, by the value of its indices.
 struct Pool {
   WindowCall call;
   const Node* node = nullptr;
   size_t lanes = 0;        ///< the dim of neighbours in memory
+  bool is_apart = false;   ///< no element lies in two windows, none in the padding
   uint32_t gradients = 0;  ///< calls that read the indices
+  bool is_coded = false;   ///< a byte for each window stands in place of the index
+  std::array<Blocks, 2> blocks = {};
 
   [[nodiscard]] const WindowAxis& rows() const { return call.axes[0]; }
   [[nodiscard]] const WindowAxis& columns() const { return call.axes[1]; }
@@ -38,7 +65,7 @@ constexpr size_t gradient_indices = 7;
 constexpr size_t pool_arguments = 6;
 
 bool lies_apart(const WindowAxis& axis) {
-  return axis.stride == axis.taps && axis.padding == 0 && axis.dilation == 1 && axis.outputs * axis.stride <= axis.size;
+  return axis.stride >= axis.taps && axis.padding == 0 && axis.covered() <= axis.size;
 }
 
 std::optional<Pool> pool_of(const Graph& graph, const Node& node, const PassContext& context) {
@@ -46,11 +73,16 @@ std::optional<Pool> pool_of(const Graph& graph, const Node& node, const PassCont
   auto call = window_call(graph, node, context);
   if (!call || node.results.size() != 2 || call->taps() < 2 || call->taps() > most_taps) return std::nullopt;
   const auto is_view = [&](ValueId result) { return graph.value(result).alias.has_value(); };
-  if (std::ranges::any_of(node.results, is_view) || !std::ranges::all_of(call->axes, lies_apart)) return std::nullopt;
+  const auto is_plain = [](const WindowAxis& axis) { return axis.dilation == 1 && axis.padding < axis.taps; };
+  if (std::ranges::any_of(node.results, is_view) || !std::ranges::all_of(call->axes, is_plain)) return std::nullopt;
   const Type& image = graph.type(call->input);
   const auto lanes = window_lanes(*call, image, graph.type(node.results[0]));
-  if (!lanes || image.rank() != image_dims) return std::nullopt;
-  return Pool{*std::move(call), &node, *lanes};
+  if (!lanes || image.rank() != image_dims || image.numel() > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  Pool pool{*std::move(call), &node, *lanes};
+  pool.is_apart = std::ranges::all_of(pool.call.axes, lies_apart);
+  pool.blocks = {blocks_of(pool.rows()), blocks_of(pool.columns())};
+  const bool fits = pool.blocks[0].windows() * pool.blocks[1].windows() <= most_windows;
+  return fits ? std::optional(std::move(pool)) : std::nullopt;
 }
 
 /// True where a type has its neighbours where the pool's images have them.
@@ -85,28 +117,45 @@ class PoolExpansion {
   /// The largest element of each window, and which of its elements it is. As ATen has it: of equal ones the first, of
   /// several NaN the last.
   void add_pool() {
-    ValueId most = tap(0), which = add("cast", {{int64_t{0}}}, typed(DType::i32, pooled_));
+    ValueId most = tap(0, 0), which = add("cast", {{int64_t{0}}}, typed(DType::i32, pooled_));
     for (int64_t number = 1; number < pool_.call.taps(); ++number) {
-      const ValueId next = tap(number);
+      const int64_t row = number / pool_.columns().taps, column = number % pool_.columns().taps;
+      const ValueId next = tap(row, column);
       const Type truth = typed(DType::b8, pooled_);
       const ValueId more = add("gt", {{next}, {most}}, truth);
       const ValueId nan = add("ne", {{next}, {next}}, truth);
       const ValueId takes = add("bitwise_or", {{more}, {nan}}, truth);
       most = add("where", {{takes}, {next}, {most}}, typed(DType::f32, pooled_));
-      which = add("where", {{takes}, {number}, {which}}, typed(DType::i32, pooled_));
+      which = add("where", {{takes}, {row * pool_.columns().stride + column}, {which}}, typed(DType::i32, pooled_));
     }
     rewrite_.set(pool_.node->results[0], add("cast", {{most}}, pooled_));
     rewrite_.set(pool_.node->results[1], add("cast", {{which}}, typed(DType::u8, pooled_)));
   }
 
-  /// The gradient of the image, given that of the pooled one.
+  /// The gradient of the image, given that of the pooled one: of all windows that have chosen an element, in their
+  /// order.
   ValueId gradient(ValueId from, ValueId which, const Type& image) {
-    const Type inside = whole_windows(image);
-    const Type split = by_window(inside);
-    const ValueId number = add("cast", {{repeated(which, split)}}, typed(DType::i32, split));
-    const ValueId takes = add("eq", {{number}, {tap_numbers(split)}}, typed(DType::b8, split));
-    const ValueId taken = add("where", {{takes}, {repeated(from, split)}, {0.0}}, typed(image.dtype, split));
-    return with_rest(rewrite_.add(View{0}, {{taken}}, Type(inside), scope_), image);
+    const Type inside = whole_blocks(image);
+    const Type split = by_block(inside);
+    const bool sums = pool_.blocks[0].windows() * pool_.blocks[1].windows() > 1;
+    const Type term = typed(sums ? DType::f32 : image.dtype, split);
+    const ValueId numbers = pool_.is_coded ? numbers_in_blocks(split) : numbers_in_image(split);
+    std::optional<ValueId> sum;
+    for (int64_t row = pool_.blocks[0].first; row <= pool_.blocks[0].last; ++row) {
+      for (int64_t column = pool_.blocks[1].first; column <= pool_.blocks[1].last; ++column) {
+        const auto taken = taken_by(from, which, {row, column}, numbers, term);
+        if (!taken) continue;
+        sum = sum ? add("add", {{*sum}, {*taken}}, term) : *taken;
+      }
+    }
+    if (!sum) sum = add("cast", {{0.0}}, term);
+    const ValueId rounded = term.dtype == image.dtype ? *sum : add("cast", {{*sum}}, typed(image.dtype, split));
+    const ValueId whole = rewrite_.add(View{0}, {{rounded}}, Type(inside), scope_);
+    if (inside.sizes == image.sizes) return whole;
+    Type part = inside;
+    part.sizes = image.sizes;
+    const ValueId seen = rewrite_.add(View{0}, {{whole}}, std::move(part), scope_);
+    return add("cast", {{seen}}, dense_like(image, image.sizes));
   }
 
  private:
@@ -117,10 +166,9 @@ class PoolExpansion {
   static Type typed(DType dtype, const Type& like) { return {dtype, like.sizes, like.strides, like.device}; }
 
   /// One element of each window, in f32.
-  ValueId tap(int64_t number) {
+  ValueId tap(int64_t row, int64_t column) {
     const ValueId image = rewrite_.get(pool_.call.input);
     Type seen = rewrite_.next().type(image);
-    const int64_t row = number / pool_.columns().taps, column = number % pool_.columns().taps;
     const int64_t offset = row * seen.strides[2].constant() + column * seen.strides[3].constant();
     seen.sizes = pooled_.sizes;
     seen.strides[2] = seen.strides[2] * pool_.rows().stride;
@@ -129,59 +177,95 @@ class PoolExpansion {
     return add("cast", {{view}}, typed(DType::f32, pooled_));
   }
 
-  /// The part of an image that windows cover, dense.
-  [[nodiscard]] Type whole_windows(const Type& image) const {
+  /// The image up to the end of its last blocks, dense.
+  [[nodiscard]] Type whole_blocks(const Type& image) const {
     std::vector<Dim> sizes = image.sizes;
-    sizes[2] = pool_.rows().outputs * pool_.rows().stride;
-    sizes[3] = pool_.columns().outputs * pool_.columns().stride;
+    for (size_t i = 0; i < axis_dims.size(); ++i) sizes[axis_dims[i]] = pool_.blocks[i].count * pool_.blocks[i].size;
     return dense_like(image, std::move(sizes));
   }
 
-  /// Images, channels, rows of windows, rows of one, columns of windows, columns of one.
-  [[nodiscard]] Type by_window(const Type& inside) const {
-    const int64_t high = pool_.rows().taps, wide = pool_.columns().taps;
+  /// Images, channels, rows of blocks, rows of one, columns of blocks, columns of one.
+  [[nodiscard]] Type by_block(const Type& inside) const {
+    const int64_t high = pool_.blocks[0].size, wide = pool_.blocks[1].size;
     const auto& [n, c, h, w] = std::tie(inside.strides[0], inside.strides[1], inside.strides[2], inside.strides[3]);
     return {inside.dtype,
-            {inside.sizes[0], inside.sizes[1], pool_.rows().outputs, high, pool_.columns().outputs, wide},
+            {inside.sizes[0], inside.sizes[1], pool_.blocks[0].count, high, pool_.blocks[1].count, wide},
             {n, c, h * high, h, w * wide, w},
             inside.device};
   }
 
-  /// What a window has, for each of its elements.
-  ValueId repeated(ValueId value, const Type& split) {
-    const Type& of = rewrite_.next().type(value);
-    Type seen{of.dtype, split.sizes, {of.strides[0], of.strides[1], of.strides[2], 0, of.strides[3], 0}, of.device};
-    return rewrite_.add(View{0}, {{value}}, std::move(seen), scope_);
+  /// Blocks of an axis for which there is a window that lies `apart` windows from theirs.
+  [[nodiscard]] std::pair<int64_t, int64_t> blocks_with(size_t axis, int64_t apart) const {
+    const Blocks& blocks = pool_.blocks[axis];
+    return {std::max<int64_t>(0, -apart), std::min(blocks.count, pool_.call.axes[axis].outputs - apart)};
   }
 
-  /// The number of each element in its window.
-  ValueId tap_numbers(const Type& split) {
-    const auto along = [&](uint32_t dim, int64_t count) {
-      std::vector<Dim> sizes(split.rank(), Dim(1));
-      sizes[dim] = count;
-      return rewrite_.add(Position{dim}, {}, contiguous(DType::i32, sizes, split.device), scope_);
-    };
-    const int64_t high = pool_.rows().taps, wide = pool_.columns().taps;
-    const ValueId row = along(3, high), column = along(5, wide);
-    const Type row_type = rewrite_.next().type(row);
-    std::vector<Dim> both(split.rank(), Dim(1));
-    both[3] = high, both[5] = wide;
-    const ValueId before = add("mul", {{row}, {wide}}, row_type);
-    return add("add", {{before}, {column}}, contiguous(DType::i32, both, split.device));
-  }
-
-  /// Rows and columns behind the last windows have no gradient.
-  ValueId with_rest(ValueId inside, const Type& image) {
-    for (const size_t dim : {size_t{3}, size_t{2}}) {
-      std::vector<Dim> sizes = rewrite_.next().type(inside).sizes;
-      const int64_t rest = image.sizes[dim].constant() - sizes[dim].constant();
-      if (rest == 0) continue;
-      sizes[dim] = rest;
-      const ValueId zeros = add("cast", {{0.0}}, dense_like(image, sizes));
-      sizes[dim] = image.sizes[dim];
-      inside = rewrite_.add(Join{static_cast<uint32_t>(dim)}, {{inside}, {zeros}}, dense_like(image, sizes), scope_);
+  /// What elements have from windows that lie `apart` from their blocks, along both axes: theirs or zero. Nothing where
+  /// there are no such windows.
+  std::optional<ValueId> taken_by(ValueId from, ValueId which, std::array<int64_t, 2> apart, ValueId numbers,
+                                  const Type& term) {
+    std::array<std::pair<int64_t, int64_t>, 2> range;
+    Type part = term;
+    for (size_t i = 0; i < range.size(); ++i) {
+      range[i] = blocks_with(i, apart[i]);
+      if (range[i].second <= range[i].first) return std::nullopt;
+      part.sizes[block_dims[i]] = range[i].second - range[i].first;
     }
-    return inside;
+    part = dense_like(term, part.sizes);
+    const auto of_window = [&](ValueId value) {
+      const Type& of = rewrite_.next().type(value);
+      const int64_t offset = (range[0].first + apart[0]) * of.strides[2].constant() +
+                             (range[1].first + apart[1]) * of.strides[3].constant();
+      Type seen{of.dtype, part.sizes, {of.strides[0], of.strides[1], of.strides[2], 0, of.strides[3], 0}, of.device};
+      return rewrite_.add(View{offset}, {{value}}, std::move(seen), scope_);
+    };
+    const ValueId chosen = add("cast", {{of_window(which)}}, typed(DType::i32, part));
+    const ValueId takes = add("eq", {{chosen}, {of_blocks(numbers, range)}}, typed(DType::b8, part));
+    ValueId taken = of_window(from);
+    if (part.dtype != pooled_.dtype) taken = add("cast", {{taken}}, part);
+    taken = add("where", {{takes}, {taken}, {0.0}}, part);
+    for (size_t i = range.size(); i-- > 0;) {
+      const int64_t after = pool_.blocks[i].count - range[i].second;
+      taken = among_zeros(rewrite_, taken, block_dims[i], range[i].first, after, scope_);
+    }
+    return taken;
+  }
+
+  /// The numbers of elements of some blocks.
+  ValueId of_blocks(ValueId numbers, std::span<const std::pair<int64_t, int64_t>> range) {
+    Type seen = rewrite_.next().type(numbers);
+    int64_t offset = 0;
+    for (size_t i = 0; i < range.size(); ++i) {
+      const uint32_t dim = block_dims[i];
+      if (seen.sizes[dim] == Dim(1)) continue;
+      offset += range[i].first * seen.strides[dim].constant();
+      seen.sizes[dim] = range[i].second - range[i].first;
+    }
+    return rewrite_.add(View{offset}, {{numbers}}, std::move(seen), scope_);
+  }
+
+  /// The number of each element in its block, which is that of a tap in its window.
+  ValueId numbers_in_blocks(const Type& split) { return sum_of(split, {{{5, 1}, {3, pool_.columns().stride}}}); }
+
+  /// The number of each element in its image, as ATen counts.
+  ValueId numbers_in_image(const Type& split) {
+    const int64_t width = pool_.columns().size;
+    return sum_of(split, {{{5, 1}, {4, pool_.columns().stride}, {3, width}, {2, pool_.rows().stride * width}}});
+  }
+
+  /// The sum of positions along dims, each so many times.
+  ValueId sum_of(const Type& split, std::span<const std::pair<uint32_t, int64_t>> terms) {
+    std::vector<Dim> all(split.rank(), Dim(1));
+    std::optional<ValueId> sum;
+    for (const auto& [dim, times] : terms) {
+      std::vector<Dim> sizes(split.rank(), Dim(1));
+      all[dim] = sizes[dim] = split.sizes[dim];
+      const Type along = contiguous(DType::i32, std::move(sizes), split.device);
+      const ValueId position = rewrite_.add(Position{dim}, {}, Type(along), scope_);
+      const ValueId term = times == 1 ? position : add("mul", {{position}, {times}}, along);
+      sum = sum ? add("add", {{term}, {*sum}}, contiguous(DType::i32, all, split.device)) : term;
+    }
+    return *sum;
   }
 
   Rewriter& rewrite_;
@@ -190,7 +274,7 @@ class PoolExpansion {
   Type pooled_;
 };
 
-/// Pools whose indices gradients alone read.
+/// Pools whose indices gradients read: where windows lie apart, nothing else.
 Pools find_pools(const Graph& graph, const PassContext& context) {
   Pools pools;
   for (const NodeId id : graph.order()) {
@@ -199,9 +283,8 @@ Pools find_pools(const Graph& graph, const PassContext& context) {
     if (Pool* pool = pool_of_gradient(graph, node, pools)) ++pool->gradients;
   }
   const std::vector<uint32_t> uses = use_counts(graph);
-  std::erase_if(pools, [&](const auto& row) {
-    return row.second.gradients == 0 || row.second.gradients != uses[row.first.index];
-  });
+  for (auto& [indices, pool] : pools) pool.is_coded = pool.is_apart && pool.gradients == uses[indices.index];
+  std::erase_if(pools, [](const auto& row) { return row.second.gradients == 0; });
   return pools;
 }
 
@@ -215,7 +298,7 @@ PassResult expand_pool_gradients(Graph& graph, const PassContext& context) {
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     const auto pool = node.results.size() == 2 ? pools.find(node.results[1]) : pools.end();
-    if (pool != pools.end()) {
+    if (pool != pools.end() && pool->second.is_coded) {
       PoolExpansion(rewrite, pool->second, node).add_pool();
       ++result.changes;
     } else if (const Pool* of = pool_of_gradient(graph, node, pools)) {

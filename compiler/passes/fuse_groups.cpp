@@ -135,15 +135,29 @@ size_t held_params(const kernel::Kernel& kernel) {
   return held;
 }
 
+/// True where threads that are neighbours write neighbours.
+bool writes_neighbours(const kernel::Kernel& kernel) {
+  return std::ranges::all_of(kernel.stores, [&](const auto& store) { return inner_step(kernel, store.index) == 1; });
+}
+
+/// Tensors that threads that are neighbours read elsewhere than where neighbours lie.
+size_t turned_params(const kernel::Kernel& kernel) {
+  std::unordered_set<size_t> turned;
+  for (const kernel::Instruction& instruction : kernel.body) {
+    const kernel::Load* load = kernel::memory_load(kernel, instruction);
+    if (load != nullptr && !reads_neighbours(kernel, *load)) turned.insert(load->param);
+  }
+  return turned.size();
+}
+
 /// True where threads that are neighbours read and write neighbours.
 bool streams(const kernel::Kernel& kernel) {
-  if (kernel.extents.empty()) return true;
-  const bool writes =
-      std::ranges::all_of(kernel.stores, [&](const auto& store) { return inner_step(kernel, store.index) == 1; });
-  return writes && std::ranges::all_of(kernel.body, [&](const kernel::Instruction& instruction) {
-           const kernel::Load* load = kernel::memory_load(kernel, instruction);
-           return load == nullptr || reads_neighbours(kernel, *load);
-         });
+  return kernel.extents.empty() || (writes_neighbours(kernel) && turned_params(kernel) == 0);
+}
+
+/// The same, but for one tensor that is read.
+bool turns_one(const kernel::Kernel& kernel) {
+  return !kernel.extents.empty() && writes_neighbours(kernel) && turned_params(kernel) == 1;
 }
 
 int64_t bytes(const Type& type) { return type.numel() * bytes_of(type.dtype); }
@@ -315,14 +329,23 @@ std::vector<FuseGroups::Edge> FuseGroups::reductions_of_one_region() const {
   return pairs;
 }
 
-/// Reductions go through an operand side by side and read it once. Others save a launch.
+/// Reductions go through an operand side by side and read it once. Others save a launch; those that read one tensor
+/// another way than they go through the others, and the same one, read it once.
 bool FuseGroups::try_merge_siblings(const Edge& edge) {
   const NodeId a = leader_[edge.producer.index];
   const NodeId b = leader_[edge.consumer.index];
   if (reduces_[a.index] != reduces_[b.index]) return false;
   if (reduces_[a.index]) return !holds_more(edge) && try_merge(edge);
   if (graph_.device.kind != Device::Kind::cuda || a == b) return false;
-  return (!call_between(a, b) || saves_memory(a, b)) && try_merge(edge, streams);
+  if (call_between(a, b) && !saves_memory(a, b)) return false;
+  return try_merge(edge, streams) || (turns(a) && turns(b) && try_merge(edge, turns_one));
+}
+
+/// True for a region that reads one tensor another way than it goes through the others.
+bool FuseGroups::turns(NodeId leader) const {
+  const std::vector<NodeId>& members = members_[leader.index];
+  const auto kernel = kernel::try_lower({graph_, members, outputs(members)}, max_region_values);
+  return kernel && turns_one(*kernel);
 }
 
 bool FuseGroups::try_merge(const Edge& edge, Fits fits, const RegionLimits& limits) {

@@ -7,6 +7,7 @@
 
 #include "compiler/ir/op.h"
 #include "compiler/passes/aligned_halves.h"
+#include "compiler/passes/aten.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/layout_rules.h"
 #include "compiler/passes/rewriter.h"
@@ -26,7 +27,7 @@ constexpr int64_t wide_width = 128;
 /// 207 us for the first layer of ResNet-50 at batch 128, 61 instead of 26 for that of ViT-B/16 at batch 1. Over patches
 /// of 4x4 it gains nothing. Four channels and 16 results meet a kernel of cuDNN 9.19 that takes 162 us where three take
 /// 15 and eight take 12 (H200, batch 16, 224x224, every second pixel).
-constexpr int64_t colours = 3, padded_colours = 4, padded_for_few = 8;
+constexpr int64_t padded_colours = 4, padded_for_few = 8;
 constexpr int64_t few_results = 16;
 constexpr int64_t many_taps = 64;
 constexpr int64_t slow_below = 56;                   ///< at every size
@@ -40,6 +41,7 @@ struct Widths {
 /// A convolution and what its groups become.
 struct ChannelPadding {
   Convolution convolution;
+  size_t groups_at = convolution_groups;  ///< position of the number of groups among the call's args
   int64_t groups = 1;
   Widths width;        ///< of a group
   int64_t packed = 1;  ///< groups in a new one
@@ -102,6 +104,26 @@ std::optional<Widths> aligned_widths(Widths width) {
   return changes && width.in > colours ? std::optional(wide) : std::nullopt;
 }
 
+/// cudnn_convolution_relu(image, weight, bias, stride, padding, dilation, groups): up to the dilation as a convolution.
+constexpr size_t relu_groups = 6;
+constexpr size_t relu_arguments = 7;
+
+/// The padding of an image of three colours whose convolution, of one group, ends with a bias and ReLU.
+std::optional<ChannelPadding> padding_before_relu(const Graph& graph, const Node& node) {
+  if (call_named(node, "aten::cudnn_convolution_relu", relu_arguments) == nullptr) return std::nullopt;
+  const ValueId *image = node.args[convolution_input].value(), *filters = node.args[convolution_weight].value();
+  const bool plain = node.args[relu_groups] == Arg{int64_t{1}} &&
+                     integers_per_axis(node.args[convolution_dilation], 2) == std::vector<int64_t>{1, 1};
+  if (image == nullptr || filters == nullptr || !plain) return std::nullopt;
+  const Convolution convolution{*image, *filters, std::nullopt};
+  if (!are_padded_images(graph, node, convolution) || graph.type(*filters).sizes[1] != Dim(colours))
+    return std::nullopt;
+  const Type& weight = graph.type(*filters);
+  const Widths width{colours, weight.sizes[0].value()};
+  const auto wide = widths_of_image(node, weight, width);
+  return wide ? std::optional(ChannelPadding{convolution, relu_groups, 1, width, 1, *wide}) : std::nullopt;
+}
+
 std::optional<ChannelPadding> channel_padding_of(const Graph& graph, const Node& node) {
   const auto convolution = convolution_of(graph, node);
   if (!convolution || convolution->bias || convolution->depthwise || !is_undilated_image_call(node))
@@ -112,7 +134,8 @@ std::optional<ChannelPadding> channel_padding_of(const Graph& graph, const Node&
   const Widths width{weight.sizes[1].value(), weight.sizes[0].value() / groups};
   if (groups == 1) {
     const auto wide = width.in == colours ? widths_of_image(node, weight, width) : aligned_widths(width);
-    return wide ? std::optional(ChannelPadding{*convolution, groups, width, 1, *wide}) : std::nullopt;
+    return wide ? std::optional(ChannelPadding{*convolution, convolution_groups, groups, width, 1, *wide})
+                : std::nullopt;
   }
   const bool square = width.in == width.out && weight.sizes[2] == Dim(3) && weight.sizes[3] == Dim(3);
   const auto wide = square ? better_width(width.in, graph.type(node.results[0]).numel()) : std::nullopt;
@@ -120,7 +143,7 @@ std::optional<ChannelPadding> channel_padding_of(const Graph& graph, const Node&
   const int64_t packed = most_packed(groups, width.in, *wide);
   return 2 * packed * width.in < *wide
              ? std::nullopt
-             : std::optional(ChannelPadding{*convolution, groups, width, packed, {*wide, *wide}});
+             : std::optional(ChannelPadding{*convolution, convolution_groups, groups, width, packed, {*wide, *wide}});
 }
 
 /// Builds what stands for one convolution.
@@ -133,7 +156,7 @@ class ChannelPadder {
     std::vector<Arg> args = rewrite_.map_args(node_.args);
     args[convolution_input] = {image()};
     args[convolution_weight] = {weight()};
-    args[convolution_groups] = {padding_.packs()};
+    args[padding_.groups_at] = {padding_.packs()};
     const Type& result = rewrite_.old().type(node_.results[0]);
     const ValueId made =
         add(*node_.as<Call>(), std::move(args), with_channels(result, padding_.packs() * padding_.wide.out));
@@ -219,7 +242,8 @@ class ChannelPadder {
 PassResult pad_channels(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda || context.generic_sizes) return {};
   return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
-    const auto padding = channel_padding_of(graph, node);
+    auto padding = channel_padding_of(graph, node);
+    if (!padding) padding = padding_before_relu(graph, node);
     return padding ? std::optional(ChannelPadder(rewrite, node, *padding).run()) : std::nullopt;
   });
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "compiler/codegen/cuda.h"
 #include "compiler/ir/parse.h"
+#include "compiler/ir/print.h"
 #include "compiler/passes/pipeline.h"
 #include "tests/emulator/graph_trial.h"
 
@@ -179,6 +181,38 @@ TEST(MaxPools, and_their_gradients_between_those_of_relu_and_bias) {
       }
     }
   }
+  for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
+}
+
+/// Of windows that overlap: each has chosen its middle element, or the first one in the image.
+TEST(MaxPools, whose_windows_overlap_have_gradients_from_indices) {
+  constexpr int64_t channels = 16, size = 9, outputs = 5;
+  const std::string large = image("f16", 2, channels, size, size, true);
+  const std::string small = image("f16", 2, channels, outputs, outputs, true);
+  const ir::Graph graph = compiled(fmt::format(
+      R"(graph @g on cuda:0 (%x: {0}, %d: {1}) -> (%y, %dx) {{
+        %y, %i = call aten.max_pool2d_with_indices(%x, [3, 3], [2, 2], [1, 1], [1, 1], false) : {1}, {2}
+        %p = call aten.max_pool2d_with_indices_backward(%d, %x, [3, 3], [2, 2], [1, 1], [1, 1], false, %i) : {0}
+        %t = gt %x, 0.0 : {3}
+        %dx = where %t, %p, 0.0 : {0}
+      }})",
+      large, small, image("i64", 2, channels, outputs, outputs, true), image("b8", 2, channels, size, size, true)));
+  std::vector<GraphTrial> trials;
+  for (const ir::NodeId id : graph.order()) {
+    const auto* fused = graph.node(id).as<ir::Fused>();
+    if (fused == nullptr) continue;
+    trials.push_back(graph_trial("overlap", *fused->body, /*generic=*/false, trials.size()));
+    for (size_t input = 0; input < trials.back().inputs.size(); ++input) {
+      if (trials.back().inputs[input].type.dtype != ir::DType::i64) continue;
+      for (int64_t e = 0; e < 2 * outputs * outputs * channels; ++e) {
+        const int64_t row = e / channels / outputs % outputs, column = e / channels % outputs;
+        const int64_t tap = e % 2;
+        const int64_t chosen = std::max<int64_t>(0, row * 2 - tap) * size + std::max<int64_t>(0, column * 2 - tap);
+        set_element(trials.back(), input, e, static_cast<double>(chosen));
+      }
+    }
+  }
+  EXPECT_EQ(trials.size(), 2u) << ir::print(graph);  // numbers of elements, once, and the gradient
   for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
 }
 
