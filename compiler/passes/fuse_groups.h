@@ -56,7 +56,7 @@ class FuseGroups {
   BeneathJoins beneath_joins(const std::vector<ir::NodeId>& members) const;
   void add_producers(ir::ValueId value, const std::unordered_set<ir::NodeId>& inside,
                      std::unordered_set<ir::NodeId>& found) const;
-  [[nodiscard]] bool turns(NodeId leader) const;
+  [[nodiscard]] bool turns(ir::NodeId leader) const;
   bool try_merge_siblings(const Edge& edge);
   std::vector<Edge> reductions_of_one_region() const;
   int64_t merge_small_regions();
