@@ -27,6 +27,11 @@ inline constexpr size_t convolution_dilation = 5;
 inline constexpr size_t convolution_transposed = 6;
 inline constexpr size_t convolution_groups = 8;
 
+/// convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
+/// groups, output_mask): a result for each true value of the mask, that of the bias last.
+inline constexpr size_t convolution_backward_arguments = 11;
+inline constexpr size_t convolution_backward_mask = 10;
+
 /// Channels of an image of colours: few, but libraries have kernels for them.
 inline constexpr int64_t colours = 3;
 

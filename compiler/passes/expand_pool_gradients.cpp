@@ -293,27 +293,18 @@ Pools find_pools(const Graph& graph, const PassContext& context) {
 PassResult expand_pool_gradients(Graph& graph, const PassContext& context) {
   Pools pools = find_pools(graph, context);
   if (pools.empty()) return {};
-  PassResult result;
-  Rewriter rewrite(graph);
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
+  return rewrite_nodes(graph, [&](Rewriter& rewrite, const Node& node) {
     const auto pool = node.results.size() == 2 ? pools.find(node.results[1]) : pools.end();
     if (pool != pools.end() && pool->second.is_coded) {
       PoolExpansion(rewrite, pool->second, node).add_pool();
-      ++result.changes;
-    } else if (const Pool* of = pool_of_gradient(graph, node, pools)) {
-      const ValueId from = rewrite.get(*node.args[0].value()),
-                    which = rewrite.get(*node.args[gradient_indices].value());
-      rewrite.set(node.results[0],
-                  PoolExpansion(rewrite, *of, node).gradient(from, which, graph.type(node.results[0])));
-      ++result.changes;
-    } else {
-      rewrite.copy(id);
+      return true;
     }
-  }
-  Graph next = rewrite.finish();
-  graph = std::move(next);
-  return result;
+    const Pool* of = pool_of_gradient(graph, node, pools);
+    if (of == nullptr) return false;
+    const ValueId from = rewrite.get(*node.args[0].value()), which = rewrite.get(*node.args[gradient_indices].value());
+    rewrite.set(node.results[0], PoolExpansion(rewrite, *of, node).gradient(from, which, graph.type(node.results[0])));
+    return true;
+  });
 }
 
 }  // namespace sinter::passes

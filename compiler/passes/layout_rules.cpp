@@ -17,8 +17,7 @@ constexpr std::array<size_t, 1> input_image = {convolution_input};
 constexpr std::array<size_t, 2> forward_images = {convolution_input, convolution_weight};
 /// cudnn_convolution_relu(input, weight, ...) and cudnn_convolution_add_relu(input, weight, summand, ...)
 constexpr std::array<size_t, 3> summed_images = {0, 1, 2};
-/// convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
-/// groups, output_mask)
+/// Of convolution_backward.
 constexpr std::array<size_t, 3> backward_images = {0, 1, 2};
 constexpr size_t backward_input = 1;
 constexpr size_t backward_weight = 2;
@@ -79,7 +78,7 @@ bool is_slow_over_channels_last(const ir::Graph& graph, const ConvolutionImages&
 
 /// The node as the gradient of a convolution.
 std::optional<ConvolutionImages> gradient_images(const ir::Node& node, std::span<const size_t> images) {
-  if (call_named(node, "aten::convolution_backward", 11) == nullptr) return std::nullopt;
+  if (call_named(node, "aten::convolution_backward", convolution_backward_arguments) == nullptr) return std::nullopt;
   const bool values = std::ranges::all_of(backward_images, [&](size_t at) { return node.args[at].value() != nullptr; });
   if (!values) return std::nullopt;
   return ConvolutionImages{*node.args[backward_input].value(), *node.args[0].value(), images};

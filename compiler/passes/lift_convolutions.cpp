@@ -36,7 +36,7 @@ struct Row {
 constexpr std::array rows = {
     Row{"aten::convolution", 9, forward_lines, forward_ones, forward_zeros},
     Row{"aten::_convolution", 13, forward_lines, forward_ones, forward_zeros},
-    Row{"aten::convolution_backward", 11, backward_lines, backward_ones, backward_zeros},
+    Row{"aten::convolution_backward", convolution_backward_arguments, backward_lines, backward_ones, backward_zeros},
 };
 
 bool is_line(const Type& type) { return type.rank() == 3 && type.is_static(); }
@@ -97,22 +97,11 @@ void lift(Rewriter& rewrite, const Node& node, const Row& row) {
 
 PassResult lift_convolutions(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda) return {};
-  PassResult result;
-  Rewriter rewrite(graph);
-  for (const NodeId id : graph.order()) {
-    const Row* row = row_of(graph, graph.node(id));
-    if (row == nullptr) {
-      rewrite.copy(id);
-      continue;
-    }
-    lift(rewrite, graph.node(id), *row);
-    ++result.changes;
-  }
-  if (result.changes > 0) {
-    Graph next = rewrite.finish();
-    graph = std::move(next);
-  }
-  return result;
+  return rewrite_nodes(graph, [&](Rewriter& rewrite, const Node& node) {
+    const Row* row = row_of(graph, node);
+    if (row != nullptr) lift(rewrite, node, *row);
+    return row != nullptr;
+  });
 }
 
 }  // namespace sinter::passes

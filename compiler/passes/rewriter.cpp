@@ -58,23 +58,28 @@ ir::Graph Rewriter::finish() {
   return std::move(next_);
 }
 
-PassResult rewrite_first_results(ir::Graph& graph, const StandIn& stand_in) {
+PassResult rewrite_nodes(ir::Graph& graph, const NodeRewrite& rewrite_node) {
   PassResult result;
   Rewriter rewrite(graph);
   for (const ir::NodeId id : graph.order()) {
-    const ir::Node& node = graph.node(id);
-    const auto found = stand_in(rewrite, node);
-    if (!found) {
+    if (rewrite_node(rewrite, graph.node(id))) {
+      ++result.changes;
+    } else {
       rewrite.copy(id);
-      continue;
     }
-    rewrite.set(node.results[0], *found);
-    ++result.changes;
   }
   if (result.changes == 0) return result;
   ir::Graph next = rewrite.finish();
   graph = std::move(next);
   return result;
+}
+
+PassResult rewrite_first_results(ir::Graph& graph, const StandIn& stand_in) {
+  return rewrite_nodes(graph, [&](Rewriter& rewrite, const ir::Node& node) {
+    const auto found = stand_in(rewrite, node);
+    if (found) rewrite.set(node.results[0], *found);
+    return found.has_value();
+  });
 }
 
 }  // namespace sinter::passes

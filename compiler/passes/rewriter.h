@@ -41,10 +41,16 @@ class Rewriter {
   std::vector<ir::ScopeId> scopes_;
 };
 
+/// Adds to the new graph what stands for the results of a node of the old one; false where the node stays.
+using NodeRewrite = std::function<bool(Rewriter&, const ir::Node&)>;
+
+/// Rewrites a graph node by node. It stays as it is where every node does.
+PassResult rewrite_nodes(ir::Graph& graph, const NodeRewrite& rewrite_node);
+
 /// Adds to the new graph what stands for the first result of a node of the old one; nothing where the node stays.
 using StandIn = std::function<std::optional<ir::ValueId>(Rewriter&, const ir::Node&)>;
 
-/// Rewrites a graph node by node. It stays as it is where nothing stands in for anything.
+/// The same for nodes of which the first result alone is read.
 PassResult rewrite_first_results(ir::Graph& graph, const StandIn& stand_in);
 
 }  // namespace sinter::passes

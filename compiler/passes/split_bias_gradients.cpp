@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/passes/aten.h"
+#include "compiler/passes/convolution.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -12,15 +14,9 @@ namespace {
 
 using namespace ir;
 
-/// convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
-/// groups, output_mask): a result for each true value of the mask, that of the bias last.
-constexpr size_t argument_count = 11;
-constexpr size_t output_mask = 10;
-
 bool is_split(const Graph& graph, std::span<const uint32_t> uses, const Node& node) {
-  const auto* call = node.as<Call>();
-  if (call == nullptr || call->op != "aten::convolution_backward" || node.args.size() != argument_count) return false;
-  const auto* mask = std::get_if<ArgList>(&node.args[output_mask].data);
+  if (call_named(node, "aten::convolution_backward", convolution_backward_arguments) == nullptr) return false;
+  const auto* mask = std::get_if<ArgList>(&node.args[convolution_backward_mask].data);
   const ValueId* gradient = node.args[0].value();
   if (mask == nullptr || mask->size() != 3 || gradient == nullptr || !(mask->back() == Arg{true})) return false;
   const auto given = static_cast<size_t>(std::ranges::count(*mask, Arg{true}));
@@ -45,7 +41,7 @@ void add_rest(Rewriter& rewrite, const Node& node) {
   const auto left = std::span(node.results).first(node.results.size() - 1);
   if (left.empty()) return;
   std::vector<Arg> args = rewrite.map_args(node.args);
-  std::get<ArgList>(args[output_mask].data).back() = {false};
+  std::get<ArgList>(args[convolution_backward_mask].data).back() = {false};
   std::vector<Type> types;
   for (const ValueId result : left) types.push_back(rewrite.old().type(result));
   Graph& next = rewrite.next();
@@ -58,23 +54,12 @@ void add_rest(Rewriter& rewrite, const Node& node) {
 PassResult split_bias_gradients(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda) return {};
   const std::vector<uint32_t> uses = use_counts(graph);
-  PassResult result;
-  Rewriter rewrite(graph);
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
-    if (!is_split(graph, uses, node)) {
-      rewrite.copy(id);
-      continue;
-    }
+  return rewrite_nodes(graph, [&](Rewriter& rewrite, const Node& node) {
+    if (!is_split(graph, uses, node)) return false;
     rewrite.set(node.results.back(), add_sum(rewrite, node));
     add_rest(rewrite, node);
-    ++result.changes;
-  }
-  if (result.changes > 0) {
-    Graph next = rewrite.finish();
-    graph = std::move(next);
-  }
-  return result;
+    return true;
+  });
 }
 
 }  // namespace sinter::passes
