@@ -238,6 +238,7 @@ bool Function::rests() {
 /// more.
 bool Function::note(const Session::Account& account) {
   constexpr int64_t longest_rest = 10;  // doublings
+  if (account.passes > 0) passes_.fetch_add(account.passes, std::memory_order_relaxed);
   const bool nothing_new = account.recorded == 0 && account.interpreted == 0 && !account.cut_off;
   const bool replayed = nothing_new && (account.replayed > 0 || account.at_once == 0);
   Counters::add(replayed ? counters_.replayed : account.recorded > 0 ? counters_.recorded : counters_.eager);
@@ -258,6 +259,9 @@ Report Function::report() const {
       .failed_at = findings_.failed_at(),
       .notes = {trusted_ != nullptr ? trusted_->text() : "checked: the callable's host code runs on every call"}};
   if (options_.mode == Mode::MaxAutotune) report.notes.emplace_back("max-autotune does what reduce-overhead does");
+  if (const int64_t passes = passes_.load(std::memory_order_relaxed); passes > 0) {
+    report.notes.push_back(std::to_string(passes) + " backward passes were answered without autograd's engine");
+  }
   report.notes.push_back(budget_.text());
   if (auto finding = trial_.finding(); !finding.empty()) report.notes.push_back(std::move(finding));
   for (auto& note : paths_->notes()) report.notes.push_back(std::move(note));

@@ -57,6 +57,7 @@ class Function {
   const std::shared_ptr<frontend::PathStore> paths_;
   std::unique_ptr<frontend::TrustedCalls> trusted_;  ///< null with Replay::checked
   std::atomic<bool> eager_{false};
+  std::atomic<int64_t> passes_{0};      ///< backward passes that were answered without autograd's engine
   std::atomic<int64_t> in_vain_{0};     ///< calls in a row that did what the budget did not allow to record
   std::atomic<int64_t> resting_{0};     ///< calls that are still to run as eager runs them
   std::atomic<bool> has_marks_{false};  ///< sinter::mark_dynamic has promised something

@@ -1,10 +1,13 @@
 #include "frontend/replay/session.h"
 
+#include <c10/core/GradMode.h>
+
 #include <string_view>
 
 #include "compiler/support/errors.h"
 #include "compiler/support/first_line.h"
 #include "frontend/replay/autograds_part.h"
+#include "frontend/replay/backward_hook.h"
 #include "frontend/replay/compiled_path.h"
 #include "frontend/replay/dispatch_hook.h"
 #include "frontend/replay/step_recorder.h"
@@ -55,6 +58,7 @@ void replace_arguments(const c10::OperatorHandle& op, Session::Answer& answer, t
 Session* current_session() { return static_cast<Session*>(c10::ThreadLocalDebugInfo::get(kSessionSlot)); }
 
 void with_session(const std::shared_ptr<Session>& session, const std::function<void()>& run) {
+  install_backward_hook();
   const c10::DebugInfoGuard carry(kSessionSlot, session);
   const DispatchHook hook;
   const auto first = above_autograd_hook();
@@ -76,6 +80,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   const OpFacts& facts = traits.facts;
   const bool composite = facts.composite && !op.hasKernelForDispatchKey(below.highestPriorityTypeId());
   if (composite || takes_zeros_without_memory(torch::jit::last(*stack, op.schema().arguments().size()))) {
+    note_foreign_nodes(op, torch::jit::last(*stack, op.schema().arguments().size()));
     lock.unlock();
     return op.redispatchBoxed(below, stack);
   }
@@ -83,6 +88,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   if (!facts.uninitialised || !facts.mutates.empty()) ++unanswered_;
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   if (fills_what_nobody_reads(traits, arguments, table_, at_)) {
+    note_foreign_nodes(op, arguments);
     account_.wrote = true;
     ++account_.at_once;
     refuse_in_log("it fills memory of its own before a segment");
@@ -92,6 +98,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   }
   switch (way_of(traits, arguments, table_)) {
     case Way::transparent:
+      note_foreign_nodes(op, arguments);
       if (log_) return run_transparent(op, facts, below, stack);
       lock.unlock();
       return run_below(op, below, stack);
@@ -238,6 +245,8 @@ void Session::go_on(PathNode& node, const CallNumbers& numbers, Part part, CallA
   for (uint32_t i = 0; live != 0 && i < step.numbers.size(); ++i) {
     if ((live >> i & 1) != 0) numbers_.push_back({node.depth - 1, i, step.numbers[i].value(numbers.bits[i])});
   }
+  note_own_nodes();
+  numbers_in_nodes_ = numbers_in_nodes_ || (live != 0 && c10::GradMode::is_enabled());
   FreshStorages fresh;
   for (const TraceValue& value : step.made) {
     if (value.memory.index == table_.memories().size()) {
@@ -374,6 +383,12 @@ void Session::end_segment() {
   placed_.clear();
   beside_ = nullptr;
   settings_matter_ = false;
+  const NodeOrigin here = NodeOrigin::here();
+  nodes_.since = here.thread == nodes_.thread ? here.since : NodeOrigin::never;
+  others_.clear();
+  passes_.clear();
+  passes_are_known_ = true;
+  numbers_in_nodes_ = false;
   early_.reset();
   early_due_ = nothing_early;
   at_ = nullptr;
@@ -424,6 +439,7 @@ void Session::call_whole(const c10::OperatorHandle& op, c10::DispatchKeySet belo
   {
     const std::lock_guard lock(mutex_);
     ++unanswered_;
+    note_foreign_nodes(op, torch::jit::last(*stack, op.schema().arguments().size()));
     if (!off_) {
       synchronize(op.schema().name());
       account_.wrote = true;

@@ -22,6 +22,7 @@
 #include "frontend/replay/surroundings.h"
 #include "frontend/replay/undo_log.h"
 #include "frontend/replay/way.h"
+#include "frontend/torch/backward_graph.h"
 #include "frontend/torch/call_argument.h"
 #include "frontend/trace/path_tree.h"
 #include "frontend/trace/tensor_table.h"
@@ -96,6 +97,7 @@ class Session : public c10::DebugInfoBase {
         undo_(setup_.can_take_back ? std::make_optional<UndoLog>() : std::nullopt),
         log_(setup_.logs ? std::make_optional<CallLog>() : std::nullopt),
         lent_(library_->lent_memory(), setup_.lent),
+        nodes_(NodeOrigin::here()),
         table_(lent_, library_->take_room()) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -116,6 +118,8 @@ class Session : public c10::DebugInfoBase {
   /// Answers an operator before autograd sees it, while gradients are off; `below` are the keys under that hook. What
   /// it cannot answer there goes on to them, and comes to `call`.
   void call_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
+  /// Answers a pass of autograd's engine whose steps are known, or has the engine run it, which calls operators.
+  void backward(const BackwardCall& call, const std::function<void()>& run);
   /// Runs an operator that writes at once, with all that it calls.
   void call_whole(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack);
   /// Sees to it that these arguments have their data.
@@ -135,6 +139,7 @@ class Session : public c10::DebugInfoBase {
     int64_t at_once = 0;      ///< operators that are steps of none
     int64_t recorded = 0;     ///< steps that ran and were recorded
     int64_t interpreted = 0;  ///< segments whose steps ran one by one
+    int64_t passes = 0;       ///< backward passes that were answered without autograd's engine
     bool cut_off = false;     ///< something new came, and was not recorded
     int64_t segments = 0;     ///< that have ended
     bool wrote = false;       ///< something that was there before the call
@@ -191,6 +196,26 @@ class Session : public c10::DebugInfoBase {
                      c10::ArrayRef<c10::IValue> results);
   void record(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key, std::span<const uint32_t> words,
               c10::DispatchKeySet below, torch::jit::Stack* stack);
+  /// Whether everything that was called since was answered by known steps.
+  struct Since {
+    PathNode* begin = nullptr;
+    std::shared_ptr<PathTree> tree;
+    uint64_t unanswered = 0;
+    int64_t segments = 0;
+  };
+  [[nodiscard]] Since now() const { return {at_, tree_, unanswered_, account_.segments}; }
+  [[nodiscard]] bool all_was_answered(const Since& since) const;
+  [[nodiscard]] FreshStorages stand_ins_for(std::span<const TraceMemoryId> memories);
+  void go_along(std::span<const PathNode* const> steps, SettingSet settings);
+  void note_own_nodes();
+  void note_foreign_nodes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
+  [[nodiscard]] bool answer_by(const KnownBackward& pass, const BackwardCall& call, const BackwardGraph& graph);
+  [[nodiscard]] bool answer_backward(const BackwardCall& call, const BackwardGraph& graph);
+  [[nodiscard]] const KnownBackward* note_backward(PathNode& begin, const BackwardCall& call,
+                                                   const BackwardGraph& graph,
+                                                   std::span<const std::pair<at::Tensor, int64_t>> before);
+  [[nodiscard]] bool note_gradients(const PathNode& begin, const BackwardGraph& graph,
+                                    std::span<const std::pair<at::Tensor, int64_t>> before, KnownBackward& pass);
   [[nodiscard]] c10::IValue returned(const Returned& item, CallArguments arguments, FreshStorages& fresh);
   [[nodiscard]] at::Tensor tensor_of(const Returned& item, CallArguments arguments, FreshStorages& fresh);
   void note_writes(const Step& step);
@@ -240,6 +265,12 @@ class Session : public c10::DebugInfoBase {
   bool settings_matter_ = false;                              ///< to one of them
   std::optional<KernelSurroundings> surroundings_;
   LentInCall lent_;
+  NodeOrigin nodes_;                          ///< of those whose operators are known since
+  uint64_t behind_nodes_ = 0;                 ///< the number behind the last of them
+  std::vector<uint64_t> others_;              ///< of these operators, those that are no steps
+  std::vector<const KnownBackward*> passes_;  ///< of the segment
+  bool passes_are_known_ = true;              ///< none has freed what nodes save that is not among them
+  bool numbers_in_nodes_ = false;             ///< some differ from call to call
   TensorTable table_;
   std::vector<LiveNumber> numbers_;
   DrawLog draws_;

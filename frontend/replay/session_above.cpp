@@ -11,23 +11,6 @@
 
 /// How a session answers operators before autograd sees them.
 namespace sinter::frontend {
-namespace {
-
-/// Nothing where one of them draws, may refuse its data, counts from the beginning of a storage, or takes numbers that
-/// differ from call to call.
-std::optional<std::vector<const PathNode*>> steps_between(const PathNode& begin, const PathNode& end) {
-  std::vector<const PathNode*> steps;
-  for (const PathNode* node = &end; node != &begin; node = node->parent) {
-    if (node == nullptr || node->step.draw || node->live.load(std::memory_order_relaxed) != 0) return std::nullopt;
-    if (node->step.data_rule != nullptr || node->step.facts->storage_offset) return std::nullopt;
-    steps.push_back(node);
-  }
-  std::ranges::reverse(steps);
-  return steps;
-}
-
-}  // namespace
-
 void Session::call_above_autograd(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   std::unique_lock lock(mutex_);
@@ -78,12 +61,7 @@ bool Session::answer_by(const Shortcut& shortcut, CallArguments arguments, Answe
     table_.forget_added();
     return false;
   }
-  FreshStorages fresh;
-  for (const TraceMemoryId id : shortcut.given) {
-    const TraceMemory& memory = table_.known(id);
-    fresh.emplace_back(id, stand_in_storage(memory.device, memory.bytes, id.index));
-    table_.set_storage(id, fresh.back().second);
-  }
+  FreshStorages fresh = stand_ins_for(shortcut.given);
   for (const Returned& item : shortcut.returns) {
     answer.push_back(returned(item, arguments, fresh));
     if (shortcut.tracked && item.how == Returned::How::value && item.base) {
@@ -91,29 +69,44 @@ bool Session::answer_by(const Shortcut& shortcut, CallArguments arguments, Answe
     }
   }
   for (const size_t raised : shortcut.raised) torch::autograd::increment_version(answer[raised].toTensor());
-  for (const PathNode* node : shortcut.steps) note_writes(node->step);
-  settings_matter_ = settings_matter_ || !shortcut.settings.empty();
-  if (!shortcut.steps.empty()) {
-    go_to(const_cast<PathNode&>(*shortcut.steps.back()), const_cast<PathNode&>(*shortcut.steps.front()));
-  }
+  go_along(shortcut.steps, shortcut.settings);
   return true;
+}
+
+/// Memory of known steps that tensors of the program will lie in.
+Session::FreshStorages Session::stand_ins_for(std::span<const TraceMemoryId> memories) {
+  FreshStorages fresh;
+  for (const TraceMemoryId id : memories) {
+    const TraceMemory& memory = table_.known(id);
+    fresh.emplace_back(id, stand_in_storage(memory.device, memory.bytes, id.index));
+    table_.set_storage(id, fresh.back().second);
+  }
+  return fresh;
+}
+
+/// Several steps were matched together.
+void Session::go_along(std::span<const PathNode* const> steps, SettingSet settings) {
+  for (const PathNode* node : steps) note_writes(node->step);
+  settings_matter_ = settings_matter_ || !settings.empty();
+  if (!steps.empty()) go_to(const_cast<PathNode&>(*steps.back()), const_cast<PathNode&>(*steps.front()));
+}
+
+bool Session::all_was_answered(const Since& since) const {
+  return unanswered_ == since.unanswered && account_.segments == since.segments && tree_ == since.tree &&
+         at_ != nullptr && !recording_ && !off_;
 }
 
 /// Runs the kernel of a composite operator, whose calls are answered one by one, and notes what they were.
 void Session::open(const c10::OperatorHandle& op, c10::DispatchKeySet below, torch::jit::Stack* stack,
                    std::unique_lock<std::mutex>& lock) {
-  PathNode* const begin = at_;
-  const auto tree = tree_;
-  const std::pair before(unanswered_, account_.segments);
+  const Since before = now();
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size()).vec();
   lock.unlock();
   op.redispatchBoxed(below, stack);
   lock.lock();
-  const bool answered = std::pair(unanswered_, account_.segments) == before && tree == tree_ && at_ != nullptr &&
-                        !recording_ && !off_ && !has_tangent(arguments_of(arguments));
-  if (!answered) return;
+  if (!all_was_answered(before) || has_tangent(arguments_of(arguments))) return;
   note_shortcut(
-      *begin,
+      *before.begin,
       {.op = op, .inference = c10::InferenceMode::is_enabled(), .tracked = is_any_tracked(arguments_of(arguments))},
       arguments, torch::jit::last(*stack, op.schema().returns().size()));
 }
@@ -129,7 +122,7 @@ bool Session::can_be_given(const Returned& item, const at::Tensor& result, const
 
 void Session::note_shortcut(PathNode& begin, Shortcut shortcut, c10::ArrayRef<c10::IValue> arguments,
                             c10::ArrayRef<c10::IValue> results) {
-  auto steps = steps_between(begin, *at_);
+  auto steps = plain_steps_between(begin, *at_);
   auto key = key_of(arguments, table_);
   if (!key || !steps) return;
   shortcut.steps = std::move(*steps);

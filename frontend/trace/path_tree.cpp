@@ -123,6 +123,19 @@ void PathTree::add(PathNode& at, Shortcut shortcut) {
   at.shortcuts.store(&shortcuts_.emplace_back(std::move(shortcut)), std::memory_order_release);
 }
 
+const KnownBackward* PathTree::add(PathNode& at, KnownBackward pass) {
+  constexpr size_t most = 4;  // over other graphs, or into other gradients
+  const std::lock_guard lock(mutex_);
+  size_t known = 0;
+  for (const auto* other = at.backward.load(std::memory_order_relaxed); other != nullptr; other = other->next) {
+    if (++known == most) return nullptr;
+  }
+  pass.next = at.backward.load(std::memory_order_relaxed);
+  const KnownBackward* added = &backward_.emplace_back(std::move(pass));
+  at.backward.store(added, std::memory_order_release);
+  return added;
+}
+
 void PathTree::note(Calls& calls, const PathNode& at, const c10::OperatorHandle& op) {
   const std::lock_guard lock(mutex_);
   calls.all.emplace_back(&at, op);
@@ -195,6 +208,17 @@ bool PathTree::finds_other_places(const PathNode& at, const c10::OperatorHandle&
 std::vector<const PathNode*> steps_to(const PathNode& node) {
   std::vector<const PathNode*> steps;
   for (const PathNode* at = &node; at->parent != nullptr; at = at->parent) steps.push_back(at);
+  std::ranges::reverse(steps);
+  return steps;
+}
+
+std::optional<std::vector<const PathNode*>> plain_steps_between(const PathNode& begin, const PathNode& end) {
+  std::vector<const PathNode*> steps;
+  for (const PathNode* node = &end; node != &begin; node = node->parent) {
+    if (node == nullptr || node->step.draw || node->live.load(std::memory_order_relaxed) != 0) return std::nullopt;
+    if (node->step.data_rule != nullptr || node->step.facts->storage_offset) return std::nullopt;
+    steps.push_back(node);
+  }
   std::ranges::reverse(steps);
   return steps;
 }

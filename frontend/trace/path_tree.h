@@ -12,6 +12,7 @@
 
 #include "frontend/trace/call_match.h"
 #include "frontend/trace/expectation.h"
+#include "frontend/trace/known_backward.h"
 #include "frontend/trace/shortcut.h"
 #include "frontend/trace/step.h"
 
@@ -46,7 +47,8 @@ struct PathNode {
   /// By number of the step: it once differed, and is given on every call from then on. Only ever grows.
   std::atomic<uint64_t> live{0};
   std::atomic<PathNode*> first{nullptr};
-  std::atomic<const Shortcut*> shortcuts{nullptr};  ///< composite operators that begin here
+  std::atomic<const Shortcut*> shortcuts{nullptr};      ///< composite operators that begin here
+  std::atomic<const KnownBackward*> backward{nullptr};  ///< passes that begin here
   PathNode* sibling = nullptr;
   Expectation expected;  ///< of segments that begin with this step
   Ending ending;
@@ -70,6 +72,8 @@ class PathTree {
                                       TensorTable& table, CallNumbers& numbers);
   /// Adds a composite operator whose steps stand behind `at`; no more than a few there.
   void add(PathNode& at, Shortcut shortcut);
+  /// Adds a backward pass whose steps stand behind `at`; null where there are a few already.
+  const KnownBackward* add(PathNode& at, KnownBackward pass);
   /// An operator has thrown behind `at`, or has not this time: it is no step, and the program may go on.
   void note_throw(const PathNode& at, const c10::OperatorHandle& op, bool threw);
   /// True where it did the last time.
@@ -98,6 +102,7 @@ class PathTree {
   std::mutex mutex_;
   std::deque<PathNode> nodes_;  ///< stay where they are
   std::deque<Shortcut> shortcuts_;
+  std::deque<KnownBackward> backward_;
   /// Calls behind some nodes.
   struct Calls {
     std::vector<std::pair<const PathNode*, c10::OperatorHandle>> all;
@@ -113,5 +118,10 @@ class PathTree {
 
 /// The steps that lead to a node, in order.
 [[nodiscard]] std::vector<const PathNode*> steps_to(const PathNode& node);
+
+/// Those that lead from one node to another. Nothing where one of them draws, may refuse its data, counts from the
+/// beginning of a storage, or takes numbers that differ from call to call.
+[[nodiscard]] std::optional<std::vector<const PathNode*>> plain_steps_between(const PathNode& begin,
+                                                                              const PathNode& end);
 
 }  // namespace sinter::frontend

@@ -10,60 +10,7 @@
 namespace sinter::frontend {
 namespace {
 
-/// Writes the key of a call down whose tensors are known.
-class KnownKeyWriter {
- public:
-  KnownKeyWriter(const TensorTable& table, CallKey& key) : table_(table), key_(key) {}
-
-  bool word(uint64_t word) { return key_.push_back(word), true; }
-  bool number(uint64_t bits) { return word(bits); }
-  bool tensor(const at::Tensor& tensor) {
-    if (!is_dense(tensor)) return false;
-    const TraceValueId value = table_.find(tensor);
-    return value.valid() && word(tensor_word(value));
-  }
-
- private:
-  const TensorTable& table_;
-  CallKey& key_;
-};
-
-/// Follows the key of a shortcut. Tensors that its steps are the first to take are put aside.
-class ShortcutReader {
- public:
-  ShortcutReader(const CallKey& key, const TensorTable& table) : key_(key), table_(table) {}
-
-  [[nodiscard]] bool at_end() const { return next_ == key_.size(); }
-
-  bool word(uint64_t word) { return next_ < key_.size() && key_[next_++] == word; }
-  bool number(uint64_t bits) { return word(bits) || planted(Bug::shortcut_not_compared); }
-  bool tensor(const at::Tensor& tensor) {
-    if (next_ == key_.size() || !is_dense(tensor)) return false;
-    const uint64_t expected = key_[next_++];
-    const TraceValueId value{static_cast<uint32_t>(expected >> 8)};
-    if (expected != tensor_word(value)) return false;
-    if (value.index < table_.size()) return table_.is(value, tensor);
-    arrivals_.emplace_back(value, &tensor);
-    return true;
-  }
-
-  [[nodiscard]] const at::Tensor* arrival(TraceValueId value) const {
-    const auto* found = std::ranges::find(arrivals_, value, [](const auto& arrival) { return arrival.first; });
-    return found == arrivals_.end() ? nullptr : found->second;
-  }
-  [[nodiscard]] bool are_all(const TensorTable& table) const {
-    return std::ranges::all_of(arrivals_,
-                               [&](const auto& arrival) { return table.is(arrival.first, *arrival.second); });
-  }
-
- private:
-  const CallKey& key_;
-  const TensorTable& table_;
-  size_t next_ = 0;
-  c10::SmallVector<std::pair<TraceValueId, const at::Tensor*>, 4> arrivals_;
-};
-
-bool take_step(const PathNode& node, const ShortcutReader& arguments, TensorTable& table) {
+bool take_step(const PathNode& node, const KnownKeyReader& arguments, TensorTable& table) {
   const Step& step = node.step;
   size_t memories = 0;
   const auto next_memory = [&](const TraceValue& value) -> const TraceMemory* {
@@ -83,6 +30,33 @@ bool take_step(const PathNode& node, const ShortcutReader& arguments, TensorTabl
 
 }  // namespace
 
+bool KnownKeyWriter::tensor(const at::Tensor& tensor) {
+  if (!is_dense(tensor)) return false;
+  const TraceValueId value = table_.find(tensor);
+  return value.valid() && word(tensor_word(value));
+}
+
+bool KnownKeyReader::number(uint64_t bits) { return word(bits) || planted(Bug::shortcut_not_compared); }
+
+bool KnownKeyReader::tensor(const at::Tensor& tensor) {
+  if (next_ == key_.size() || !is_dense(tensor)) return false;
+  const uint64_t expected = key_[next_++];
+  const TraceValueId value{static_cast<uint32_t>(expected >> 8)};
+  if (expected != tensor_word(value)) return false;
+  if (value.index < table_.size()) return table_.is(value, tensor);
+  arrivals_.emplace_back(value, &tensor);
+  return true;
+}
+
+const at::Tensor* KnownKeyReader::arrival(TraceValueId value) const {
+  const auto* found = std::ranges::find(arrivals_, value, [](const auto& arrival) { return arrival.first; });
+  return found == arrivals_.end() ? nullptr : found->second;
+}
+
+bool KnownKeyReader::are_all(const TensorTable& table) const {
+  return std::ranges::all_of(arrivals_, [&](const auto& arrival) { return table.is(arrival.first, *arrival.second); });
+}
+
 std::optional<CallKey> key_of(c10::ArrayRef<c10::IValue> arguments, const TensorTable& table) {
   CallKey key;
   KnownKeyWriter writer(table, key);
@@ -92,16 +66,19 @@ std::optional<CallKey> key_of(c10::ArrayRef<c10::IValue> arguments, const Tensor
   return key;
 }
 
+bool take(std::span<const PathNode* const> steps, const KnownKeyReader& arguments, TensorTable& table) {
+  for (const PathNode* node : steps) {
+    if (node->live.load(std::memory_order_relaxed) != 0 || !take_step(*node, arguments, table)) return false;
+  }
+  return arguments.are_all(table);
+}
+
 bool take(const Shortcut& shortcut, CallArguments arguments, TensorTable& table) {
-  ShortcutReader reader(shortcut.key, table);
+  KnownKeyReader reader(shortcut.key, table);
   for (const CallArgument& argument : arguments) {
     if (!visit_words(argument, reader)) return false;
   }
-  if (!reader.at_end()) return false;
-  for (const PathNode* node : shortcut.steps) {
-    if (node->live.load(std::memory_order_relaxed) != 0 || !take_step(*node, reader, table)) return false;
-  }
-  return reader.are_all(table);
+  return reader.at_end() && take(shortcut.steps, reader, table);
 }
 
 }  // namespace sinter::frontend
