@@ -122,7 +122,7 @@ bool Session::can_be_given(const Returned& item, const at::Tensor& result, const
 
 void Session::note_shortcut(PathNode& begin, Shortcut shortcut, c10::ArrayRef<c10::IValue> arguments,
                             c10::ArrayRef<c10::IValue> results) {
-  auto steps = plain_steps_between(begin, *at_);
+  auto steps = plain_steps_between(begin, *at_, table_);
   auto key = key_of(arguments, table_);
   if (!key || !steps) return;
   shortcut.steps = std::move(*steps);

@@ -123,7 +123,7 @@ bool Session::answer_by(const KnownBackward& pass, const BackwardCall& call, con
 /// Null where the steps of a pass that was run do not follow from what is compared, or it left more than gradients.
 const KnownBackward* Session::note_backward(PathNode& begin, const BackwardCall& call, const BackwardGraph& graph,
                                             std::span<const Before> before) {
-  auto steps = plain_steps_between(begin, *at_);
+  auto steps = plain_steps_between(begin, *at_, table_);
   if (!steps || steps->empty() || !graph.is_librarys_own()) return nullptr;
   KnownBackward pass{.graph = graph.words(), .others = others_, .modes = Modes::current(), .passes_before = passes_};
   pass.steps = std::move(*steps);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "frontend/trace/call_words.h"
 #include "frontend/trace/path_families.h"
 #include "frontend/trace/step_numbers.h"
 
@@ -43,6 +44,13 @@ PathNode* find_same(PathNode* node, const Step& step) {
     return node;
   }
   return nullptr;
+}
+
+/// Memory that steps make begins where its first value does; of other memory only the call tells.
+bool counts_from_what_came(const Step& step, const TensorTable& table) {
+  if (!step.facts->storage_offset) return false;
+  const TraceValueId counted{static_cast<uint32_t>(step.key[0] >> 8)};  // the first argument
+  return step.key[0] != tensor_word(counted) || !table.known(table.value(counted).memory).fresh;
 }
 
 bool is_same_call(const Shortcut& a, const Shortcut& b) {
@@ -212,11 +220,12 @@ std::vector<const PathNode*> steps_to(const PathNode& node) {
   return steps;
 }
 
-std::optional<std::vector<const PathNode*>> plain_steps_between(const PathNode& begin, const PathNode& end) {
+std::optional<std::vector<const PathNode*>> plain_steps_between(const PathNode& begin, const PathNode& end,
+                                                                const TensorTable& table) {
   std::vector<const PathNode*> steps;
   for (const PathNode* node = &end; node != &begin; node = node->parent) {
     if (node == nullptr || node->step.draw || node->live.load(std::memory_order_relaxed) != 0) return std::nullopt;
-    if (node->step.data_rule != nullptr || node->step.facts->storage_offset) return std::nullopt;
+    if (node->step.data_rule != nullptr || counts_from_what_came(node->step, table)) return std::nullopt;
     steps.push_back(node);
   }
   std::ranges::reverse(steps);

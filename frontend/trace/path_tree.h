@@ -120,8 +120,10 @@ class PathTree {
 [[nodiscard]] std::vector<const PathNode*> steps_to(const PathNode& node);
 
 /// Those that lead from one node to another. Nothing where one of them draws, may refuse its data, counts from the
-/// beginning of a storage, or takes numbers that differ from call to call.
+/// beginning of a storage that was there before, or takes numbers that differ from call to call. The table knows what
+/// they take.
 [[nodiscard]] std::optional<std::vector<const PathNode*>> plain_steps_between(const PathNode& begin,
-                                                                              const PathNode& end);
+                                                                              const PathNode& end,
+                                                                              const TensorTable& table);
 
 }  // namespace sinter::frontend
