@@ -58,8 +58,11 @@ Engine& hooked_engine() {
 }  // namespace
 
 void install_backward_hook() {
-  static const bool installed = (hooked_engine(), torch::autograd::set_default_engine_stub(&hooked_engine), true);
-  (void)installed;
+  [[maybe_unused]] static const bool installed = [] {
+    (void)hooked_engine();  // while the default engine is still the one that it hands on to
+    torch::autograd::set_default_engine_stub(&hooked_engine);
+    return true;
+  }();
 }
 
 }  // namespace sinter::frontend

@@ -1,7 +1,5 @@
 #include "frontend/replay/session.h"
 
-#include <c10/core/GradMode.h>
-
 #include <string_view>
 
 #include "compiler/support/errors.h"
@@ -71,24 +69,22 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
     lock.unlock();
     return run_below(op, below, stack);
   }
-  if (log_) log_->look_at(torch::jit::last(*stack, op.schema().arguments().size()));
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  if (log_) log_->look_at(arguments);
   Answer answer;
-  if (match(op, arguments_of(torch::jit::last(*stack, op.schema().arguments().size())), answer)) {
-    return replace_arguments(op, answer, stack);
-  }
+  if (match(op, arguments_of(arguments), answer)) return replace_arguments(op, answer, stack);
   const OpTraits& traits = library_->traits(op);
   const OpFacts& facts = traits.facts;
   const bool composite = facts.composite && !op.hasKernelForDispatchKey(below.highestPriorityTypeId());
-  if (composite || takes_zeros_without_memory(torch::jit::last(*stack, op.schema().arguments().size()))) {
-    note_foreign_nodes(op, torch::jit::last(*stack, op.schema().arguments().size()));
+  if (composite || takes_zeros_without_memory(arguments)) {
+    note_other(op, arguments);
     lock.unlock();
     return op.redispatchBoxed(below, stack);
   }
   // Memory without content is nothing to a composite operator whose steps do not take it: batch_norm makes some.
   if (!facts.uninitialised || !facts.mutates.empty()) ++unanswered_;
-  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   if (fills_what_nobody_reads(traits, arguments, table_, at_)) {
-    note_foreign_nodes(op, arguments);
+    note_other(op, arguments);
     account_.wrote = true;
     ++account_.at_once;
     refuse_in_log("it fills memory of its own before a segment");
@@ -98,7 +94,7 @@ void Session::call(const c10::OperatorHandle& op, c10::DispatchKeySet below, tor
   }
   switch (way_of(traits, arguments, table_)) {
     case Way::transparent:
-      note_foreign_nodes(op, arguments);
+      note_other(op, arguments);
       if (log_) return run_transparent(op, facts, below, stack);
       lock.unlock();
       return run_below(op, below, stack);
@@ -245,8 +241,7 @@ void Session::go_on(PathNode& node, const CallNumbers& numbers, Part part, CallA
   for (uint32_t i = 0; live != 0 && i < step.numbers.size(); ++i) {
     if ((live >> i & 1) != 0) numbers_.push_back({node.depth - 1, i, step.numbers[i].value(numbers.bits[i])});
   }
-  note_own_nodes();
-  numbers_in_nodes_ = numbers_in_nodes_ || (live != 0 && c10::GradMode::is_enabled());
+  nodes_.note_step(live != 0);
   FreshStorages fresh;
   for (const TraceValue& value : step.made) {
     if (value.memory.index == table_.memories().size()) {
@@ -383,12 +378,7 @@ void Session::end_segment() {
   placed_.clear();
   beside_ = nullptr;
   settings_matter_ = false;
-  const NodeOrigin here = NodeOrigin::here();
-  nodes_.since = here.thread == nodes_.thread ? here.since : NodeOrigin::never;
-  others_.clear();
-  passes_.clear();
-  passes_are_known_ = true;
-  numbers_in_nodes_ = false;
+  nodes_.clear();
   early_.reset();
   early_due_ = nothing_early;
   at_ = nullptr;
@@ -439,7 +429,7 @@ void Session::call_whole(const c10::OperatorHandle& op, c10::DispatchKeySet belo
   {
     const std::lock_guard lock(mutex_);
     ++unanswered_;
-    note_foreign_nodes(op, torch::jit::last(*stack, op.schema().arguments().size()));
+    note_other(op, torch::jit::last(*stack, op.schema().arguments().size()));
     if (!off_) {
       synchronize(op.schema().name());
       account_.wrote = true;

@@ -18,6 +18,7 @@
 #include "frontend/replay/compiled_path.h"
 #include "frontend/replay/draw_log.h"
 #include "frontend/replay/findings.h"
+#include "frontend/replay/node_log.h"
 #include "frontend/replay/stand_in.h"
 #include "frontend/replay/surroundings.h"
 #include "frontend/replay/undo_log.h"
@@ -97,7 +98,6 @@ class Session : public c10::DebugInfoBase {
         undo_(setup_.can_take_back ? std::make_optional<UndoLog>() : std::nullopt),
         log_(setup_.logs ? std::make_optional<CallLog>() : std::nullopt),
         lent_(library_->lent_memory(), setup_.lent),
-        nodes_(NodeOrigin::here()),
         table_(lent_, library_->take_room()) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -207,15 +207,13 @@ class Session : public c10::DebugInfoBase {
   [[nodiscard]] bool all_was_answered(const Since& since) const;
   [[nodiscard]] FreshStorages stand_ins_for(std::span<const TraceMemoryId> memories);
   void go_along(std::span<const PathNode* const> steps, SettingSet settings);
-  void note_own_nodes();
-  void note_foreign_nodes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
+  void note_other(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
   [[nodiscard]] bool answer_by(const KnownBackward& pass, const BackwardCall& call, const BackwardGraph& graph);
   [[nodiscard]] bool answer_backward(const BackwardCall& call, const BackwardGraph& graph);
   [[nodiscard]] const KnownBackward* note_backward(PathNode& begin, const BackwardCall& call,
-                                                   const BackwardGraph& graph,
-                                                   std::span<const std::pair<at::Tensor, int64_t>> before);
+                                                   const BackwardGraph& graph, std::span<const HeldGradient> before);
   [[nodiscard]] bool note_gradients(const PathNode& begin, const BackwardGraph& graph,
-                                    std::span<const std::pair<at::Tensor, int64_t>> before, KnownBackward& pass);
+                                    std::span<const HeldGradient> before, KnownBackward& pass);
   [[nodiscard]] c10::IValue returned(const Returned& item, CallArguments arguments, FreshStorages& fresh);
   [[nodiscard]] at::Tensor tensor_of(const Returned& item, CallArguments arguments, FreshStorages& fresh);
   void note_writes(const Step& step);
@@ -265,12 +263,7 @@ class Session : public c10::DebugInfoBase {
   bool settings_matter_ = false;                              ///< to one of them
   std::optional<KernelSurroundings> surroundings_;
   LentInCall lent_;
-  NodeOrigin nodes_;                          ///< of those whose operators are known since
-  uint64_t behind_nodes_ = 0;                 ///< the number behind the last of them
-  std::vector<uint64_t> others_;              ///< of these operators, those that are no steps
-  std::vector<const KnownBackward*> passes_;  ///< of the segment
-  bool passes_are_known_ = true;              ///< none has freed what nodes save that is not among them
-  bool numbers_in_nodes_ = false;             ///< some differ from call to call
+  NodeLog nodes_;
   TensorTable table_;
   std::vector<LiveNumber> numbers_;
   DrawLog draws_;

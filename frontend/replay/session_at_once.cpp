@@ -23,7 +23,7 @@ void Session::run_now(const c10::OperatorHandle& op, const OpTraits& traits, c10
   const OpFacts& facts = traits.facts;
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
   if (waits_for(table_, facts, arguments)) synchronize(facts.name);
-  note_foreign_nodes(op, arguments);
+  note_other(op, arguments);
   note_lent(arguments);
   keep_what_is_written(facts, arguments);
   account_.wrote = account_.wrote || !facts.mutates.empty() || facts.random || facts.impure;
@@ -60,7 +60,7 @@ void Session::keep_what_is_written(const OpFacts& facts, c10::ArrayRef<c10::IVal
 void Session::make_view(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                         torch::jit::Stack* stack) {
   refuse_in_log(traits.facts.name + " takes numbers of the host");
-  note_foreign_nodes(op, torch::jit::last(*stack, op.schema().arguments().size()));
+  note_other(op, torch::jit::last(*stack, op.schema().arguments().size()));
   run_below(op, below, stack);
   for (const c10::IValue& result : torch::jit::last(*stack, op.schema().returns().size())) {
     for_each_tensor(result, [&](const at::Tensor& view) {

@@ -1,4 +1,3 @@
-#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
@@ -13,17 +12,6 @@
 /// compared, and the graph of nodes is the one that was run once, the calls of the pass are the known ones.
 namespace sinter::frontend {
 namespace {
-
-using Before = std::pair<at::Tensor, int64_t>;  ///< a leaf's gradient and its version
-
-std::vector<Before> gradients_of(const BackwardGraph& graph) {
-  std::vector<Before> gradients;
-  for (const auto* leaf : graph.leaves()) {
-    const at::Tensor& gradient = leaf->variable.grad();
-    gradients.emplace_back(gradient, gradient.defined() ? gradient._version() : 0);
-  }
-  return gradients;
-}
 
 /// Visits what the steps of a pass take; `gradient` is the one that a leaf has before it.
 template <class Visitor, class GradientOf>
@@ -43,47 +31,28 @@ bool visit_pass(const KnownBackward& pass, const BackwardCall& call, const Backw
 
 }  // namespace
 
-/// A step is answered: autograd has made its nodes, if any, before.
-void Session::note_own_nodes() {
-  if (c10::GradMode::is_enabled()) behind_nodes_ = NodeOrigin::here().since;
-}
-
-/// An operator runs that is no step. Nodes that were made since the last one may be its own: what they do follows from
-/// the call, which passes are known by, or else is not known.
-void Session::note_foreign_nodes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
-  const NodeOrigin here = NodeOrigin::here();
-  if (off_ || here.thread != nodes_.thread || here.since == behind_nodes_) return;
-  const auto key = key_of(arguments, table_);
-  if (!key) {
-    nodes_.since = here.since;
-    return;
-  }
-  behind_nodes_ = here.since;
-  others_.push_back(reinterpret_cast<uint64_t>(&op.schema()));
-  others_.push_back(at_ == nullptr ? 0 : at_->depth);
-  others_.insert(others_.end(), key->begin(), key->end());
+void Session::note_other(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  if (!off_) nodes_.note_other(op, arguments, at_ == nullptr ? 0 : at_->depth, table_);
 }
 
 void Session::backward(const BackwardCall& call, const std::function<void()>& run) {
   std::unique_lock lock(mutex_);
-  const bool may_know = !off_ && !log_ && !recording_ && at_ != nullptr && passes_are_known_ && !numbers_in_nodes_;
-  const auto graph = may_know ? BackwardGraph::of(call, nodes_) : std::nullopt;
+  const bool may_know = !off_ && !log_ && !recording_ && at_ != nullptr && nodes_.tells();
+  const auto graph = may_know ? BackwardGraph::of(call, nodes_.origin()) : std::nullopt;
   if (graph && answer_backward(call, *graph)) {
     lock.unlock();
     if (!call.keep_graph) graph->release();
     return;
   }
   const Since before = now();
-  const auto gradients = graph ? gradients_of(*graph) : std::vector<Before>();
-  passes_are_known_ = false;
+  const auto gradients = graph ? graph->gradients() : std::vector<HeldGradient>();
+  nodes_.begin_pass();
   lock.unlock();
   run();
   lock.lock();
   if (!graph || !all_was_answered(before)) return;
   const KnownBackward* pass = note_backward(*before.begin, call, *graph, gradients);
-  if (pass == nullptr) return;
-  passes_.push_back(pass);
-  passes_are_known_ = true;
+  if (pass != nullptr) nodes_.note_pass(*pass);
 }
 
 bool Session::answer_backward(const BackwardCall& call, const BackwardGraph& graph) {
@@ -94,7 +63,7 @@ bool Session::answer_backward(const BackwardCall& call, const BackwardGraph& gra
 }
 
 bool Session::answer_by(const KnownBackward& pass, const BackwardCall& call, const BackwardGraph& graph) {
-  if (pass.passes_before != passes_ || pass.others != others_ || pass.modes != Modes::current()) return false;
+  if (pass.history != nodes_.history() || pass.modes != Modes::current()) return false;
   if (!surroundings_->are_current(pass.settings)) return false;
   const auto gradient = [&](size_t i) -> const at::Tensor& { return graph.leaves()[i]->variable.grad(); };
   KnownKeyReader reader(pass.key, table_);
@@ -115,27 +84,27 @@ bool Session::answer_by(const KnownBackward& pass, const BackwardCall& call, con
     if (leaf.how == KnownBackward::Leaf::How::sets) set_gradient(*graph.leaves()[i], std::move(set));
   }
   go_along(pass.steps, pass.settings);
-  passes_.push_back(&pass);
+  nodes_.note_pass(pass);
   ++account_.passes;
   return true;
 }
 
 /// Null where the steps of a pass that was run do not follow from what is compared, or it left more than gradients.
 const KnownBackward* Session::note_backward(PathNode& begin, const BackwardCall& call, const BackwardGraph& graph,
-                                            std::span<const Before> before) {
+                                            std::span<const HeldGradient> before) {
   auto steps = plain_steps_between(begin, *at_, table_);
   if (!steps || steps->empty() || !graph.is_librarys_own()) return nullptr;
-  KnownBackward pass{.graph = graph.words(), .others = others_, .modes = Modes::current(), .passes_before = passes_};
+  KnownBackward pass{.graph = graph.words(), .history = nodes_.history(), .modes = Modes::current()};
   pass.steps = std::move(*steps);
   for (const PathNode* node : pass.steps) pass.settings |= node->step.settings;
   if (!note_gradients(begin, graph, before, pass)) return nullptr;
   KnownKeyWriter writer(table_, pass.key);
-  const auto gradient = [&](size_t i) -> const at::Tensor& { return before[i].first; };
+  const auto gradient = [&](size_t i) -> const at::Tensor& { return before[i].tensor; };
   if (!visit_pass(pass, call, graph, gradient, writer)) return nullptr;
   return tree_->add(begin, std::move(pass));
 }
 
-bool Session::note_gradients(const PathNode& begin, const BackwardGraph& graph, std::span<const Before> before,
+bool Session::note_gradients(const PathNode& begin, const BackwardGraph& graph, std::span<const HeldGradient> before,
                              KnownBackward& pass) {
   using How = KnownBackward::Leaf::How;
   for (size_t i = 0; i < before.size(); ++i) {

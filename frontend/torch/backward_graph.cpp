@@ -94,6 +94,15 @@ bool BackwardGraph::add(Node& node, NodeOrigin origin, uint64_t newest) {
   return true;
 }
 
+std::vector<HeldGradient> BackwardGraph::gradients() const {
+  std::vector<HeldGradient> held;
+  for (const AccumulateGrad* leaf : leaves_) {
+    const at::Tensor& gradient = leaf->variable.grad();
+    held.push_back({gradient, gradient.defined() ? gradient._version() : 0});
+  }
+  return held;
+}
+
 bool BackwardGraph::is_librarys_own() const {
   return std::ranges::all_of(nodes_, [](Node* node) {
     constexpr std::string_view generated = "N5torch8autograd9generated";

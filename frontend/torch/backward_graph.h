@@ -35,6 +35,12 @@ struct NodeOrigin {
   [[nodiscard]] static NodeOrigin here();
 };
 
+/// A leaf's .grad, which may be undefined, and its version.
+struct HeldGradient {
+  at::Tensor tensor;
+  int64_t version = 0;
+};
+
 /// The part of autograd's graph that a backward pass runs through, numbered in an order that follows from its edges.
 /// Refers to nodes that the roots of the pass keep alive.
 class BackwardGraph {
@@ -47,6 +53,8 @@ class BackwardGraph {
   /// Equal for two passes whose nodes are of the same types, were made in the same order, and hang together alike.
   [[nodiscard]] const std::vector<uint64_t>& words() const { return words_; }
   [[nodiscard]] std::span<torch::autograd::AccumulateGrad* const> leaves() const { return leaves_; }
+  /// What the leaves hold now.
+  [[nodiscard]] std::vector<HeldGradient> gradients() const;
   /// True where all nodes are of LibTorch's own types, which follow from the operators that were called. A function of
   /// the program's own runs host code.
   [[nodiscard]] bool is_librarys_own() const;

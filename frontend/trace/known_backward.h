@@ -10,6 +10,16 @@ namespace sinter::frontend {
 
 struct PathNode;
 
+struct KnownBackward;
+
+/// What has become of the nodes of a segment before a pass.
+struct NodeHistory {
+  std::vector<uint64_t> others{};              ///< operators that have made nodes and are no steps, as words
+  std::vector<const KnownBackward*> passes{};  ///< they have freed what nodes save
+
+  bool operator==(const NodeHistory&) const = default;
+};
+
 /// A backward pass whose steps are known: autograd's engine, which calls operators as the graph of nodes tells, need
 /// not run to call them one by one.
 struct KnownBackward {
@@ -21,16 +31,15 @@ struct KnownBackward {
     uint32_t writes = 0;      ///< into the gradient, as versions count them
   };
 
-  std::vector<uint64_t> graph{};                      ///< of nodes, as words
-  std::vector<uint64_t> others{};                     ///< operators before it that made nodes and are no steps
-  Modes modes;                                        ///< under which the engine is called
-  std::vector<const KnownBackward*> passes_before{};  ///< of the segment: they have freed what nodes save
-  CallKey key{};                                      ///< of the roots' gradients, the leaves and theirs
-  SettingSet settings{};                              ///< that decide what its steps compute
-  std::vector<const PathNode*> steps{};               ///< in order
-  std::vector<Leaf> leaves{};                         ///< in the graph's order
-  std::vector<TraceMemoryId> given{};                 ///< memories that gradients which are set lie in
-  const KnownBackward* next = nullptr;                ///< at the same place
+  std::vector<uint64_t> graph{};  ///< of nodes, as words
+  NodeHistory history{};
+  Modes modes;                           ///< under which the engine is called
+  CallKey key{};                         ///< of the roots' gradients, the leaves and theirs
+  SettingSet settings{};                 ///< that decide what its steps compute
+  std::vector<const PathNode*> steps{};  ///< in order
+  std::vector<Leaf> leaves{};            ///< in the graph's order
+  std::vector<TraceMemoryId> given{};    ///< memories that gradients which are set lie in
+  const KnownBackward* next = nullptr;   ///< at the same place
 };
 
 }  // namespace sinter::frontend

@@ -57,6 +57,15 @@ bool is_same_call(const Shortcut& a, const Shortcut& b) {
   return a.op == b.op && a.key == b.key && a.inference == b.inference && a.tracked == b.tracked;
 }
 
+/// Puts an item in front of a list whose readers take no lock.
+template <class T>
+const T* put_in_front(std::atomic<const T*>& list, std::deque<T>& items, T item) {
+  item.next = list.load(std::memory_order_relaxed);
+  const T* added = &items.emplace_back(std::move(item));
+  list.store(added, std::memory_order_release);
+  return added;
+}
+
 }  // namespace
 
 void Ending::add(std::span<const TraceMemoryId> memories, std::string_view reason) {
@@ -127,8 +136,7 @@ void PathTree::add(PathNode& at, Shortcut shortcut) {
   for (const auto* other = at.shortcuts.load(std::memory_order_relaxed); other != nullptr; other = other->next) {
     if (++known == most || is_same_call(*other, shortcut)) return;
   }
-  shortcut.next = at.shortcuts.load(std::memory_order_relaxed);
-  at.shortcuts.store(&shortcuts_.emplace_back(std::move(shortcut)), std::memory_order_release);
+  put_in_front(at.shortcuts, shortcuts_, std::move(shortcut));
 }
 
 const KnownBackward* PathTree::add(PathNode& at, KnownBackward pass) {
@@ -138,10 +146,7 @@ const KnownBackward* PathTree::add(PathNode& at, KnownBackward pass) {
   for (const auto* other = at.backward.load(std::memory_order_relaxed); other != nullptr; other = other->next) {
     if (++known == most) return nullptr;
   }
-  pass.next = at.backward.load(std::memory_order_relaxed);
-  const KnownBackward* added = &backward_.emplace_back(std::move(pass));
-  at.backward.store(added, std::memory_order_release);
-  return added;
+  return put_in_front(at.backward, backward_, std::move(pass));
 }
 
 void PathTree::note(Calls& calls, const PathNode& at, const c10::OperatorHandle& op) {
