@@ -79,11 +79,15 @@ bool Function::call(const Flat& arguments, const Program& program, Replay& repla
       run(arguments, program, news);
     }
   } catch (...) {
-    if (!news.empty()) findings_.tell(std::move(news), signature_of(arguments));
+    tell(std::move(news), program);
     throw;
   }
-  if (!news.empty()) findings_.tell(std::move(news), signature_of(arguments));
+  tell(std::move(news), program);
   return false;
+}
+
+void Function::tell(News news, const Program& program) {
+  if (!news.empty()) findings_.tell(std::move(news), signature_of(program.arguments(program.given)));
 }
 
 void Function::run(const Flat& arguments, const Program& program, News& news) {
@@ -157,6 +161,7 @@ void Function::run_eagerly(const Program& program) {
 bool Function::run_checked(const Flat& arguments, const Program& program, News& news) {
   const bool logs = trusted_ != nullptr && trusted_->watches();
   const auto modes = logs ? std::make_optional(frontend::Modes::current()) : std::nullopt;
+  const auto given = logs ? std::make_optional(frontend::GivenArguments(arguments)) : std::nullopt;
   const auto session = std::make_shared<Session>(
       paths_, Session::Setup{.can_take_back = options_.fullgraph,
                              .arguments = options_.freeze ? storages_of(arguments) : Storages(),
@@ -180,7 +185,12 @@ bool Function::run_checked(const Flat& arguments, const Program& program, News& 
   }
   session->move_news_to(news);
   if (logs) {
-    nothing_new ? trusted_->note(arguments, *modes, *session->log(), result) : trusted_->forget(arguments, *modes);
+    const Flat left = program.arguments(program.given);
+    if (!given->are(left)) {
+      trusted_->refuse("the callable changes which tensors or numbers its arguments hold");
+    } else {
+      nothing_new ? trusted_->note(left, *modes, *session->log(), result) : trusted_->forget(left, *modes);
+    }
   }
   return nothing_new;
 }

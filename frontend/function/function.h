@@ -31,6 +31,7 @@ class Function {
   [[nodiscard]] Stats stats() const { return counters_.read(); }
 
  private:
+  void tell(frontend::News news, const Program& program);
   void run(const Flat& arguments, const Program& program, frontend::News& news);
   // True where the call did nothing new.
   [[nodiscard]] bool run_checked(const Flat& arguments, const Program& program, frontend::News& news);

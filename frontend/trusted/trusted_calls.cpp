@@ -6,6 +6,15 @@
 
 namespace sinter::frontend {
 
+GivenArguments::GivenArguments(const detail::Flat& arguments) : structure_(arguments.structure) {
+  for (const at::Tensor* tensor : arguments.tensors) tensors_.push_back(*tensor);
+}
+
+bool GivenArguments::are(const detail::Flat& left) const {
+  const auto is_same = [](const at::Tensor& a, const at::Tensor* b) { return a.is_same(*b); };
+  return left.structure == structure_ && std::ranges::equal(tensors_, left.tensors, is_same);
+}
+
 bool TrustedCalls::answer(const detail::Flat& arguments, detail::Replay& replay) {
   const auto calls = calls_.load(std::memory_order_acquire);
   if (calls->empty()) return false;
@@ -28,11 +37,7 @@ void TrustedCalls::note(const detail::Flat& arguments, const Modes& modes, const
                         const detail::Flat& result) {
   auto made = TrustedCall::of(arguments, modes, log, result);
   const std::lock_guard lock(mutex_);
-  if (const auto* reason = std::get_if<std::string>(&made)) {
-    refusal_ = *reason;
-    differed_.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
+  if (const auto* reason = std::get_if<std::string>(&made)) return add_refusal(*reason);
   std::shared_ptr<const TrustedCall> call = std::get<std::shared_ptr<TrustedCall>>(std::move(made));
   const auto known =
       std::ranges::find_if(candidates_, [&](const auto& candidate) { return candidate->is_for(arguments, modes); });
@@ -48,7 +53,17 @@ void TrustedCalls::note(const detail::Flat& arguments, const Modes& modes, const
     return;
   }
   *known = std::move(call);
-  refusal_ = "two calls with the same arguments did different things, or used other tensors";
+  add_refusal("two calls with the same arguments did different things, or used other tensors");
+}
+
+void TrustedCalls::refuse(std::string reason) {
+  const std::lock_guard lock(mutex_);
+  add_refusal(std::move(reason));
+}
+
+/// Under the lock.
+void TrustedCalls::add_refusal(std::string reason) {
+  refusal_ = std::move(reason);
   differed_.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -10,6 +10,18 @@
 
 namespace sinter::frontend {
 
+/// What a call was given, to be compared with what the callable has left of it.
+class GivenArguments {
+ public:
+  explicit GivenArguments(const detail::Flat& arguments);
+  /// True where the arguments hold the same tensors, numbers and texts still.
+  [[nodiscard]] bool are(const detail::Flat& left) const;
+
+ private:
+  std::vector<at::Tensor> tensors_;
+  c10::SmallVector<char, 64> structure_;
+};
+
 /// The calls of one function that are answered without its host code (Replay::trusted): those that two checked calls
 /// in a row agreed on. The one that was found longest ago makes room. Thread-safe; looking one up takes no lock.
 class TrustedCalls {
@@ -22,6 +34,8 @@ class TrustedCalls {
   void forget(const detail::Flat& arguments, const Modes& modes);
   /// A call has run checked, and did nothing new.
   void note(const detail::Flat& arguments, const Modes& modes, const CallLog& log, const detail::Flat& result);
+  /// A call has run checked, and is none that could be answered without the host code.
+  void refuse(std::string reason);
   /// A sentence for the report.
   [[nodiscard]] std::string text() const;
 
@@ -30,6 +44,7 @@ class TrustedCalls {
   static constexpr size_t max_calls = 64;
   static constexpr int64_t max_differed = 16;
 
+  void add_refusal(std::string reason);
   void publish(std::shared_ptr<const TrustedCall> call);
   void drop(const TrustedCall* call);
 

@@ -43,6 +43,31 @@ TEST_F(Containers, vectors_go_in_and_out) {
   EXPECT_EQ(fast(std::vector<Tensor>{two[0]}).size(), 1);
 }
 
+/// What points into the vector as it was given points nowhere after the call.
+TEST_F(Containers, a_vector_may_be_changed_inside) {
+  std::string signatures;
+  Options options = unlimited();
+  options.on_event = [&](const Event& event) { signatures += event.signature + ";"; };
+  auto fast = compile(
+      [](std::vector<Tensor>& history, std::optional<Tensor>& last, const Tensor& x) {
+        last.reset();
+        history.push_back(x * 2);
+        if (history.size() > 3) history.erase(history.begin(), history.begin() + 2);
+        last = history.back() + 1;
+        return *last * x;
+      },
+      std::move(options));
+  std::vector<Tensor> history;
+  std::optional<Tensor> last = at::ones({4});
+  for (int call = 0; call < 12; ++call) {
+    const Tensor x = at::full({4}, call, call < 6 ? at::kFloat : at::kDouble);
+    ASSERT_TRUE(same(fast(history, last, x), (x * 2 + 1) * x)) << call;
+    ASSERT_EQ(history.size(), call < 3 ? call + 1 : 2 + (call + 1) % 2) << call;
+    ASSERT_TRUE(same(*last, x * 2 + 1)) << call;
+  }
+  EXPECT_NE(signatures.find("f64[4]"), std::string::npos) << signatures;
+}
+
 TEST_F(Containers, maps_go_in_and_out_whatever_their_order) {
   auto fast = compile(
       [](const std::unordered_map<std::string, Tensor>& in) {

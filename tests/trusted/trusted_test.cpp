@@ -353,6 +353,37 @@ TEST_P(Trusted, what_cannot_be_known_without_the_host_code_is_checked_on_every_c
       "");
 }
 
+TEST_P(Trusted, a_callable_that_changes_what_its_arguments_hold_is_checked_on_every_call) {
+  const c10::NoGradGuard no_grad;
+  const auto swapped = compile(
+      [](Tensor& a, Tensor& b, int& calls) {
+        ++calls;
+        std::swap(a, b);
+        return a * 2;
+      },
+      options());
+  Tensor a = random({7}), b = random({7});
+  int calls = 0;
+  for (int call = 0; call < 8; ++call) {
+    const Tensor was_a = a, was_b = b;
+    ASSERT_TRUE(same(swapped(a, b, calls), was_b * 2)) << call;
+    ASSERT_TRUE(a.is_same(was_b) && b.is_same(was_a)) << call;
+  }
+  EXPECT_EQ(calls, 8);
+  EXPECT_NE(swapped.report().text().find("changes which tensors or numbers"), std::string::npos) << swapped.report();
+  const auto grown = compile(
+      [](std::vector<Tensor>& all, const Tensor& x) {
+        all.push_back(x + 1);
+        return x * 2;
+      },
+      options());
+  std::vector<Tensor> all;
+  for (size_t call = 0; call < 8; ++call) {
+    (void)grown(all, random({7}));
+    ASSERT_EQ(all.size(), call + 1);
+  }
+}
+
 TEST_P(Trusted, numbers_of_the_host_that_change_are_seen_while_the_call_is_learnt) {
   const c10::NoGradGuard no_grad;
   double factor = 0;

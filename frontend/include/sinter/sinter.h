@@ -110,9 +110,13 @@ class Compiled {
   auto operator()(Args&&... args) const {
     using Result = std::decay_t<decltype(detail::invoke(std::declval<Callable&>(), std::forward<Args>(args)...))>;
     if (!enabled_) return static_cast<Result>(detail::invoke(state_->callable, std::forward<Args>(args)...));
-    detail::Flat flat;
-    flat.count(detail::Tag::tuple, sizeof...(args));
-    (detail::flatten(flat, args), ...);
+    auto take_apart = [&] {
+      detail::Flat flat;
+      flat.count(detail::Tag::tuple, sizeof...(args));
+      (detail::flatten(flat, args), ...);
+      return flat;
+    };
+    const detail::Flat flat = take_apart();
 
     std::optional<std::conditional_t<std::is_void_v<Result>, std::monostate, Result>> result;
     auto run = [&](detail::Flat* taken_apart) {
@@ -126,7 +130,8 @@ class Compiled {
       }
     };
     const detail::Program program{
-        &run, [](void* context, detail::Flat* taken_apart) { (*static_cast<decltype(run)*>(context))(taken_apart); }};
+        &run, [](void* context, detail::Flat* taken_apart) { (*static_cast<decltype(run)*>(context))(taken_apart); },
+        &take_apart, [](void* given) { return (*static_cast<decltype(take_apart)*>(given))(); }};
     detail::Replay replay;
     const bool replayed = detail::call(*state_->handle, flat, program, replay);
     if constexpr (std::is_void_v<Result>) {

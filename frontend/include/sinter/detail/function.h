@@ -13,10 +13,15 @@ namespace sinter::detail {
 
 class Handle;
 
-/// Runs the user's program once, keeping its result in `context`. With `result` not null, takes the result apart too.
+/// The user's program, and the arguments it was called with.
 struct Program {
   void* context = nullptr;
+  /// Runs it once, keeping its result in `context`. With `result` not null, takes the result apart too.
   void (*run)(void* context, Flat* result) = nullptr;
+  void* given = nullptr;
+  /// Takes the arguments apart as they are now: the program may have changed what it was given, and what pointed into
+  /// it points nowhere then.
+  Flat (*arguments)(void* given) = nullptr;
 };
 
 /// `kind` is "module" (then `self` is the module that will be called), "lambda" or "function".
