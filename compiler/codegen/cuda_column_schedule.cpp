@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/codegen/cuda_expression.h"
+#include "compiler/support/ceil_div.h"
 
 namespace sinter::codegen {
 namespace {
@@ -12,9 +13,12 @@ using kernel::Slot;
 using Kind = LaneAccess::Kind;
 
 constexpr int64_t columns_of_a_block = 32;  ///< a line or half of one
+constexpr int64_t fewest_columns = 8;       ///< of a block, where there are too few for each multiprocessor: a sector
 constexpr uint32_t largest_block = 512;
 constexpr int64_t fewest_points = 4;  ///< of a thread: what it joins with others is little beside them
 constexpr int64_t most_held = 64;     ///< values of columns and sums of one thread, in registers
+constexpr int64_t largest_batch = 4;
+constexpr int64_t bytes_of_a_batch = 128;  ///< of one thread, in registers; twice as many where blocks are few
 
 /// Columns of one 16-byte access of the widest element that streams.
 int64_t widest_access(const Kernel& kernel) {
@@ -54,15 +58,16 @@ bool classify(const Kernel& kernel, const Kernel& turned, ColumnSchedule& plan) 
 
 void deal(const Kernel& kernel, const DeviceInfo& device, ColumnSchedule& plan) {
   const int64_t vectors = kernel.rows() / plan.width;
+  const auto blocks = [&] { return ceil_div(vectors, plan.beside); };
   plan.beside = columns_of_a_block / plan.width;
-  while (vectors % plan.beside != 0) plan.beside /= 2;
+  while (blocks() * 2 <= device.multiprocessors && plan.beside * plan.width > fewest_columns) plan.beside /= 2;
   // Where columns are short, a block has more of them, or most of its threads had nothing to add; up to one a thread.
   const auto idle = [&] { return kernel.row_points() * 2 <= plan.block / plan.beside; };
   const auto takes_more = [&] {
-    return plan.beside < warp_threads && plan.beside * 2 * plan.width <= plan.block && vectors % (plan.beside * 2) == 0;
+    return plan.beside < warp_threads && plan.beside * 2 * plan.width <= plan.block && vectors >= plan.beside * 2;
   };
   while (idle() && takes_more()) plan.beside *= 2;
-  plan.grid = static_cast<uint32_t>(vectors / plan.beside);
+  plan.grid = static_cast<uint32_t>(blocks());
   const auto has_room = [&] {
     const bool fills = int64_t{plan.grid} * plan.block >= int64_t{device.multiprocessors} * threads_to_fill;
     return plan.block < largest_block && !fills &&
@@ -70,6 +75,22 @@ void deal(const Kernel& kernel, const DeviceInfo& device, ColumnSchedule& plan) 
   };
   while (has_room()) plan.block *= 2;
   plan.lanes = plan.block / plan.beside;
+}
+
+/// Points of a batch: one after the other each would wait for memory, and for what the one before has stored.
+int64_t batch_of(const Kernel& kernel, const DeviceInfo& device, const ColumnSchedule& plan) {
+  int64_t bytes = 0;  // that a thread loads of one point
+  for (const Slot slot : plan.passes.passes.front().elements) {
+    if (memory_load(kernel, kernel.body[slot]) == nullptr) continue;
+    const int64_t lanes = plan.loads[slot].kind == Kind::vector ? plan.width : 1;
+    bytes += lanes * ir::bytes_of(kernel.body[slot].dtype);
+  }
+  const bool fills = int64_t{plan.grid} * plan.block >= int64_t{device.multiprocessors} * threads_to_fill;
+  const int64_t most = fills ? bytes_of_a_batch : bytes_of_a_batch * 2;
+  const int64_t points = ceil_div(kernel.row_points(), plan.lanes);
+  int64_t batch = largest_batch;
+  while (batch > 1 && (batch * bytes > most || batch >= 2 * points)) batch /= 2;
+  return batch;
 }
 
 }  // namespace
@@ -92,6 +113,7 @@ std::optional<ColumnSchedule> column_schedule(const Kernel& kernel, const Device
   while (plan.width > 1 && !fits()) plan.width /= 2;
   if (plan.width == 1) return std::nullopt;
   deal(kernel, device, plan);
+  plan.batch = batch_of(kernel, device, plan);
   plan.wide = needs_wide_index(kernel, kernel.numel());
   return plan;
 }

@@ -17,6 +17,7 @@ struct ColumnSchedule {
   int64_t width = 1;  ///< of one access, at least 2
   int64_t beside = 1;
   int64_t lanes = 1;  ///< a power of two; each takes every lanes-th point of its rows
+  int64_t batch = 1;  ///< points whose elements a thread loads before it computes with the first of them
   RowPasses passes;   ///< one
   bool wide = false;  ///< indices need 64 bits
   uint32_t block = 128;

@@ -31,6 +31,8 @@ class ColumnWriter : private CudaText {
 
  private:
   [[nodiscard]] int64_t columns_of_block() const { return plan_.beside * plan_.width; }
+  /// True where the last block has threads without columns.
+  [[nodiscard]] bool is_partial() const { return kernel_.rows() % columns_of_block() != 0; }
   [[nodiscard]] std::string_view type_of(Slot slot) const { return cuda_type(kernel_.body[slot].dtype); }
 
   /// What is one number for all columns: literals and host scalars.
@@ -46,8 +48,16 @@ class ColumnWriter : private CudaText {
   void find_columns() {
     const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
     line("const unsigned lane = threadIdx.x / {}u;", plan_.beside);
-    line("const {} first = ({} * {}u + threadIdx.x % {}u) * {}u;", index_.type(), block, plan_.beside, plan_.beside,
-         plan_.width);
+    const std::string own = fmt::format("{} * {}u + threadIdx.x % {}u", block, plan_.beside, plan_.beside);
+    if (is_partial()) {
+      // Threads without columns take the last ones, for they meet the others at barriers, and store nothing.
+      const std::string vectors = index_.literal(kernel_.rows() / plan_.width);
+      line("const {} own = {};", index_.type(), own);
+      line("const bool stores = own < {};", vectors);
+      line("const {} first = (stores ? own : {} - {}) * {}u;", index_.type(), vectors, index_.literal(1), plan_.width);
+    } else {
+      line("const {} first = ({}) * {}u;", index_.type(), own, plan_.width);
+    }
     dims_ = index_.dims_of("first", outer_extents());
     name_all_dims('i', 0, dims_);
   }
@@ -87,7 +97,10 @@ class ColumnWriter : private CudaText {
     }
     if (values.empty()) return;
     for (const Slot slot : values) {
-      if (is_load(slot) && plan_.loads[slot].kind == Kind::vector) load_vector(slot, dims_);
+      if (is_load(slot) && is_vector(slot)) {
+        line("const {0} x{1} = load<{0}>({2} + {3});", loaded_type(slot), slot, param_name(load(slot).param),
+             parenthesised(at(load(slot).index, dims_)));
+      }
       line("{} r{}[{}];", type_of(slot), slot, plan_.width);
     }
     open_columns();
@@ -99,16 +112,10 @@ class ColumnWriter : private CudaText {
   }
 
   [[nodiscard]] std::string element_of_column(Slot slot) const {
-    if (plan_.loads[slot].kind == Kind::vector) return fmt::format("x{}.v[k]", slot);
+    if (is_vector(slot)) return fmt::format("x{}.v[k]", slot);
     std::vector<std::string> dims = dims_;
     dims.back() = fmt::format("({} + k)", dims.back());
     return fmt::format("{}[{}]", param_name(load(slot).param), at(load(slot).index, dims));
-  }
-
-  void load_vector(Slot slot, const std::vector<std::string>& dims) {
-    const std::string type = pack_type(kernel_.body[slot].dtype, plan_.loads[slot], plan_.width);
-    line("const {0} x{1} = load<{0}>({2} + {3});", type, slot, param_name(load(slot).param),
-         parenthesised(at(load(slot).index, dims)));
   }
 
   void go_through(std::vector<std::string> names) {
@@ -116,16 +123,54 @@ class ColumnWriter : private CudaText {
     open_columns();
     for (const Slot slot : pass_.reductions) line("a{}[k] = {};", slot, identity(slot));
     close();
-    line("#pragma unroll 4");
-    open("for ({} p = lane; p < {}; p += {}) {{", index_.type(), index_.count(kernel_.row_points()),
-         index_.literal(plan_.lanes));
+    const std::string count = index_.count(kernel_.row_points());
+    open("for ({} first_point = lane; first_point < {}; first_point += {}) {{", index_.type(), count,
+         index_.literal(plan_.lanes * plan_.batch));
+    load_batch(names);
+    open_points();
+    compute_point(std::move(names));
+    close_points();
+    close();
+  }
+
+  /// Opens the loop over the points of a batch.
+  void open_points() {
+    line("#pragma unroll");
+    open("for (unsigned u = 0; u < {}u; ++u) {{", plan_.batch);
+    line("const {} p = first_point + u * {}u;", index_.type(), plan_.lanes);
+    open("if (p < {}) {{", index_.count(kernel_.row_points()));
     std::vector<std::string> inner = index_.dims_of("p", row_extents());
     name_all_dims('i', dims_.size(), inner);
-    std::vector<std::string> point = dims_;
-    point.insert(point.end(), inner.begin(), inner.end());
+    point_ = dims_;
+    point_.insert(point_.end(), inner.begin(), inner.end());
+  }
+
+  void close_points() {
+    close();
+    close();
+  }
+
+  /// Loads what the points of a batch have, and names it.
+  void load_batch(std::vector<std::string>& names) {
     for (const Slot slot : pass_.elements) {
-      if (is_load(slot)) names[slot] = load_element(slot, point);
+      if (is_load(slot)) line("{} x{}[{}];", loaded_type(slot), slot, plan_.batch);
     }
+    open_points();
+    for (const Slot slot : pass_.elements) {
+      if (!is_load(slot)) continue;
+      const std::string from = param_name(load(slot).param);
+      const std::string place = index_.at(load(slot).index, point_);
+      if (is_vector(slot)) {
+        line("x{}[u] = load<{}>({} + {});", slot, loaded_type(slot), from, parenthesised(place));
+      } else {
+        line("x{}[u] = {}[{}];", slot, from, place);
+      }
+      names[slot] = fmt::format("x{}[u]{}", slot, is_vector(slot) ? ".v[k]" : "");
+    }
+    close_points();
+  }
+
+  void compute_point(std::vector<std::string> names) {
     for (const size_t i : pass_.stores) line("{} y{};", store_type(i), i);
     open_columns();
     for (const Slot slot : pass_.elements) {
@@ -141,20 +186,16 @@ class ColumnWriter : private CudaText {
     close();
     for (const size_t i : pass_.stores) {
       const kernel::Store& store = kernel_.stores[i];
-      line("store({} + {}, y{});", param_name(store.param), parenthesised(index_.at(store.index, point)), i);
+      line("{}store({} + {}, y{});", is_partial() ? "if (stores) " : "", param_name(store.param),
+           parenthesised(index_.at(store.index, point_)), i);
     }
-    close();
   }
 
-  /// Gives what names the element of column k.
-  std::string load_element(Slot slot, const std::vector<std::string>& point) {
-    if (plan_.loads[slot].kind == Kind::vector) {
-      load_vector(slot, point);
-      return fmt::format("x{}.v[k]", slot);
-    }
-    line("const {} x{} = {}[{}];", type_of(slot), slot, param_name(load(slot).param),
-         index_.at(load(slot).index, point));
-    return fmt::format("x{}", slot);
+  [[nodiscard]] bool is_vector(Slot slot) const { return plan_.loads[slot].kind == Kind::vector; }
+
+  [[nodiscard]] std::string loaded_type(Slot slot) const {
+    return is_vector(slot) ? pack_type(kernel_.body[slot].dtype, plan_.loads[slot], plan_.width)
+                           : std::string(type_of(slot));
   }
 
   [[nodiscard]] std::string store_type(size_t i) const {
@@ -168,6 +209,7 @@ class ColumnWriter : private CudaText {
     open("if (threadIdx.x < {}u) {{", columns_of_block());
     const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
     line("const {} column = {} * {}u + threadIdx.x;", index_.type(), block, columns_of_block());
+    if (is_partial()) line("if (column >= {}) return;", index_.literal(kernel_.rows()));
     std::vector<std::string> dims = index_.dims_of("column", outer_extents());
     name_all_dims('j', 0, dims);
     const std::vector<bool> needed = needed_by_stores();
@@ -212,7 +254,8 @@ class ColumnWriter : private CudaText {
 
   const ColumnSchedule& plan_;
   const RowPass& pass_;
-  std::vector<std::string> dims_;  ///< of the first column: a text for each outer loop
+  std::vector<std::string> dims_;   ///< of the first column: a text for each outer loop
+  std::vector<std::string> point_;  ///< of a point of it: a text for each loop
 };
 
 }  // namespace

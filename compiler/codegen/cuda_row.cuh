@@ -11,13 +11,17 @@ static __device__ __forceinline__ T join_lanes(T value, Join join) {
   return value;
 }
 
-// The value of a whole block of `threads`, a multiple of 32. `partial` is shared memory for one value a warp that
-// nothing else uses; joining `identity` changes nothing.
-template <unsigned threads, class T, class Join>
-static __device__ __forceinline__ T join_block(T value, T* partial, T identity, Join join) {
+// Leaves the value of each warp of a block in `partial`: shared memory for one value a warp that nothing else uses.
+template <class T, class Join>
+static __device__ __forceinline__ void leave_warp(T value, T* partial, Join join) {
   value = join_lanes<32u>(value, join);
   if (threadIdx.x % 32u == 0u) partial[threadIdx.x / 32u] = value;
-  __syncthreads();
+}
+
+// The value of a whole block of `threads`, a multiple of 32, from what its warps have left before a barrier; joining
+// `identity` changes nothing.
+template <unsigned threads, class T, class Join>
+static __device__ __forceinline__ T join_block(const T* partial, T identity, Join join) {
   return join_lanes<32u>(threadIdx.x % 32u < threads / 32u ? partial[threadIdx.x % 32u] : identity, join);
 }
 

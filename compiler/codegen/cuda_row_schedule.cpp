@@ -20,9 +20,10 @@ constexpr int64_t most_kept_bytes = 128;        ///< where a block has no more t
 constexpr int64_t kept_bytes_of_pairs = 160;    ///< where a multiprocessor then holds two blocks, not one
 constexpr int64_t most_kept_steps = 8;
 constexpr int64_t most_steps_of_pairs = 16;
-/// Of a multiprocessor, which has registers for them: groups of rows are as many as all of them go through at one time,
-/// and a few that had to wait would take as long again.
+/// Of a multiprocessor, which has 64 registers for each of them, or 48: groups of rows are as many as all of them go
+/// through at one time, and a few that had to wait would take as long again.
 constexpr uint32_t threads_of_groups = 1024;
+constexpr uint32_t most_threads_of_groups = 1344;
 constexpr int64_t fewest_warps_across = 4;  ///< of a block that works on 32 rows
 constexpr int64_t most_warps_across = 32;
 
@@ -178,7 +179,10 @@ RowSchedule row_schedule(const Kernel& kernel, const DeviceInfo& device) {
   plan.keep = choose_keep(kernel, plan);
   plan.block = static_cast<uint32_t>(plan.threads * plan.rows_per_block);
   plan.grid = static_cast<uint32_t>(ceil_div(rows_at_once(kernel), plan.rows_per_block));
-  if (plan.group > 1) plan.resident = threads_of_groups / plan.block;
+  if (plan.group > 1) {
+    const auto wanted = static_cast<uint32_t>(ceil_div(plan.grid, std::max(device.multiprocessors, 1)));
+    plan.resident = std::clamp(wanted, threads_of_groups / plan.block, most_threads_of_groups / plan.block);
+  }
   plan.wide = needs_wide_index(kernel, kernel.numel());
   classify(kernel, plan);
   return plan;

@@ -20,6 +20,15 @@ using kernel::Slot;
 /// What a thread loads before it stores anything, in registers.
 constexpr int64_t most_early_bytes = 128;
 
+/// Threads that go through a group row by row have less under way than those of rows that run side by side: all of a
+/// row is loaded at once.
+RowPasses passes_of(const Kernel& kernel, const RowSchedule& plan, const Operands& operands) {
+  RowPasses passes = row_passes(kernel, operands, plan.keep);
+  const bool has_room = passes.bytes_loaded_later(kernel) * plan.width * plan.steps <= most_early_bytes / 2;
+  if (plan.group > 1 && plan.keep != Keep::nothing && has_room) passes.load_in_first(kernel);
+  return passes;
+}
+
 class RowWriter : private CudaText {
   using Kind = LaneAccess::Kind;
 
@@ -27,7 +36,7 @@ class RowWriter : private CudaText {
   RowWriter(const Kernel& kernel, const RowSchedule& schedule)
       : CudaText(kernel, schedule.wide),
         plan_(schedule),
-        passes_(row_passes(kernel, operands_of(expressions_), schedule.keep)),
+        passes_(passes_of(kernel, schedule, operands_of(expressions_))),
         levels_(levels(kernel)),
         early_(kernel.body.size(), false),
         names_(kernel.body.size()) {}
@@ -316,7 +325,7 @@ class RowWriter : private CudaText {
       compute_elements(pass, std::move(names));
       close_steps();
     }
-    for (const Slot slot : pass.reductions) join_threads(slot);
+    join_threads(pass.reductions);
     compute_row(pass.row_values);
   }
 
@@ -457,21 +466,33 @@ class RowWriter : private CudaText {
     line("a{0} = {1};", slot, joined(slot, fmt::format("a{}", slot), names[operand]));
   }
 
-  /// After this every thread of the row has the value.
-  void join_threads(Slot slot) {
-    const std::string_view type = cuda_type(kernel_.body[slot].dtype);
-    const std::string join = joining(slot);
-    names_[slot] = fmt::format("v{}", slot);
-    if (plan_.across) {
-      line("__shared__ {} partial{}[{}];", type, slot, plan_.block);
-      line("const {0} v{1} = join_warps<{2}u>(a{1}, partial{1}, {3});", type, slot, plan_.threads, join);
-    } else if (plan_.threads > warp_threads) {
-      line("__shared__ {} partial{}[{}];", type, slot, plan_.threads / warp_threads);
-      line("const {0} v{1} = join_block<{2}u>(a{1}, partial{1}, {3}, {4});", type, slot, plan_.threads, identity(slot),
-           join);
-    } else {
-      line("const {0} v{1} = join_lanes<{2}u>(a{1}, {3});", type, slot, plan_.threads, join);
+  /// After this every thread of the row has the values.
+  void join_threads(const std::vector<Slot>& slots) {
+    const bool in_block = !plan_.across && plan_.threads > warp_threads;
+    if (in_block && !slots.empty()) leave_warps(slots);
+    for (const Slot slot : slots) {
+      const std::string_view type = cuda_type(kernel_.body[slot].dtype);
+      const std::string join = joining(slot);
+      names_[slot] = fmt::format("v{}", slot);
+      if (plan_.across) {
+        line("__shared__ {} partial{}[{}];", type, slot, plan_.block);
+        line("const {0} v{1} = join_warps<{2}u>(a{1}, partial{1}, {3});", type, slot, plan_.threads, join);
+      } else if (in_block) {
+        line("const {0} v{1} = join_block<{2}u>(partial{1}, {3}, {4});", type, slot, plan_.threads, identity(slot),
+             join);
+      } else {
+        line("const {0} v{1} = join_lanes<{2}u>(a{1}, {3});", type, slot, plan_.threads, join);
+      }
     }
+  }
+
+  /// One barrier for all of them.
+  void leave_warps(const std::vector<Slot>& slots) {
+    for (const Slot slot : slots) {
+      line("__shared__ {} partial{}[{}];", cuda_type(kernel_.body[slot].dtype), slot, plan_.threads / warp_threads);
+      line("leave_warp(a{0}, partial{0}, {1});", slot, joining(slot));
+    }
+    line("__syncthreads();");
   }
 
   const RowSchedule& plan_;

@@ -146,6 +146,12 @@ class Ordering {
   RowPasses result_;
 };
 
+/// True for what is read from memory at a place that no value tells.
+bool loads_anywhere(const Kernel& kernel, Slot slot) {
+  const auto* load = std::get_if<kernel::Load>(&kernel.body[slot].operation);
+  return load != nullptr && !load->guard && kernel.params[load->param].role == kernel::Param::Role::input;
+}
+
 }  // namespace
 
 std::vector<Slot> RowPasses::shared_memory(const Kernel& kernel) const {
@@ -179,6 +185,31 @@ int64_t RowPasses::most_kept_bytes(const Kernel& kernel) const {
     most = std::max(most, bytes);
   }
   return most;
+}
+
+int64_t RowPasses::bytes_loaded_later(const Kernel& kernel) const {
+  int64_t bytes = 0;
+  for (size_t p = 1; p < passes.size(); ++p) {
+    for (const Slot slot : passes[p].elements) {
+      if (loads_anywhere(kernel, slot)) bytes += ir::bytes_of(kernel.body[slot].dtype);
+    }
+  }
+  return bytes;
+}
+
+void RowPasses::load_in_first(const Kernel& kernel) {
+  for (size_t p = 1; p < passes.size(); ++p) {
+    std::vector<Slot>& elements = passes[p].elements;
+    const auto moved =
+        std::ranges::stable_partition(elements, [&](Slot slot) { return !loads_anywhere(kernel, slot); });
+    for (const Slot slot : moved) {
+      last_need[slot] = std::max(last_need[slot], p);
+      if (!kept[slot]) passes[0].elements.push_back(slot);
+      kept[slot] = true;
+    }
+    elements.erase(moved.begin(), moved.end());
+  }
+  std::ranges::sort(passes[0].elements);
 }
 
 RowPasses row_passes(const Kernel& kernel, const Operands& operands, Keep keep) {

@@ -39,6 +39,10 @@ struct RowPasses {
   [[nodiscard]] std::vector<kernel::Slot> shared_memory(const kernel::Kernel& kernel) const;
   /// Bytes that are kept of one point of a row at one time, at most.
   [[nodiscard]] int64_t most_kept_bytes(const kernel::Kernel& kernel) const;
+  /// Bytes of one point of a row that passes after the first one load, and need not wait for its reductions to do so.
+  [[nodiscard]] int64_t bytes_loaded_later(const kernel::Kernel& kernel) const;
+  /// Has the first pass load them, and keep them.
+  void load_in_first(const kernel::Kernel& kernel);
 };
 
 /// Orders the work: a reduction belongs to the first pass in which its operand can be computed, and so does the store

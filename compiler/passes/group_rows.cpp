@@ -1,6 +1,8 @@
 #include "compiler/passes/group_rows.h"
 
 #include <algorithm>
+#include <compare>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,6 +12,7 @@
 #include "compiler/kernel/region.h"
 #include "compiler/passes/region.h"
 #include "compiler/passes/rewriter.h"
+#include "compiler/support/ceil_div.h"
 
 namespace sinter::passes {
 namespace {
@@ -18,13 +21,16 @@ using namespace ir;
 
 constexpr int64_t fewest_elements = int64_t{1} << 18;  ///< below, a second kernel costs more than it saves
 constexpr int64_t fewest_rows = 4;                     ///< of a group, beside which what it gives is little
-constexpr int64_t elements_of_multiprocessor = 8192;   ///< that its threads hold of their rows
+constexpr int64_t elements_of_thread = 4;              ///< of a row, side by side
+constexpr int64_t most_threads = 1344;                 ///< of a multiprocessor, that have registers for this
+constexpr int64_t most_blocks = 32;                    ///< of a multiprocessor
+constexpr int64_t warp_threads = 32;
 
 /// Rows and their elements, of a value whose last dims are a row.
 struct Shape {
   int64_t rows = 1;
   int64_t columns = 1;
-  bool operator==(const Shape&) const = default;
+  auto operator<=>(const Shape&) const = default;
 };
 
 /// The shape whose first `leading` dims are the rows.
@@ -83,26 +89,66 @@ ReducedRows reduced_rows(const Graph& graph) {
   return rows;
 }
 
-/// Into how many groups rows go: about as many as are under way at one time. A divisor, so that all have as many rows.
-std::optional<int64_t> groups_of(const Shape& shape, const DeviceInfo& device) {
-  const int64_t wanted = std::max<int64_t>(1, device.multiprocessors * elements_of_multiprocessor / shape.columns);
+/// Rows dealt to groups: the sizes of the dims that number the groups, and last the rows of one.
+struct Groups {
+  int64_t count = 1;
+  std::vector<Dim> dims;
+};
+
+/// That many groups of rows that dims of these sizes number. The dims stay as they are, but for one that is cut;
+/// nothing where groups are not whole dims and a part of one more.
+std::optional<Groups> along_dims(const std::vector<int64_t>& sizes, int64_t count) {
+  Groups groups{.count = count, .dims = {}};
+  int64_t rows = 1;
+  for (const int64_t size : sizes) rows *= size;
+  int64_t left = count;
+  for (size_t d = 0; d < sizes.size() && left > 1; ++d) {
+    if (left % sizes[d] != 0 && sizes[d] % left != 0) return std::nullopt;
+    groups.dims.emplace_back(std::min(sizes[d], left));
+    left = std::max<int64_t>(1, left / sizes[d]);
+  }
+  groups.dims.emplace_back(rows / count);
+  return groups;
+}
+
+/// Groups that are under way at one time.
+int64_t groups_at_once(const Shape& shape, const DeviceInfo& device) {
+  const int64_t warps = ceil_div(shape.columns, elements_of_thread * warp_threads);
+  const int64_t blocks = most_threads / std::min<int64_t>(most_threads, warps * warp_threads);
+  return std::max<int64_t>(1, device.multiprocessors * std::min(blocks, most_blocks));
+}
+
+/// The largest number of groups up to `wanted`, or the least above it, that `fits`. A divisor, so that all have as many
+/// rows.
+template <class Fits>
+std::optional<int64_t> nearest_groups(int64_t rows, int64_t wanted, Fits fits) {
   std::optional<int64_t> below, above;
   const auto look_at = [&](int64_t groups) {
-    if (shape.rows / groups < fewest_rows) return;
+    if (rows / groups < fewest_rows || !fits(groups)) return;
     if (groups <= wanted) below = std::max(below.value_or(1), groups);
     if (groups > wanted) above = std::min(above.value_or(groups), groups);
   };
-  for (int64_t divisor = 1; divisor * divisor <= shape.rows; ++divisor) {
-    if (shape.rows % divisor != 0) continue;
+  for (int64_t divisor = 1; divisor * divisor <= rows; ++divisor) {
+    if (rows % divisor != 0) continue;
     look_at(divisor);
-    look_at(shape.rows / divisor);
+    look_at(rows / divisor);
   }
   if (below && *below * 2 > wanted) return below;
   return above && *above < wanted * 2 ? above : std::nullopt;
 }
 
-std::optional<int64_t> groups_of(const Graph& graph, const Node& node, const ReducedRows& reduced,
-                                 const DeviceInfo& device) {
+/// The groups that rows go into: as many as are under way at one time, or about that. Dims of rows stay where some such
+/// number lets them: what moves elements between dims is asked for their positions, and would else have to divide.
+std::optional<Groups> groups_of(const Shape& shape, const std::vector<int64_t>& sizes, const DeviceInfo& device) {
+  const int64_t wanted = groups_at_once(shape, device);
+  const auto keeps_dims = [&](int64_t count) { return along_dims(sizes, count).has_value(); };
+  if (const auto count = nearest_groups(shape.rows, wanted, keeps_dims)) return along_dims(sizes, *count);
+  const auto count = nearest_groups(shape.rows, wanted, [](int64_t) { return true; });
+  return count ? std::optional(Groups{.count = *count, .dims = {*count, shape.rows / *count}}) : std::nullopt;
+}
+
+/// The rows that `node` sums, if some that it is computed from are reduced too; nothing where it sums no rows.
+std::optional<Shape> summed_rows(const Graph& graph, const Node& node, const ReducedRows& reduced) {
   const auto* reduce = node.as<Reduce>();
   const auto leading = reduce == nullptr ? std::nullopt : leading_dims(reduce->dims);
   if (!leading) return std::nullopt;
@@ -114,27 +160,51 @@ std::optional<int64_t> groups_of(const Graph& graph, const Node& node, const Red
   if (!fits || *leading == type.rank()) return std::nullopt;
   for (const ValueId value : elements_behind(graph, operand)) {
     const auto found = reduced.find(value);
-    if (found == reduced.end() || std::ranges::find(found->second, shape.columns) == found->second.end()) continue;
-    return groups_of(shape, device);
+    const bool is_row =
+        found != reduced.end() && std::ranges::find(found->second, shape.columns) != found->second.end();
+    if (is_row) return shape;
   }
   return std::nullopt;
 }
 
+/// By shape: the sizes of its rows in the operand that tells most of them apart. All sums of such rows are dealt alike,
+/// or no kernel could hold them.
+using SizesOfRows = std::map<Shape, std::vector<int64_t>>;
+
+SizesOfRows sizes_of_rows(const Graph& graph, const ReducedRows& reduced) {
+  SizesOfRows all;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const auto shape = summed_rows(graph, node, reduced);
+    if (!shape) continue;
+    const Type& operand = graph.type(*node.args[0].value());
+    std::vector<int64_t> sizes;
+    for (const uint32_t dim : node.as<Reduce>()->dims) {
+      if (operand.sizes[dim].constant() > 1) sizes.push_back(operand.sizes[dim].constant());
+    }
+    std::vector<int64_t>& finest = all[*shape];
+    if (sizes.size() > finest.size()) finest = std::move(sizes);
+  }
+  return all;
+}
+
 /// The sum of `node` in two steps; a value of its result's type.
-ValueId in_groups(Rewriter& rewrite, const Node& node, int64_t groups) {
+ValueId in_groups(Rewriter& rewrite, const Node& node, const Groups& groups) {
   const Reduce& reduce = *node.as<Reduce>();
   const ValueId operand = rewrite.get(*node.args[0].value());
   const Type& type = rewrite.old().type(*node.args[0].value());
-  const size_t leading = reduce.dims.size();
-  std::vector<Dim> sizes{groups, shape_of(type, leading).rows / groups};
-  sizes.insert(sizes.end(), type.sizes.begin() + static_cast<ptrdiff_t>(leading), type.sizes.end());
-  const ValueId grouped = rewrite.add(View{0}, {{operand}}, contiguous(type.dtype, sizes, type.device), node.scope);
-  sizes[1] = 1;
-  const ValueId parts =
-      rewrite.add(Reduce{reduce.op, {1}}, {{grouped}}, contiguous(type.dtype, sizes, type.device), node.scope);
-  sizes[0] = 1;
-  const ValueId whole =
-      rewrite.add(Reduce{reduce.op, {0}}, {{parts}}, contiguous(type.dtype, sizes, type.device), node.scope);
+  const auto first_of_row = type.sizes.begin() + static_cast<ptrdiff_t>(reduce.dims.size());
+  const auto of_sizes = [&](std::vector<Dim> sizes) {
+    sizes.insert(sizes.end(), first_of_row, type.sizes.end());
+    return contiguous(type.dtype, sizes, type.device);
+  };
+  std::vector<Dim> dims = groups.dims;
+  const ValueId grouped = rewrite.add(View{0}, {{operand}}, of_sizes(dims), node.scope);
+  dims.back() = 1;
+  const auto rows_of_group = static_cast<uint32_t>(dims.size() - 1);
+  const ValueId sums = rewrite.add(Reduce{reduce.op, {rows_of_group}}, {{grouped}}, of_sizes(dims), node.scope);
+  const ValueId parts = rewrite.add(View{0}, {{sums}}, of_sizes({groups.count, 1}), node.scope);
+  const ValueId whole = rewrite.add(Reduce{reduce.op, {0}}, {{parts}}, of_sizes({1, 1}), node.scope);
   return rewrite.add(View{0}, {{whole}}, rewrite.old().type(node.results[0]), node.scope);
 }
 
@@ -144,8 +214,10 @@ PassResult group_rows(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda || context.generic_sizes) return {};
   const ReducedRows reduced = reduced_rows(graph);
   if (reduced.empty()) return {};
+  const SizesOfRows sizes = sizes_of_rows(graph, reduced);
   return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
-    const auto groups = groups_of(graph, node, reduced, context.device);
+    const auto shape = summed_rows(graph, node, reduced);
+    const auto groups = shape ? groups_of(*shape, sizes.at(*shape), context.device) : std::nullopt;
     return groups ? std::optional(in_groups(rewrite, node, *groups)) : std::nullopt;
   });
 }

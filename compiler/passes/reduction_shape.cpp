@@ -13,6 +13,7 @@ using namespace ir;
 constexpr int64_t large_operand = int64_t{1} << 18;  ///< elements below which a second kernel costs more than it saves
 constexpr int64_t rows_of_a_block = 32;              ///< that run across memory
 constexpr int64_t blocks_to_fill = 4;                ///< of each multiprocessor
+constexpr int64_t blocks_of_columns = 16;            ///< where such rows are split: in turns, so that all end together
 constexpr int64_t fewest_points = 64;                ///< of a part
 constexpr double block_speed = 64e3;                 ///< bytes that one block goes through in a microsecond
 constexpr double device_speed = 3e6;                 ///< and all of them together
@@ -63,8 +64,9 @@ int64_t divisor(int64_t size, int64_t wanted, int64_t most) {
   return best;
 }
 
-int64_t rows_that_fill(const DeviceInfo& device, bool across) {
-  return device.multiprocessors * blocks_to_fill * (across ? rows_of_a_block : 1);
+/// Rows of as many blocks of each multiprocessor.
+int64_t rows_of_blocks(const DeviceInfo& device, int64_t blocks, bool across) {
+  return device.multiprocessors * blocks * (across ? rows_of_a_block : 1);
 }
 
 /// The split of one dim into `wanted` parts, or as near as the dims' sizes allow.
@@ -91,7 +93,7 @@ std::optional<ReductionSplit> split_by_lines(const Type& operand, const Reductio
   std::vector<uint32_t> rest;
   std::ranges::set_difference(dims, run.dims, std::back_inserter(rest));
   if (run_of(operand, rest, false).length * bytes_of(operand.dtype) < bytes_of_a_line) return std::nullopt;
-  const int64_t wanted = ceil_div(rows_that_fill(device, true), shape.rows * run.length);
+  const int64_t wanted = ceil_div(rows_of_blocks(device, blocks_of_columns, true), shape.rows * run.length);
   ReductionSplit split = in_parts(operand, rest, points, wanted);
   split.later = run.dims;
   return split;
@@ -135,12 +137,13 @@ std::optional<ReductionSplit> reduction_split(const Type& operand, const std::ve
   const auto shape = reduction_shape(operand, dims);
   if (!shape || shape->rows * shape->points < large_operand) return std::nullopt;
   if (auto lines = split_by_lines(operand, *shape, dims, device)) return lines;
-  const int64_t rows_to_fill = rows_that_fill(device, shape->across);
-  if (shape->rows * 2 > rows_to_fill) return std::nullopt;
+  if (shape->rows * 2 > rows_of_blocks(device, blocks_to_fill, shape->across)) return std::nullopt;
   if (shape->points <= longest_row && !gains_by_splitting(operand, *shape, device, instructions)) {
     return std::nullopt;
   }
-  const ReductionSplit parts = in_parts(operand, dims, shape->points, ceil_div(rows_to_fill, shape->rows));
+  const int64_t blocks = shape->across ? blocks_of_columns : blocks_to_fill;
+  const int64_t wanted = ceil_div(rows_of_blocks(device, blocks, shape->across), shape->rows);
+  const ReductionSplit parts = in_parts(operand, dims, shape->points, wanted);
   return parts.parts > 1 ? std::optional(parts) : std::nullopt;
 }
 

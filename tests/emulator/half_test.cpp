@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "compiler/codegen/cuda.h"
+#include "compiler/codegen/cuda_precision.h"
 #include "tests/emulator/compare.h"
 #include "tests/llvm/kernels.h"
 
@@ -100,6 +101,22 @@ TEST(HalfAccuracy, infinities_give_the_limits) {
       EXPECT_TRUE(std::isnan(want) ? std::isnan(got) : got == want) << functions()[f].name << ": " << got;
     }
   }
+}
+
+/// Of exp, and of what it was rounded to: whether half accuracy is enough, if `last` of it is stored as f32.
+std::vector<bool> accuracy_before(std::string_view last) {
+  KernelBuilder b("fused_exp", {64});
+  const Slot exp = unary(b, "exp", b.cast(b.input(DType::f16, {1}), DType::f32));
+  const Slot rounded = b.cast(b.cast(exp, DType::f16), DType::f32);
+  b.output(DType::f32, unary(b, last, rounded), {1});
+  const std::vector<bool> half = codegen::half_accurate_slots(b.kernel());
+  return {half[exp], half[rounded]};
+}
+
+/// What was rounded to a half has its error whatever follows, unless that jumps.
+TEST(HalfAccuracy, ends_where_a_value_is_rounded) {
+  EXPECT_EQ(accuracy_before("exp"), (std::vector{true, false}));
+  EXPECT_EQ(accuracy_before("floor"), (std::vector{false, false}));
 }
 
 }  // namespace
