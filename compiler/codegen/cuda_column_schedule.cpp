@@ -60,7 +60,9 @@ void deal(const Kernel& kernel, const DeviceInfo& device, ColumnSchedule& plan) 
   const int64_t vectors = kernel.rows() / plan.width;
   const auto blocks = [&] { return ceil_div(vectors, plan.beside); };
   plan.beside = columns_of_a_block / plan.width;
-  while (blocks() * 2 <= device.multiprocessors && plan.beside * plan.width > fewest_columns) plan.beside /= 2;
+  while (plan.beside > 1 && plan.beside * plan.width > fewest_columns && blocks() * 2 <= device.multiprocessors) {
+    plan.beside /= 2;
+  }
   // Where columns are short, a block has more of them, or most of its threads had nothing to add; up to one a thread.
   const auto idle = [&] { return kernel.row_points() * 2 <= plan.block / plan.beside; };
   const auto takes_more = [&] {

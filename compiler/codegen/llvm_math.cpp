@@ -11,6 +11,8 @@ using ir::DType;
 namespace {
 
 /// SLEEF's functions by C name, and the accuracy variants ATen calls.
+constexpr std::string_view none{};  ///< libm's, an element at a time
+
 struct SleefFunction {
   std::string_view c_name;
   std::string_view f32 = "_u10";
@@ -25,7 +27,7 @@ constexpr std::array sleef_functions = std::to_array<SleefFunction>({
     {"atan2"},
     {"atanh"},
     {"cbrt"},
-    {"cosh"},
+    {"cosh", none},  // Sleef's is infinite from 88.7 on, where the result is none yet
     {"erf"},
     {"exp"},
     {"exp2"},
@@ -36,7 +38,7 @@ constexpr std::array sleef_functions = std::to_array<SleefFunction>({
     {"log1p"},
     {"log2"},
     {"pow"},
-    {"sinh"},
+    {"sinh", none},  // the same
     {"tan"},
     {"tanh"},
     {"tgamma"},
@@ -168,8 +170,10 @@ std::string sleef_name(std::string_view c_name, DType dtype, int vector_bits) {
   const auto* found = std::ranges::find(sleef_functions, c_name, &SleefFunction::c_name);
   if (found == sleef_functions.end()) return "";
   const bool single = dtype == DType::f32;
-  return fmt::format("Sleef_{}{}{}{}{}", c_name, single ? "f" : "d", vector_bits / (single ? 32 : 64),
-                     single ? found->f32 : found->f64, vector_bits == 512 ? "avx512f" : "avx2");
+  const std::string_view precision = single ? found->f32 : found->f64;
+  if (precision.empty()) return "";
+  return fmt::format("Sleef_{}{}{}{}{}", c_name, single ? "f" : "d", vector_bits / (single ? 32 : 64), precision,
+                     vector_bits == 512 ? "avx512f" : "avx2");
 }
 
 bool is_inlined(std::string_view c_name, DType dtype, int vector_bits, VectorMath math) {

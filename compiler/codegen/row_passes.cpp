@@ -203,8 +203,9 @@ void RowPasses::load_in_first(const Kernel& kernel) {
     const auto moved =
         std::ranges::stable_partition(elements, [&](Slot slot) { return !loads_anywhere(kernel, slot); });
     for (const Slot slot : moved) {
+      const bool is_first = std::ranges::find(passes[0].elements, slot) == passes[0].elements.end();
+      if (is_first) passes[0].elements.push_back(slot);
       last_need[slot] = std::max(last_need[slot], p);
-      if (!kept[slot]) passes[0].elements.push_back(slot);
       kept[slot] = true;
     }
     elements.erase(moved.begin(), moved.end());

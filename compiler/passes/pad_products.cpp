@@ -1,7 +1,6 @@
 #include "compiler/passes/pad_products.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "compiler/ir/op.h"
 #include "compiler/ir/view_source.h"
@@ -10,6 +9,7 @@
 #include "compiler/passes/decompose_rules.h"
 #include "compiler/passes/product.h"
 #include "compiler/passes/rewriter.h"
+#include "compiler/passes/wide_rows.h"
 
 namespace sinter::passes {
 namespace {
@@ -27,12 +27,22 @@ Type row_major(const Type& like, std::vector<Dim> sizes) {
 class Padder {
  public:
   explicit Padder(const Graph& old)
-      : old_(old), rewrite_(old), uses_(use_counts(old)), users_(old.value_count()), leaves_(old.value_count(), false) {
+      : old_(old),
+        rewrite_(old),
+        wide_(old, rewrite_),
+        users_(old.value_count()),
+        turned_(old.value_count(), true),
+        leaves_(old.value_count(), false) {
     for (const NodeId id : old.order()) {
       const Node& node = old.node(id);
       if (node.as<View>() != nullptr) continue;
       for (const Arg& arg : node.args) {
-        for_each_value(arg, [&](ValueId value) { users_[view_source(old, value).base.index].push_back(id); });
+        for_each_value(arg, [&](ValueId value) {
+          const uint32_t base = view_source(old, value).base.index;
+          users_[base].push_back(id);
+          const Type& type = old.type(value);
+          if (type.rank() < 2 || type.strides.back() == Dim(1)) turned_[base] = false;
+        });
       }
     }
     for (const ValueId output : old.outputs) leaves_[view_source(old, output).base.index] = true;
@@ -40,7 +50,10 @@ class Padder {
 
   Graph run() {
     for (const NodeId id : old_.order()) {
-      if (!pad(old_.node(id))) rewrite_.copy(id);
+      const Node& node = old_.node(id);
+      if (pad(node)) continue;
+      rewrite_.copy(id);
+      if (!widen(node)) wide_.follow(node);
     }
     return rewrite_.finish();
   }
@@ -51,41 +64,73 @@ class Padder {
   bool pad(const Node& node) {
     const auto batched = batched_product(old_, node);
     if (batched && is_half(old_.type(batched->right).dtype)) {
-      return pad_inner(*batched, node) || pad_columns(*batched, node) || turn_weight(*batched, node);
+      return take_wide_left(*batched, node) || take_wide_right(*batched, node) || pad_columns(*batched, node) ||
+             turn_weight(*batched, node);
     }
     const auto product = product_of(node);
     return product && pad_weight(*product, node);
   }
 
-  /// The softmax along rows that an operand is, seen in other sizes at most, if nothing else reads it.
-  [[nodiscard]] const Node* softmax_behind(ValueId value) const {
-    const auto source = behind_reshapes(old_, uses_, value);
-    if (!source) return nullptr;
-    const Node& node = old_.producer(*source);
-    const bool same =
-        is_softmax_of_rows(old_, node) && old_.type(*node.args[0].value()).dtype == old_.type(*source).dtype;
-    return same ? &node : nullptr;
+  /// The softmax along rows of which a batched product reads halves: over more elements of each row.
+  bool widen(const Node& node) {
+    if (!is_softmax_of_rows(old_, node) || !old_.type(node.results[0]).is_static()) return false;
+    const ValueId value = node.results[0];
+    const int64_t more = padding_of(old_.type(value).sizes.back());
+    if (more == 0 || old_.type(value).numel() < fewest_elements || !feeds_product(value)) return false;
+    wide_.widen_softmax(node, more);
+    ++changes_;
+    return true;
   }
 
-  /// softmax(scores) x values, over more elements of each row.
-  bool pad_inner(const BatchedProduct& product, const Node& node) {
-    const Type& left = old_.type(product.left);
-    const int64_t more = padding_of(left.sizes[2]);
-    if (more == 0 || left.numel() < fewest_elements) return false;
-    const Node* softmax = softmax_behind(product.left);
-    if (softmax == nullptr || old_.type(softmax->results[0]).sizes.back() != left.sizes[2]) return false;
-    const ValueId scores = padded(*softmax->args[0].value(), {0, more}, -std::numeric_limits<double>::infinity(), node);
-    std::vector<Arg> args = rewrite_.map_args(softmax->args);
-    args[0] = {scores};
-    const ValueId wide =
-        rewrite_.add(*softmax->as<Call>(), std::move(args), rewrite_.next().type(scores), softmax->scope);
-    std::vector<Dim> sizes = left.sizes;
-    sizes[2] = sizes[2] + more;
-    const ValueId rows = rewrite_.add(View{0}, {{wide}}, row_major(left, std::move(sizes)), softmax->scope);
-    const ValueId values = padded(product.right, {0, 0, 0, more}, 0.0, node);
-    const Type& result = old_.type(product.result);
-    rewrite_.set(product.result, rewrite_.add(*node.as<Call>(), {{rows}, {values}}, result, node.scope));
-    ++changes_;
+  /// True where a batched product of halves reads the value, or what it is cast to, and it is no output itself.
+  [[nodiscard]] bool feeds_product(ValueId value) const {
+    if (leaves_[value.index]) return false;
+    return std::ranges::any_of(users_[value.index], [&](NodeId id) {
+      const Node& user = old_.node(id);
+      if (call_named(user, "aten::_to_copy", 7) != nullptr) return feeds_product(user.results[0]);
+      const auto product = batched_product(old_, user);
+      return product && is_half(old_.type(product->right).dtype);
+    });
+  }
+
+  /// left x right, where the left operand has longer rows, or further ones, which the result gets then.
+  bool take_wide_left(const BatchedProduct& product, const Node& node) {
+    const WideValue* left = wide_.find(product.left);
+    if (left == nullptr || left->pads != Pads::zeros) return false;
+    const Type wide = rewrite_.next().type(left->value);
+    if (left->turned) {
+      cut_rows(product.result, wide.sizes[1], {{left->value}, {rewrite_.get(product.right)}}, node);
+      return true;
+    }
+    const Type& right = old_.type(product.right);
+    const int64_t more = wide.sizes[2].constant() - right.sizes[1].constant();
+    const int64_t columns = read_by_kernels(product.result) ? padding_of(right.sizes[2]) : 0;
+    const ValueId rows = with_zeros(product.right, more, columns, right.strides[1] == Dim(1) && columns != 0, node);
+    cut_off(product.result, columns, {{left->value}, {rows}}, node);
+    return true;
+  }
+
+  /// left x right, where the right operand has longer rows. A result that is read turned alone is computed so.
+  bool take_wide_right(const BatchedProduct& product, const Node& node) {
+    const WideValue* right = wide_.find(product.right);
+    if (right == nullptr || right->pads != Pads::zeros || right->turned || !read_by_kernels(product.result)) {
+      return false;
+    }
+    const ValueId left = rewrite_.get(product.left);
+    const Type wide = rewrite_.next().type(right->value);
+    const int64_t more = wide.sizes[2].constant() - old_.type(product.right).sizes[2].constant();
+    if (!turned_[product.result.index]) {
+      cut_off(product.result, more, {{left}, {right->value}}, node);
+      return true;
+    }
+    const Type& narrow = old_.type(product.result);
+    const ValueId right_turned = rewrite_.add(View{0}, {{right->value}}, transposed(wide), node.scope);
+    const ValueId left_turned = rewrite_.add(View{0}, {{left}}, transposed(old_.type(product.left)), node.scope);
+    const Type made_type = row_major(narrow, {narrow.sizes[0], wide.sizes[2], narrow.sizes[1]});
+    Type seen = transposed(made_type);
+    seen.sizes[2] = narrow.sizes[2];
+    const ValueId made = rewrite_.add(*node.as<Call>(), {{right_turned}, {left_turned}}, made_type, node.scope);
+    replace(product.result, made, std::move(seen), node);
     return true;
   }
 
@@ -113,7 +158,8 @@ class Padder {
     const int64_t more = padding_of(result.sizes[2]);
     if (more == 0 || result.numel() < fewest_elements || !read_by_kernels(product.result)) return false;
     const Type& right = old_.type(product.right);
-    const bool turns = copies_columns(product.right) && padding_of(right.sizes[1]) == 0;
+    const bool lies_turned = right.strides[1] == Dim(1) || copies_columns(product.right);
+    const bool turns = lies_turned && padding_of(right.sizes[1]) == 0;
     cut_off(product.result, more, {{rewrite_.get(product.left)}, {with_zeros(product.right, 0, more, turns, node)}},
             node);
     return true;
@@ -182,10 +228,29 @@ class Padder {
     Type cut = narrow;
     cut.strides = wide.strides;
     const ValueId made = rewrite_.add(*node.as<Call>(), std::move(args), std::move(wide), node.scope);
+    if (more != 0) {
+      wide_.note(result, {.value = made});
+      return replace(result, made, std::move(cut), node);
+    }
+    rewrite_.set(result, made);
     ++changes_;
-    if (more == 0) return rewrite_.set(result, made);
-    const ValueId seen = rewrite_.add(View{0}, {{made}}, std::move(cut), node.scope);
-    rewrite_.set(result, rewrite_.add(Primitive{op_named("cast")}, {{seen}}, narrow, node.scope));
+  }
+
+  /// Calls the batched product with these arguments, which give `rows` rows, and leaves out those that `result` has
+  /// not.
+  void cut_rows(ValueId result, Dim rows, std::vector<Arg> args, const Node& node) {
+    const Type& narrow = old_.type(result);
+    const Type wide = row_major(narrow, {narrow.sizes[0], rows, narrow.sizes[2]});
+    Type cut = narrow;
+    cut.strides = wide.strides;
+    replace(result, rewrite_.add(*node.as<Call>(), std::move(args), wide, node.scope), std::move(cut), node);
+  }
+
+  /// Has a copy of what is seen of `made` in place of `result`.
+  void replace(ValueId result, ValueId made, Type seen, const Node& node) {
+    const ValueId cut = rewrite_.add(View{0}, {{made}}, std::move(seen), node.scope);
+    rewrite_.set(result, rewrite_.add(Primitive{op_named("cast")}, {{cut}}, old_.type(result), node.scope));
+    ++changes_;
   }
 
   /// The right operand with further rows (`inner`) and columns of zeros. Where its columns, or those of what it is a
@@ -196,7 +261,7 @@ class Padder {
     if (!turns) return padded(right, {0, columns, 0, inner}, 0.0, node);
     const Type filters = transposed(old_.type(right));
     const ValueId seen = rewrite_.add(View{0}, {{rewrite_.get(right)}}, filters, node.scope);
-    const ValueId wide = padded(seen, filters, {0, inner, 0, columns}, 0.0, node);
+    const ValueId wide = wide_.padded(seen, filters, {0, inner, 0, columns}, 0.0, node.scope);
     return rewrite_.add(View{0}, {{wide}}, transposed(rewrite_.next().type(wide)), node.scope);
   }
 
@@ -226,28 +291,14 @@ class Padder {
 
   /// constant_pad_nd of an old value, row-major. `pad` holds elements before and after, the last dim first.
   ValueId padded(ValueId value, const std::vector<int64_t>& pad, double number, const Node& node) {
-    return padded(rewrite_.get(value), old_.type(value), pad, number, node);
-  }
-
-  /// The same of a new value of this type.
-  ValueId padded(ValueId value, const Type& type, const std::vector<int64_t>& pad, double number, const Node& node) {
-    std::vector<Dim> sizes = type.sizes;
-    ArgList numbers;
-    for (size_t i = 0; i < pad.size(); ++i) {
-      Dim& size = sizes[sizes.size() - 1 - i / 2];
-      size = size + pad[i];
-      numbers.push_back({pad[i]});
-    }
-    Call call;
-    call.op = "aten::constant_pad_nd";
-    std::vector<Arg> args{{value}, {std::move(numbers)}, {number}};
-    return rewrite_.add(std::move(call), std::move(args), row_major(type, std::move(sizes)), node.scope);
+    return wide_.padded(rewrite_.get(value), old_.type(value), pad, number, node.scope);
   }
 
   const Graph& old_;
   Rewriter rewrite_;
-  std::vector<uint32_t> uses_;
+  WideRows wide_;
   std::vector<std::vector<NodeId>> users_;  ///< by value that is no view: nodes that read it, views looked through
+  std::vector<bool> turned_;                ///< by value that is no view: all read it with its last two dims exchanged
   std::vector<bool> leaves_;                ///< by value that is no view: it, or a view of it, is an output
   int64_t changes_ = 0;
 };

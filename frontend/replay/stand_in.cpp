@@ -2,6 +2,7 @@
 
 #include <c10/core/Allocator.h>
 #include <c10/core/StorageImpl.h>
+#include <c10/util/Exception.h>
 
 #include <string_view>
 
@@ -57,8 +58,10 @@ void ClosedStorages::open() {
 }
 
 bool is_memory_missing(const std::exception& error) {
-  return std::string_view(error.what()).find("Cannot access data pointer of Storage that is invalid") !=
-         std::string_view::npos;
+  // what() of LibTorch's errors looks every frame of the stack up by name, which takes milliseconds.
+  const auto* of_libtorch = dynamic_cast<const c10::Error*>(&error);
+  const std::string_view text = of_libtorch != nullptr ? of_libtorch->what_without_backtrace() : error.what();
+  return text.find("Cannot access data pointer of Storage that is invalid") != std::string_view::npos;
 }
 
 }  // namespace sinter::frontend

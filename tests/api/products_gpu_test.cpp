@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <limits>
 #include <string>
@@ -13,6 +14,7 @@ namespace sinter::test {
 namespace {
 
 using at::Tensor;
+using Tensors = std::vector<Tensor>;
 
 class Products : public OnDevice {
  protected:
@@ -67,6 +69,40 @@ TEST_P(Products, attention_whose_weights_are_read_has_padded_products) {
       const Tensor exact = attention(x.to(at::kDouble), bias.to(at::kDouble), 3);
       EXPECT_LE(distance(found, exact), 2 * distance(attention(x, bias, 3), exact)) << dtype << ", call " << call;
     }
+    EXPECT_NE(fast.report().text().find("join"), std::string::npos) << "padded\n" << fast.report();
+  }
+}
+
+/// A mask that repeats over windows as well, the softmax in f32, and the gradients of everything.
+TEST_P(Products, attention_over_49_tokens_has_gradients) {
+  const auto run = [](const Tensor& x, const Tensor& bias, const Tensor& mask, const Tensor& dy) {
+    const Tensor leaf = x.detach().requires_grad_(), b = bias.detach().requires_grad_();
+    const int64_t windows = x.size(0), heads = bias.size(0);
+    const Tensor parts = leaf.reshape({windows, 49, 3, heads, 32}).permute({2, 0, 3, 1, 4});
+    Tensor scores = (parts[0] * 0.1767).matmul(parts[1].transpose(-2, -1)) + b;
+    scores = scores.view({windows / 4, 4, heads, 49, 49}) + mask.unsqueeze(1);
+    const Tensor weights = scores.view({windows, heads, 49, 49})
+                               .softmax(-1, at::promoteTypes(x.scalar_type(), at::kFloat))
+                               .to(x.scalar_type());
+    const Tensor y = weights.matmul(parts[2]).transpose(1, 2).reshape(dy.sizes());
+    Tensors out = torch::autograd::grad({y}, {leaf, b}, {dy});
+    out.push_back(y.detach());
+    return out;
+  };
+  for (const auto dtype : {at::kHalf, at::kBFloat16}) {
+    const auto fast = compile(run, options());
+    for (int call = 0; call < 5; ++call) {
+      const Tensor x = random({256, 49, 288}, dtype), bias = random({3, 49, 49}, dtype);
+      const Tensor mask = at::where(random({4, 49, 49}) > 1, -100.0, 0.0).to(dtype);
+      const Tensor dy = random({256, 49, 96}, dtype);
+      const Tensors found = fast(x, bias, mask, dy), eager = run(x, bias, mask, dy);
+      const Tensors exact = run(x.to(at::kDouble), bias.to(at::kDouble), mask.to(at::kDouble), dy.to(at::kDouble));
+      for (size_t i = 0; i < exact.size(); ++i) {
+        ASSERT_EQ(found[i].strides(), eager[i].strides());
+        EXPECT_LE(distance(found[i], exact[i]), 2 * distance(eager[i], exact[i])) << dtype << ", result " << i;
+      }
+    }
+    EXPECT_GT(fast.stats().replayed, 0);
     EXPECT_NE(fast.report().text().find("join"), std::string::npos) << "padded\n" << fast.report();
   }
 }

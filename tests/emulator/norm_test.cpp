@@ -69,5 +69,33 @@ TEST(GroupNormKernels, of_short_runs_give_what_the_interpreter_gives) {
   for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
 }
 
+/// Loads of a pass behind the first one, which groups of rows do at once; sums of columns of which the last block has
+/// some that are none.
+TEST(RowGroupKernels, give_what_the_interpreter_gives) {
+  std::vector<GraphTrial> trials;
+  for (
+      const ir::Graph& body : bodies_of(compiled(
+          R"(graph @g on cuda:0 (%x: f32[2816,512], %g: f32[2816,512], %w: f32[512], %z: f16[64,9604]) -> (%dx, %dw, %dz) {
+  %m = call aten.amax(%x, [1], true) : f32[2816,1]
+  %c = call aten.sub.Tensor(%x, %m, 1) : f32[2816,512]
+  %e = call aten.exp(%c) : f32[2816,512]
+  %s = call aten.sum.dim_IntList(%e, [1], true, none) : f32[2816,1]
+  %p = call aten.div.Tensor(%e, %s) : f32[2816,512]
+  %t = call aten.mul.Tensor(%g, %w) : f32[2816,512]
+  %tp = call aten.mul.Tensor(%t, %p) : f32[2816,512]
+  %d = call aten.sum.dim_IntList(%tp, [1], true, none) : f32[2816,1]
+  %dp = call aten.sub.Tensor(%t, %d, 1) : f32[2816,512]
+  %dx = call aten.mul.Tensor(%dp, %p) : f32[2816,512]
+  %gp = call aten.mul.Tensor(%g, %p) : f32[2816,512]
+  %dw = call aten.sum.dim_IntList(%gp, [0], true, none) : f32[1,512]
+  %dz = call aten.sum.dim_IntList(%z, [0], true, none) : f16[1,9604]
+})"))) {
+    trials.push_back(graph_trial("rows in groups", body, false, trials.size()));
+    trials.back().slack = 64;  // sums that cancel
+  }
+  ASSERT_GE(trials.size(), 3);
+  for (const std::string& problem : differences(trials)) ADD_FAILURE() << problem;
+}
+
 }  // namespace
 }  // namespace sinter::test

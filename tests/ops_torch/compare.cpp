@@ -105,19 +105,7 @@ at::Tensor gradient_beyond_result(const Given& given) {
   return beyond.logical_and(given.compiled.eq(0)).logical_and(given.eager.isnan());
 }
 
-/// Infinite where eager's f32 is in the upper half of its range.
-at::Tensor overflows_early(const Given& given) {
-  if (given.compiled.scalar_type() == at::kDouble) return given.nowhere();
-  const double half = static_cast<double>(std::numeric_limits<float>::max()) / 2;
-  const auto large = given.eager.to(at::kDouble).abs().gt(0.999 * half).logical_and(given.eager.isfinite());
-  return large.logical_and(given.compiled.isinf()).logical_and(given.compiled.sign().eq(given.eager.sign()));
-}
-
 constexpr std::array exceptions{
-    Exception{"aten::cosh", at::kCPU, "SLEEF's cosh overflows where e^x does; LibTorch 2.15 has another one",
-              overflows_early},
-    Exception{"aten::sinh", at::kCPU, "SLEEF's sinh overflows where e^x does; LibTorch 2.15 has another one",
-              overflows_early},
     Exception{"aten::add", at::kCPU, "halves: the product is rounded alone and not in vectors",
               [](const Given& g) { return sum_beyond_half(g, g.arg(0), g.arg(2).mul(g.arg(1))); }},
     Exception{"aten::sub", at::kCPU, "halves: the product is rounded alone and not in vectors",

@@ -1,0 +1,183 @@
+#include "compiler/passes/wide_rows.h"
+
+#include <limits>
+#include <utility>
+
+#include "compiler/ir/op.h"
+#include "compiler/passes/aten.h"
+#include "compiler/passes/batched_product.h"
+
+namespace sinter::passes {
+
+using namespace ir;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+bool is_number(const Graph& graph, const Arg& arg) {
+  if (arg.value() != nullptr) return graph.type(*arg.value()).rank() == 0;
+  return std::holds_alternative<double>(arg.data) || std::holds_alternative<int64_t>(arg.data);
+}
+
+/// The type that shows whole rows of a row-major value, of `row` elements each, if those get `wide` elements; nothing
+/// where the view tears rows apart.
+std::optional<Type> with_wide_rows(Type type, int64_t row, int64_t wide) {
+  for (size_t d = 0; d < type.rank(); ++d) {
+    const int64_t stride = type.strides[d].constant();
+    if (type.sizes[d] == Dim(1)) continue;
+    if (stride == 1 && type.sizes[d] == Dim(row)) {
+      type.sizes[d] = wide;
+    } else if (stride % row == 0) {
+      type.strides[d] = stride / row * wide;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return type;
+}
+
+}  // namespace
+
+const WideValue* WideRows::find(ValueId old) const {
+  const auto found = wide_.find(old);
+  return found == wide_.end() ? nullptr : &found->second;
+}
+
+void WideRows::follow(const Node& node) {
+  if (node.as<View>() != nullptr) return follow_view(node);
+  const bool computes = node.as<Call>() != nullptr && node.results.size() == 1;
+  if (!computes || !old_.type(node.results[0]).is_contiguous()) return;
+  if (call_named(node, "aten::_to_copy", 7) != nullptr) return follow_cast(node);
+  if (call_named(node, "aten::add.Tensor", 3) != nullptr) return follow_sum(node);
+  if (call_named(node, "aten::_softmax_backward_data", 4) != nullptr) return follow_softmax_gradient(node);
+  for (const auto* scaling : {"aten::mul.Scalar", "aten::mul.Tensor", "aten::div.Scalar", "aten::div.Tensor"}) {
+    if (call_named(node, scaling, 2) != nullptr) return follow_scaling(node);
+  }
+}
+
+const WideValue* WideRows::first_operand(const Node& node) const {
+  const auto* operand = node.args[0].value();
+  const WideValue* wide = operand == nullptr ? nullptr : find(*operand);
+  const bool is_row = wide != nullptr && !wide->turned &&
+                      old_.type(*operand).sizes.back() == old_.type(node.results[0]).sizes.back() &&
+                      old_.type(*operand).numel() == old_.type(node.results[0]).numel();
+  return is_row ? wide : nullptr;
+}
+
+ValueId WideRows::call_again(const Node& node, ValueId first) {
+  std::vector<Arg> args = rewrite_.map_args(node.args);
+  args[0] = {first};
+  Type type = old_.type(node.results[0]);
+  type.sizes.back() = rewrite_.next().type(first).sizes.back();
+  type.strides = contiguous_strides(type.sizes);
+  return rewrite_.add(*node.as<Call>(), std::move(args), std::move(type), node.scope);
+}
+
+/// Where the rows are the last but one dim, they are turned.
+void WideRows::follow_view(const Node& node) {
+  const ValueId operand = *node.args[0].value();
+  const WideValue* wide = find(operand);
+  const Type& type = old_.type(node.results[0]);
+  if (wide == nullptr || wide->turned || node.as<View>()->offset != 0 || type.rank() < 2) return;
+  const int64_t row = old_.type(operand).sizes.back().constant();
+  auto seen = with_wide_rows(type, row, rewrite_.next().type(wide->value).sizes.back().constant());
+  if (!seen || type.numel() != old_.type(operand).numel()) return;
+  const size_t last = type.rank() - 1;
+  const bool turned = !(seen->sizes[last - 1] == type.sizes[last - 1]);
+  if (!turned && (seen->sizes[last] == type.sizes[last] || !seen->is_contiguous())) return;
+  const Pads pads = wide->pads;
+  note(node.results[0],
+       {.value = rewrite_.add(View{0}, {{wide->value}}, *std::move(seen), node.scope), .pads = pads, .turned = turned});
+}
+
+void WideRows::follow_cast(const Node& node) {
+  const WideValue* wide = first_operand(node);
+  if (wide == nullptr || !is_float(old_.type(node.results[0]).dtype)) return;
+  const Pads pads = wide->pads;
+  replace(node, call_again(node, wide->value), pads);
+}
+
+void WideRows::follow_scaling(const Node& node) {
+  const WideValue* wide = first_operand(node);
+  if (wide == nullptr || wide->pads != Pads::zeros || !is_number(old_, node.args[1])) return;
+  replace(node, call_again(node, wide->value), Pads::zeros);
+}
+
+/// A bias or a mask that is added gets the further elements that a softmax wants.
+void WideRows::follow_sum(const Node& node) {
+  const WideValue* wide = first_operand(node);
+  const auto* added = node.args[1].value();
+  const auto* scale = std::get_if<int64_t>(&node.args[2].data);
+  if (wide == nullptr || added == nullptr || scale == nullptr || *scale != 1) return;
+  const Type& type = old_.type(*added);
+  const Type& result = old_.type(node.results[0]);
+  const bool repeats = type.is_static() && type.rank() > 0 && type.sizes.back() == result.sizes.back() &&
+                       type.numel() * 2 <= result.numel() && is_float(type.dtype);
+  if (!repeats) return;
+  const int64_t more = rewrite_.next().type(wide->value).sizes.back().constant() - result.sizes.back().constant();
+  std::vector<Arg> args = rewrite_.map_args(node.args);
+  args[0] = {wide->value};
+  args[1] = {padded(rewrite_.get(*added), type, {0, more}, wide->pads == Pads::zeros ? -infinity : 0.0, node.scope)};
+  Type sum = result;
+  sum.sizes.back() = sum.sizes.back() + more;
+  sum.strides = contiguous_strides(sum.sizes);
+  const ValueId made = rewrite_.add(*node.as<Call>(), std::move(args), std::move(sum), node.scope);
+  replace(node, made, Pads::minus_infinity);
+}
+
+void WideRows::widen_softmax(const Node& node, int64_t more) {
+  const WideValue* wide = first_operand(node);
+  const ValueId operand = *node.args[0].value();
+  const ValueId rows = wide != nullptr && wide->pads == Pads::minus_infinity
+                           ? wide->value
+                           : padded(rewrite_.get(operand), old_.type(operand), {0, more}, -infinity, node.scope);
+  replace(node, call_again(node, rows), Pads::zeros);
+}
+
+/// (gradient - sum(gradient * softmax)) * softmax: further zeros of the softmax stay zeros.
+void WideRows::follow_softmax_gradient(const Node& node) {
+  const auto *gradient = node.args[0].value(), *softmax = node.args[1].value();
+  const WideValue* wide = softmax == nullptr ? nullptr : find(*softmax);
+  if (wide == nullptr || wide->turned || gradient == nullptr) return;
+  const ValueId rows = wide->value;
+  const WideValue* given = first_operand(node);
+  const int64_t more =
+      rewrite_.next().type(rows).sizes.back().constant() - old_.type(node.results[0]).sizes.back().constant();
+  std::vector<Arg> args = rewrite_.map_args(node.args);
+  args[0] = {given != nullptr && given->pads == Pads::zeros
+                 ? given->value
+                 : padded(rewrite_.get(*gradient), old_.type(*gradient), {0, more}, 0.0, node.scope)};
+  args[1] = {rows};
+  Type type = old_.type(node.results[0]);
+  type.sizes.back() = type.sizes.back() + more;
+  type.strides = contiguous_strides(type.sizes);
+  const ValueId made = rewrite_.add(*node.as<Call>(), std::move(args), std::move(type), node.scope);
+  replace(node, made, Pads::zeros);
+}
+
+void WideRows::replace(const Node& node, ValueId made, Pads pads) {
+  const ValueId old = node.results[0];
+  Type cut = old_.type(old);
+  cut.strides = rewrite_.next().type(made).strides;
+  const ValueId seen = rewrite_.add(View{0}, {{made}}, std::move(cut), node.scope);
+  rewrite_.set(old, rewrite_.add(Primitive{op_named("cast")}, {{seen}}, old_.type(old), node.scope));
+  note(old, {.value = made, .pads = pads});
+}
+
+ValueId WideRows::padded(ValueId value, const Type& type, const std::vector<int64_t>& pad, double number,
+                         ScopeId scope) {
+  std::vector<Dim> sizes = type.sizes;
+  ArgList numbers;
+  for (size_t i = 0; i < pad.size(); ++i) {
+    Dim& size = sizes[sizes.size() - 1 - i / 2];
+    size = size + pad[i];
+    numbers.push_back({pad[i]});
+  }
+  Call call;
+  call.op = "aten::constant_pad_nd";
+  std::vector<Arg> args{{value}, {std::move(numbers)}, {number}};
+  return rewrite_.add(std::move(call), std::move(args), contiguous(type.dtype, std::move(sizes), type.device), scope);
+}
+
+}  // namespace sinter::passes
