@@ -1,6 +1,7 @@
 #include "compiler/passes/pad_products.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/ir/op.h"
 #include "compiler/ir/view_source.h"
@@ -240,7 +241,7 @@ class Padder {
   /// not.
   void cut_rows(ValueId result, Dim rows, std::vector<Arg> args, const Node& node) {
     const Type& narrow = old_.type(result);
-    const Type wide = row_major(narrow, {narrow.sizes[0], rows, narrow.sizes[2]});
+    const Type wide = row_major(narrow, {narrow.sizes[0], std::move(rows), narrow.sizes[2]});
     Type cut = narrow;
     cut.strides = wide.strides;
     replace(result, rewrite_.add(*node.as<Call>(), std::move(args), wide, node.scope), std::move(cut), node);
