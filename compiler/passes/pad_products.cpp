@@ -230,7 +230,7 @@ class Padder {
     cut.strides = wide.strides;
     const ValueId made = rewrite_.add(*node.as<Call>(), std::move(args), std::move(wide), node.scope);
     if (more != 0) {
-      wide_.note(result, {.value = made});
+      wide_.note(result, {.value = made, .pads = Pads::products});
       return replace(result, made, std::move(cut), node);
     }
     rewrite_.set(result, made);

@@ -100,8 +100,9 @@ void WideRows::follow_cast(const Node& node) {
 
 void WideRows::follow_scaling(const Node& node) {
   const WideValue* wide = first_operand(node);
-  if (wide == nullptr || wide->pads != Pads::zeros || !is_number(old_, node.args[1])) return;
-  replace(node, call_again(node, wide->value), Pads::zeros);
+  if (wide == nullptr || wide->pads == Pads::minus_infinity || !is_number(old_, node.args[1])) return;
+  const Pads pads = wide->pads;
+  replace(node, call_again(node, wide->value), pads);
 }
 
 /// A bias or a mask that is added gets the further elements that a softmax wants.
@@ -118,7 +119,8 @@ void WideRows::follow_sum(const Node& node) {
   const int64_t more = rewrite_.next().type(wide->value).sizes.back().constant() - result.sizes.back().constant();
   std::vector<Arg> args = rewrite_.map_args(node.args);
   args[0] = {wide->value};
-  args[1] = {padded(rewrite_.get(*added), type, {0, more}, wide->pads == Pads::zeros ? -infinity : 0.0, node.scope)};
+  args[1] = {
+      padded(rewrite_.get(*added), type, {0, more}, wide->pads == Pads::minus_infinity ? 0.0 : -infinity, node.scope)};
   Type sum = result;
   sum.sizes.back() = sum.sizes.back() + more;
   sum.strides = contiguous_strides(sum.sizes);
@@ -135,7 +137,8 @@ void WideRows::widen_softmax(const Node& node, int64_t more) {
   replace(node, call_again(node, rows), Pads::zeros);
 }
 
-/// (gradient - sum(gradient * softmax)) * softmax: further zeros of the softmax stay zeros.
+/// (gradient - sum(gradient * softmax)) * softmax: further zeros of the softmax stay zeros. A row of which some
+/// gradient is not finite is NaN, with further elements or without.
 void WideRows::follow_softmax_gradient(const Node& node) {
   const auto *gradient = node.args[0].value(), *softmax = node.args[1].value();
   const WideValue* wide = softmax == nullptr ? nullptr : find(*softmax);
@@ -145,7 +148,7 @@ void WideRows::follow_softmax_gradient(const Node& node) {
   const int64_t more =
       rewrite_.next().type(rows).sizes.back().constant() - old_.type(node.results[0]).sizes.back().constant();
   std::vector<Arg> args = rewrite_.map_args(node.args);
-  args[0] = {given != nullptr && given->pads == Pads::zeros
+  args[0] = {given != nullptr && given->pads != Pads::minus_infinity
                  ? given->value
                  : padded(rewrite_.get(*gradient), old_.type(*gradient), {0, more}, 0.0, node.scope)};
   args[1] = {rows};

@@ -12,7 +12,11 @@
 namespace sinter::passes {
 
 /// What further elements of a row hold.
-enum class Pads : uint8_t { zeros, minus_infinity };
+enum class Pads : uint8_t {
+  zeros,
+  products,  ///< with zeros: NaN where the row, or what it was multiplied from, is not finite
+  minus_infinity,
+};
 
 /// A value with further elements at the end of its rows, row-major, or seen with the last two dims exchanged.
 struct WideValue {
