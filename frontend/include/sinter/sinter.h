@@ -102,8 +102,7 @@ class Compiled {
         enabled_(detail::is_enabled(*state_->handle)) {}
 
   /// Tensors of any shape, scalars (bool, integers, float, double), strings, and optionals, tuples, pairs, arrays,
-  /// vectors and string-keyed maps of them; the result likewise. Other types work too, but never without the host code.
-  /// Types are deduced, so that braces need theirs. The callable may change what it was given by reference.
+  /// vectors and string-keyed maps of them; the result likewise. Other types work too, but not without the host code.
   ///
   /// Exceptions of the callable and of LibTorch pass unchanged. Throws UserError on a graph break under
   /// Options::fullgraph, InternalError under Options::strict.
