@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/kernel/kernel.h"
+#include "compiler/support/device_info.h"
 
 namespace sinter::codegen {
 
@@ -25,7 +26,11 @@ inline constexpr int64_t access_bytes = 16;  ///< the widest access of one threa
 inline constexpr int64_t sector_bytes = 32;  ///< what memory hands out at once
 inline constexpr int64_t line_bytes = 128;   ///< a cache line
 inline constexpr int64_t warp_threads = 32;
-inline constexpr int64_t threads_to_fill = 1024;  ///< of each multiprocessor: loads under way hide their latency
+
+/// Threads of a device whose loads under way hide their latency.
+[[nodiscard]] constexpr int64_t threads_that_fill(const DeviceInfo& device) {
+  return int64_t{device.multiprocessors} * 1024;
+}
 
 /// One access to memory: which parameter and where.
 struct Reference {

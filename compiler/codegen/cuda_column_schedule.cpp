@@ -56,6 +56,10 @@ bool classify(const Kernel& kernel, const Kernel& turned, ColumnSchedule& plan) 
   return true;
 }
 
+bool fills(const ColumnSchedule& plan, const DeviceInfo& device) {
+  return int64_t{plan.grid} * plan.block >= threads_that_fill(device);
+}
+
 void deal(const Kernel& kernel, const DeviceInfo& device, ColumnSchedule& plan) {
   const int64_t vectors = kernel.rows() / plan.width;
   const auto blocks = [&] { return ceil_div(vectors, plan.beside); };
@@ -71,8 +75,7 @@ void deal(const Kernel& kernel, const DeviceInfo& device, ColumnSchedule& plan) 
   while (idle() && takes_more()) plan.beside *= 2;
   plan.grid = static_cast<uint32_t>(blocks());
   const auto has_room = [&] {
-    const bool fills = int64_t{plan.grid} * plan.block >= int64_t{device.multiprocessors} * threads_to_fill;
-    return plan.block < largest_block && !fills &&
+    return plan.block < largest_block && !fills(plan, device) &&
            kernel.row_points() * plan.beside >= fewest_points * 2 * int64_t{plan.block};
   };
   while (has_room()) plan.block *= 2;
@@ -87,8 +90,7 @@ int64_t batch_of(const Kernel& kernel, const DeviceInfo& device, const ColumnSch
     const int64_t lanes = plan.loads[slot].kind == Kind::vector ? plan.width : 1;
     bytes += lanes * ir::bytes_of(kernel.body[slot].dtype);
   }
-  const bool fills = int64_t{plan.grid} * plan.block >= int64_t{device.multiprocessors} * threads_to_fill;
-  const int64_t most = fills ? bytes_of_a_batch : bytes_of_a_batch * 2;
+  const int64_t most = fills(plan, device) ? bytes_of_a_batch : bytes_of_a_batch * 2;
   const int64_t points = ceil_div(kernel.row_points(), plan.lanes);
   int64_t batch = largest_batch;
   while (batch > 1 && (batch * bytes > most || batch >= 2 * points)) batch /= 2;

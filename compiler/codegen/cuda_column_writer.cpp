@@ -48,16 +48,9 @@ class ColumnWriter : private CudaText {
   void find_columns() {
     const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
     line("const unsigned lane = threadIdx.x / {}u;", plan_.beside);
-    const std::string own = fmt::format("{} * {}u + threadIdx.x % {}u", block, plan_.beside, plan_.beside);
-    if (is_partial()) {
-      // Threads without columns take the last ones, for they meet the others at barriers, and store nothing.
-      const std::string vectors = index_.literal(kernel_.rows() / plan_.width);
-      line("const {} own = {};", index_.type(), own);
-      line("const bool stores = own < {};", vectors);
-      line("const {} first = (stores ? own : {} - {}) * {}u;", index_.type(), vectors, index_.literal(1), plan_.width);
-    } else {
-      line("const {} first = ({}) * {}u;", index_.type(), own, plan_.width);
-    }
+    take_own_or_last("vector", fmt::format("{} * {}u + threadIdx.x % {}u", block, plan_.beside, plan_.beside),
+                     index_.literal(kernel_.rows() / plan_.width), is_partial());
+    line("const {} first = vector * {}u;", index_.type(), plan_.width);
     dims_ = index_.dims_of("first", outer_extents());
     name_all_dims('i', 0, dims_);
   }

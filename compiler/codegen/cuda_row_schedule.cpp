@@ -4,8 +4,8 @@
 #include <bit>
 
 #include "compiler/codegen/cuda_expression.h"
-
 #include "compiler/codegen/cuda_guards.h"
+#include "compiler/kernel/nest.h"
 #include "compiler/support/ceil_div.h"
 
 namespace sinter::codegen {
@@ -20,11 +20,11 @@ constexpr int64_t most_kept_bytes = 128;        ///< where a block has no more t
 constexpr int64_t kept_bytes_of_pairs = 160;    ///< where a multiprocessor then holds two blocks, not one
 constexpr int64_t most_kept_steps = 8;
 constexpr int64_t most_steps_of_pairs = 16;
-/// Of a multiprocessor, which has 64 registers for each of them, or 48: groups of rows are as many as all of them go
-/// through at one time, and a few that had to wait would take as long again.
-constexpr uint32_t threads_of_groups = 1024;
-constexpr uint32_t most_threads_of_groups = 1344;
-constexpr int64_t fewest_warps_across = 4;  ///< of a block that works on 32 rows
+/// Of a multiprocessor, which has 64 registers for each of them; more where groups are more, for all are to be gone
+/// through at one time: a few that had to wait would take as long again.
+constexpr int64_t threads_of_groups = 1024;
+constexpr int64_t most_loaded_at_once = 64;  ///< bytes of one thread, beside what its first pass loads anyway
+constexpr int64_t fewest_warps_across = 4;   ///< of a block that works on 32 rows
 constexpr int64_t most_warps_across = 32;
 
 int64_t choose_width(const Kernel& kernel) {
@@ -86,7 +86,7 @@ int64_t choose_threads(const Kernel& kernel, const DeviceInfo& device, int64_t w
                         ? part_of_warp(vectors, most_steps, vector_bytes(kernel, width))
                         : std::min(most_threads, ceil_div(ceil_div(vectors, most_steps), warp_threads) * warp_threads);
   if (threads == most_threads && pairs_up(kernel, device, width)) return threads / 2;
-  const int64_t enough = int64_t{device.multiprocessors} * threads_to_fill;
+  const int64_t enough = threads_that_fill(device);
   while (threads < vectors && threads < most_threads && rows_at_once(kernel) * threads < enough) {
     const int64_t useful = threads < warp_threads ? most_threads : ceil_div(vectors, warp_threads) * warp_threads;
     threads = std::min({threads * 2, most_threads, useful});
@@ -99,7 +99,7 @@ int64_t warps_across(const Kernel& kernel, const DeviceInfo& device) {
   const int64_t blocks = ceil_div(kernel.rows(), warp_threads);
   int64_t warps = fewest_warps_across;
   while (warps < most_warps_across && warps * 2 <= kernel.row_points() &&
-         blocks * warps * warp_threads < int64_t{device.multiprocessors} * threads_to_fill) {
+         blocks * warps * warp_threads < threads_that_fill(device)) {
     warps *= 2;
   }
   return warps;
@@ -169,6 +169,21 @@ Keep choose_keep(const Kernel& kernel, const RowSchedule& plan) {
   return plan.steps * step_bytes(kernel, Keep::dear, plan.width) <= most_kept_bytes ? Keep::dear : Keep::small;
 }
 
+uint32_t resident_groups(const RowSchedule& plan, const DeviceInfo& device) {
+  const int64_t wanted = ceil_div(int64_t{plan.grid}, int64_t{std::max(device.multiprocessors, 1)});
+  return static_cast<uint32_t>(
+      std::clamp(wanted, threads_of_groups / plan.block, kernel::most_threads_of_groups / plan.block));
+}
+
+/// Threads that go through a group row by row have less under way than those of rows that run side by side: all of a
+/// row is loaded at once.
+RowPasses passes_of(const Kernel& kernel, const RowSchedule& plan) {
+  RowPasses passes = row_passes(kernel, operands_of(cuda_expressions(kernel)), plan.keep);
+  const bool has_room = passes.bytes_loaded_later(kernel) * plan.width * plan.steps <= most_loaded_at_once;
+  if (plan.group > 1 && plan.keep != Keep::nothing && has_room) passes.load_in_first(kernel);
+  return passes;
+}
+
 }  // namespace
 
 RowSchedule row_schedule(const Kernel& kernel, const DeviceInfo& device) {
@@ -179,10 +194,8 @@ RowSchedule row_schedule(const Kernel& kernel, const DeviceInfo& device) {
   plan.keep = choose_keep(kernel, plan);
   plan.block = static_cast<uint32_t>(plan.threads * plan.rows_per_block);
   plan.grid = static_cast<uint32_t>(ceil_div(rows_at_once(kernel), plan.rows_per_block));
-  if (plan.group > 1) {
-    const auto wanted = static_cast<uint32_t>(ceil_div(plan.grid, std::max(device.multiprocessors, 1)));
-    plan.resident = std::clamp(wanted, threads_of_groups / plan.block, most_threads_of_groups / plan.block);
-  }
+  if (plan.group > 1) plan.resident = resident_groups(plan, device);
+  plan.passes = passes_of(kernel, plan);
   plan.wide = needs_wide_index(kernel, kernel.numel());
   classify(kernel, plan);
   return plan;

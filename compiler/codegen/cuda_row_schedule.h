@@ -24,6 +24,7 @@ struct RowSchedule {
   int64_t group = 1;           ///< rows that the same threads go through
   int64_t rows_per_block = 1;  ///< at a time
   Keep keep = Keep::small;
+  RowPasses passes;
   bool wide = false;  ///< indices need 64 bits
   uint32_t block = 32;
   uint32_t grid = 1;

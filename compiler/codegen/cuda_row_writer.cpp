@@ -20,15 +20,6 @@ using kernel::Slot;
 /// What a thread loads before it stores anything, in registers.
 constexpr int64_t most_early_bytes = 128;
 
-/// Threads that go through a group row by row have less under way than those of rows that run side by side: all of a
-/// row is loaded at once.
-RowPasses passes_of(const Kernel& kernel, const RowSchedule& plan, const Operands& operands) {
-  RowPasses passes = row_passes(kernel, operands, plan.keep);
-  const bool has_room = passes.bytes_loaded_later(kernel) * plan.width * plan.steps <= most_early_bytes / 2;
-  if (plan.group > 1 && plan.keep != Keep::nothing && has_room) passes.load_in_first(kernel);
-  return passes;
-}
-
 class RowWriter : private CudaText {
   using Kind = LaneAccess::Kind;
 
@@ -36,7 +27,6 @@ class RowWriter : private CudaText {
   RowWriter(const Kernel& kernel, const RowSchedule& schedule)
       : CudaText(kernel, schedule.wide),
         plan_(schedule),
-        passes_(passes_of(kernel, schedule, operands_of(expressions_))),
         levels_(levels(kernel)),
         early_(kernel.body.size(), false),
         names_(kernel.body.size()) {}
@@ -50,8 +40,8 @@ class RowWriter : private CudaText {
       name_loops("row", outer_extents());
     }
     declare_kept();
-    compute_row(passes_.row_values);
-    for (const RowPass& pass : passes_.passes) write_pass(pass);
+    compute_row(plan_.passes.row_values);
+    for (const RowPass& pass : plan_.passes.passes) write_pass(pass);
     store_row();
     if (plan_.group > 1) close_group();
     return finish(plan_.block, plan_.resident);
@@ -149,17 +139,10 @@ class RowWriter : private CudaText {
     close();
   }
 
-  /// Threads without a row of their own take the last one, for they meet the others at barriers, and store nothing.
   void find_row_across(const std::string& block) {
     line("const unsigned lane = threadIdx.x / 32u;");
-    line("const {} own = {} * 32u + threadIdx.x % 32u;", index_.type(), block);
-    if (!has_partial_block()) {
-      line("const {} row = own;", index_.type());
-      return;
-    }
-    const std::string rows = index_.count(kernel_.rows());
-    line("const bool stores = own < {};", rows);
-    line("const {} row = stores ? own : {} - 1u;", index_.type(), rows);
+    take_own_or_last("row", fmt::format("{} * 32u + threadIdx.x % 32u", block), index_.count(kernel_.rows()),
+                     has_partial_block());
   }
 
   [[nodiscard]] bool has_partial_block() const {
@@ -255,9 +238,9 @@ class RowWriter : private CudaText {
   [[nodiscard]] std::string row_address(const ir::Index& index) const { return index_.at(index, row_dims()); }
 
   void store_row() {
-    if (passes_.row_stores.empty()) return;
+    if (plan_.passes.row_stores.empty()) return;
     open("if (lane == 0u{}) {{", guards_stores() ? " && stores" : "");
-    for (const size_t i : passes_.row_stores) {
+    for (const size_t i : plan_.passes.row_stores) {
       const kernel::Store& store = kernel_.stores[i];
       line("{}[{}] = {};", param_name(store.param), row_address(store.index), names_[store.value]);
     }
@@ -268,7 +251,7 @@ class RowWriter : private CudaText {
 
   void declare_kept() {
     for (Slot slot = 0; slot < kernel_.body.size(); ++slot) {
-      if (passes_.kept[slot]) declare_steps(slot);
+      if (plan_.passes.kept[slot]) declare_steps(slot);
     }
   }
 
@@ -303,7 +286,7 @@ class RowWriter : private CudaText {
   }
 
   /// True where all steps have a place.
-  [[nodiscard]] bool is_held(Slot slot) const { return passes_.kept[slot] || early_[slot]; }
+  [[nodiscard]] bool is_held(Slot slot) const { return plan_.passes.kept[slot] || early_[slot]; }
 
   /// Where an element of the step's current lane is held.
   [[nodiscard]] std::string held(Slot slot) const {
@@ -341,7 +324,7 @@ class RowWriter : private CudaText {
     }
     if (bytes > most_early_bytes) return early_.assign(names_.size(), false);
     for (Slot slot = 0; slot < names_.size(); ++slot) {
-      if (early_[slot] && !passes_.kept[slot]) declare_steps(slot);
+      if (early_[slot] && !plan_.passes.kept[slot]) declare_steps(slot);
     }
     if (bytes == 0) return;
     open_steps();
@@ -412,7 +395,7 @@ class RowWriter : private CudaText {
       open("for (unsigned k = 0; k < {}u; ++k) {{", plan_.width);
     }
     for (Slot slot = 0; slot < names.size(); ++slot) {
-      if (passes_.kept[slot]) names[slot] = held(slot);
+      if (plan_.passes.kept[slot]) names[slot] = held(slot);
     }
     for (const Slot slot : pass.elements) {
       if (names[slot].empty() || !guards_[slot]) names[slot] = element(slot, names);
@@ -432,7 +415,7 @@ class RowWriter : private CudaText {
     if (is_read(slot)) return held(slot);
     const std::string text = element_text(slot, names);
     line("const {} v{} = {};", cuda_type(kernel_.body[slot].dtype), slot, text);
-    if (passes_.kept[slot]) line("{} = v{};", held(slot), slot);
+    if (plan_.passes.kept[slot]) line("{} = v{};", held(slot), slot);
     return fmt::format("v{}", slot);
   }
 
@@ -496,7 +479,6 @@ class RowWriter : private CudaText {
   }
 
   const RowSchedule& plan_;
-  RowPasses passes_;
   std::vector<kernel::Level> levels_;
   std::vector<bool> early_;         ///< by slot: loads of the current pass that are done for all steps at once
   std::vector<std::string> names_;  ///< by slot: literals and values of the row

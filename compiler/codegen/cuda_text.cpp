@@ -122,6 +122,13 @@ std::string CudaText::joined(ir::ReductionId reduction, ir::DType dtype, const s
   return render(ir::row(ir::combiner(reduction)).native().cuda_text(dtype), cuda_type(dtype), {a, b});
 }
 
+void CudaText::take_own_or_last(std::string_view name, const std::string& own, const std::string& count, bool partial) {
+  if (!partial) return line("const {} {} = {};", index_.type(), name, own);
+  line("const {} own = {};", index_.type(), own);
+  line("const bool stores = own < {};", count);
+  line("const {} {} = stores ? own : {} - 1u;", index_.type(), name, count);
+}
+
 std::span<const int64_t> CudaText::outer_extents() const {
   return std::span(kernel_.extents).first(kernel_.extents.size() - kernel_.reduced);
 }

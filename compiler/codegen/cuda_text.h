@@ -59,6 +59,9 @@ class CudaText : protected CudaLines {
   [[nodiscard]] std::string joining(kernel::Slot reduction) const;
   /// Gives every position that is more than a name a variable; `first` is the number of the first one.
   void name_all_dims(char letter, size_t first, std::vector<std::string>& dims);
+  /// Names this thread's number of `count`: `own`, a text. Where the last block is partial, threads without one take
+  /// the last, for they meet the others at barriers, and `stores` is false for them.
+  void take_own_or_last(std::string_view name, const std::string& own, const std::string& count, bool partial);
   /// The loops of rows, and those that reductions run over.
   [[nodiscard]] std::span<const int64_t> outer_extents() const;
   [[nodiscard]] std::span<const int64_t> row_extents() const;

@@ -11,6 +11,8 @@ namespace sinter::kernel {
 
 /// Elements of a row up to which a block holds it, and what it joins of a group of rows, in registers.
 inline constexpr int64_t longest_row_of_group = 8192;
+/// Threads of a multiprocessor that go through groups of rows: it has 48 registers for each of so many.
+inline constexpr int64_t most_threads_of_groups = 1344;
 
 /// The index of each dim of a value, over the loops of a nest.
 using Map = std::vector<ir::Index>;

@@ -22,7 +22,6 @@ using namespace ir;
 constexpr int64_t fewest_elements = int64_t{1} << 18;  ///< below, a second kernel costs more than it saves
 constexpr int64_t fewest_rows = 4;                     ///< of a group, beside which what it gives is little
 constexpr int64_t elements_of_thread = 4;              ///< of a row, side by side
-constexpr int64_t most_threads = 1344;                 ///< of a multiprocessor, that have registers for this
 constexpr int64_t most_blocks = 32;                    ///< of a multiprocessor
 constexpr int64_t warp_threads = 32;
 
@@ -114,7 +113,8 @@ std::optional<Groups> along_dims(const std::vector<int64_t>& sizes, int64_t coun
 /// Groups that are under way at one time.
 int64_t groups_at_once(const Shape& shape, const DeviceInfo& device) {
   const int64_t warps = ceil_div(shape.columns, elements_of_thread * warp_threads);
-  const int64_t blocks = most_threads / std::min<int64_t>(most_threads, warps * warp_threads);
+  const int64_t most_threads = kernel::most_threads_of_groups;
+  const int64_t blocks = most_threads / std::min(most_threads, warps * warp_threads);
   return std::max<int64_t>(1, device.multiprocessors * std::min(blocks, most_blocks));
 }
 
@@ -167,25 +167,42 @@ std::optional<Shape> summed_rows(const Graph& graph, const Node& node, const Red
   return std::nullopt;
 }
 
-/// By shape: the sizes of its rows in the operand that tells most of them apart. All sums of such rows are dealt alike,
-/// or no kernel could hold them.
-using SizesOfRows = std::map<Shape, std::vector<int64_t>>;
+/// By result: the rows that a reduction sums.
+using SummedRows = std::unordered_map<ValueId, Shape>;
 
-SizesOfRows sizes_of_rows(const Graph& graph, const ReducedRows& reduced) {
-  SizesOfRows all;
+SummedRows all_summed_rows(const Graph& graph) {
+  const ReducedRows reduced = reduced_rows(graph);
+  SummedRows summed;
+  if (reduced.empty()) return summed;
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    const auto shape = summed_rows(graph, node, reduced);
-    if (!shape) continue;
+    if (const auto shape = summed_rows(graph, node, reduced)) summed.emplace(node.results[0], *shape);
+  }
+  return summed;
+}
+
+/// How rows of each shape are dealt, by the operand that tells most dims of theirs apart: all sums of such rows alike,
+/// or no kernel could hold them.
+std::map<Shape, Groups> dealt_rows(const Graph& graph, const SummedRows& summed, const DeviceInfo& device) {
+  std::map<Shape, std::vector<int64_t>> finest;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const auto* reduce = node.as<Reduce>();
+    const auto found = reduce == nullptr ? summed.end() : summed.find(node.results[0]);
+    if (found == summed.end()) continue;
     const Type& operand = graph.type(*node.args[0].value());
     std::vector<int64_t> sizes;
-    for (const uint32_t dim : node.as<Reduce>()->dims) {
+    for (const uint32_t dim : reduce->dims) {
       if (operand.sizes[dim].constant() > 1) sizes.push_back(operand.sizes[dim].constant());
     }
-    std::vector<int64_t>& finest = all[*shape];
-    if (sizes.size() > finest.size()) finest = std::move(sizes);
+    std::vector<int64_t>& known = finest[found->second];
+    if (sizes.size() > known.size()) known = std::move(sizes);
   }
-  return all;
+  std::map<Shape, Groups> dealt;
+  for (const auto& [shape, sizes] : finest) {
+    if (auto groups = groups_of(shape, sizes, device)) dealt.emplace(shape, *std::move(groups));
+  }
+  return dealt;
 }
 
 /// The sum of `node` in two steps; a value of its result's type.
@@ -212,13 +229,13 @@ ValueId in_groups(Rewriter& rewrite, const Node& node, const Groups& groups) {
 
 PassResult group_rows(Graph& graph, const PassContext& context) {
   if (context.device.backend != Backend::cuda || context.generic_sizes) return {};
-  const ReducedRows reduced = reduced_rows(graph);
-  if (reduced.empty()) return {};
-  const SizesOfRows sizes = sizes_of_rows(graph, reduced);
+  const SummedRows summed = all_summed_rows(graph);
+  if (summed.empty()) return {};
+  const std::map<Shape, Groups> dealt = dealt_rows(graph, summed, context.device);
   return rewrite_first_results(graph, [&](Rewriter& rewrite, const Node& node) -> std::optional<ValueId> {
-    const auto shape = summed_rows(graph, node, reduced);
-    const auto groups = shape ? groups_of(*shape, sizes.at(*shape), context.device) : std::nullopt;
-    return groups ? std::optional(in_groups(rewrite, node, *groups)) : std::nullopt;
+    const auto rows = node.as<Reduce>() == nullptr ? summed.end() : summed.find(node.results[0]);
+    const auto groups = rows == summed.end() ? dealt.end() : dealt.find(rows->second);
+    return groups == dealt.end() ? std::nullopt : std::optional(in_groups(rewrite, node, groups->second));
   });
 }
 

@@ -249,8 +249,7 @@ class Padder {
 
   /// Has a copy of what is seen of `made` in place of `result`.
   void replace(ValueId result, ValueId made, Type seen, const Node& node) {
-    const ValueId cut = rewrite_.add(View{0}, {{made}}, std::move(seen), node.scope);
-    rewrite_.set(result, rewrite_.add(Primitive{op_named("cast")}, {{cut}}, old_.type(result), node.scope));
+    wide_.show(result, made, std::move(seen), node.scope);
     ++changes_;
   }
 

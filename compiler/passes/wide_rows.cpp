@@ -1,6 +1,7 @@
 #include "compiler/passes/wide_rows.h"
 
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "compiler/ir/op.h"
@@ -65,13 +66,29 @@ const WideValue* WideRows::first_operand(const Node& node) const {
   return is_row ? wide : nullptr;
 }
 
-ValueId WideRows::call_again(const Node& node, ValueId first) {
+int64_t WideRows::row_of(ValueId made) const { return rewrite_.next().type(made).sizes.back().constant(); }
+
+std::vector<Arg> WideRows::with_first(const Node& node, ValueId first) const {
   std::vector<Arg> args = rewrite_.map_args(node.args);
   args[0] = {first};
-  Type type = old_.type(node.results[0]);
-  type.sizes.back() = rewrite_.next().type(first).sizes.back();
+  return args;
+}
+
+void WideRows::call_again(const Node& node, std::vector<Arg> args, Pads pads) {
+  const ValueId old = node.results[0];
+  Type type = old_.type(old);
+  type.sizes.back() = row_of(*args[0].value());
   type.strides = contiguous_strides(type.sizes);
-  return rewrite_.add(*node.as<Call>(), std::move(args), std::move(type), node.scope);
+  Type cut = old_.type(old);
+  cut.strides = type.strides;
+  const ValueId made = rewrite_.add(*node.as<Call>(), std::move(args), std::move(type), node.scope);
+  show(old, made, std::move(cut), node.scope);
+  note(old, {.value = made, .pads = pads});
+}
+
+void WideRows::show(ValueId old, ValueId made, Type seen, ScopeId scope) {
+  const ValueId view = rewrite_.add(View{0}, {{made}}, std::move(seen), scope);
+  rewrite_.set(old, rewrite_.add(Primitive{op_named("cast")}, {{view}}, old_.type(old), scope));
 }
 
 /// Where the rows are the last but one dim, they are turned.
@@ -81,7 +98,7 @@ void WideRows::follow_view(const Node& node) {
   const Type& type = old_.type(node.results[0]);
   if (wide == nullptr || wide->turned || node.as<View>()->offset != 0 || type.rank() < 2) return;
   const int64_t row = old_.type(operand).sizes.back().constant();
-  auto seen = with_wide_rows(type, row, rewrite_.next().type(wide->value).sizes.back().constant());
+  auto seen = with_wide_rows(type, row, row_of(wide->value));
   if (!seen || type.numel() != old_.type(operand).numel()) return;
   const size_t last = type.rank() - 1;
   const bool turned = !(seen->sizes[last - 1] == type.sizes[last - 1]);
@@ -94,15 +111,13 @@ void WideRows::follow_view(const Node& node) {
 void WideRows::follow_cast(const Node& node) {
   const WideValue* wide = first_operand(node);
   if (wide == nullptr || !is_float(old_.type(node.results[0]).dtype)) return;
-  const Pads pads = wide->pads;
-  replace(node, call_again(node, wide->value), pads);
+  call_again(node, with_first(node, wide->value), wide->pads);
 }
 
 void WideRows::follow_scaling(const Node& node) {
   const WideValue* wide = first_operand(node);
   if (wide == nullptr || wide->pads == Pads::minus_infinity || !is_number(old_, node.args[1])) return;
-  const Pads pads = wide->pads;
-  replace(node, call_again(node, wide->value), pads);
+  call_again(node, with_first(node, wide->value), wide->pads);
 }
 
 /// A bias or a mask that is added gets the further elements that a softmax wants.
@@ -116,25 +131,20 @@ void WideRows::follow_sum(const Node& node) {
   const bool repeats = type.is_static() && type.rank() > 0 && type.sizes.back() == result.sizes.back() &&
                        type.numel() * 2 <= result.numel() && is_float(type.dtype);
   if (!repeats) return;
-  const int64_t more = rewrite_.next().type(wide->value).sizes.back().constant() - result.sizes.back().constant();
-  std::vector<Arg> args = rewrite_.map_args(node.args);
-  args[0] = {wide->value};
-  args[1] = {
-      padded(rewrite_.get(*added), type, {0, more}, wide->pads == Pads::minus_infinity ? 0.0 : -infinity, node.scope)};
-  Type sum = result;
-  sum.sizes.back() = sum.sizes.back() + more;
-  sum.strides = contiguous_strides(sum.sizes);
-  const ValueId made = rewrite_.add(*node.as<Call>(), std::move(args), std::move(sum), node.scope);
-  replace(node, made, Pads::minus_infinity);
+  const double number = wide->pads == Pads::minus_infinity ? 0.0 : -infinity;
+  std::vector<Arg> args = with_first(node, wide->value);
+  args[1] = {lengthened(*added, row_of(wide->value), number, node.scope)};
+  call_again(node, std::move(args), Pads::minus_infinity);
 }
 
 void WideRows::widen_softmax(const Node& node, int64_t more) {
   const WideValue* wide = first_operand(node);
   const ValueId operand = *node.args[0].value();
+  const int64_t row = old_.type(operand).sizes.back().constant() + more;
   const ValueId rows = wide != nullptr && wide->pads == Pads::minus_infinity
                            ? wide->value
-                           : padded(rewrite_.get(operand), old_.type(operand), {0, more}, -infinity, node.scope);
-  replace(node, call_again(node, rows), Pads::zeros);
+                           : lengthened(operand, row, -infinity, node.scope);
+  call_again(node, with_first(node, rows), Pads::zeros);
 }
 
 /// (gradient - sum(gradient * softmax)) * softmax: further zeros of the softmax stay zeros. A row of which some
@@ -143,29 +153,18 @@ void WideRows::follow_softmax_gradient(const Node& node) {
   const auto *gradient = node.args[0].value(), *softmax = node.args[1].value();
   const WideValue* wide = softmax == nullptr ? nullptr : find(*softmax);
   if (wide == nullptr || wide->turned || gradient == nullptr) return;
-  const ValueId rows = wide->value;
   const WideValue* given = first_operand(node);
-  const int64_t more =
-      rewrite_.next().type(rows).sizes.back().constant() - old_.type(node.results[0]).sizes.back().constant();
-  std::vector<Arg> args = rewrite_.map_args(node.args);
-  args[0] = {given != nullptr && given->pads != Pads::minus_infinity
-                 ? given->value
-                 : padded(rewrite_.get(*gradient), old_.type(*gradient), {0, more}, 0.0, node.scope)};
-  args[1] = {rows};
-  Type type = old_.type(node.results[0]);
-  type.sizes.back() = type.sizes.back() + more;
-  type.strides = contiguous_strides(type.sizes);
-  const ValueId made = rewrite_.add(*node.as<Call>(), std::move(args), std::move(type), node.scope);
-  replace(node, made, Pads::zeros);
+  const ValueId rows = given != nullptr && given->pads != Pads::minus_infinity
+                           ? given->value
+                           : lengthened(*gradient, row_of(wide->value), 0.0, node.scope);
+  std::vector<Arg> args = with_first(node, rows);
+  args[1] = {wide->value};
+  call_again(node, std::move(args), Pads::zeros);
 }
 
-void WideRows::replace(const Node& node, ValueId made, Pads pads) {
-  const ValueId old = node.results[0];
-  Type cut = old_.type(old);
-  cut.strides = rewrite_.next().type(made).strides;
-  const ValueId seen = rewrite_.add(View{0}, {{made}}, std::move(cut), node.scope);
-  rewrite_.set(old, rewrite_.add(Primitive{op_named("cast")}, {{seen}}, old_.type(old), node.scope));
-  note(old, {.value = made, .pads = pads});
+ValueId WideRows::lengthened(ValueId old, int64_t row, double number, ScopeId scope) {
+  const Type& type = old_.type(old);
+  return padded(rewrite_.get(old), type, {0, row - type.sizes.back().constant()}, number, scope);
 }
 
 ValueId WideRows::padded(ValueId value, const Type& type, const std::vector<int64_t>& pad, double number,

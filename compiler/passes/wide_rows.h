@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -40,6 +39,8 @@ class WideRows {
   /// Makes softmax(x) of rows with `more` further elements, which are zeros then.
   void widen_softmax(const ir::Node& node, int64_t more);
 
+  /// Has a copy of what is seen of `made` in place of an old value.
+  void show(ir::ValueId old, ir::ValueId made, ir::Type seen, ir::ScopeId scope);
   /// constant_pad_nd of a new value of this type, row-major. `pad` holds elements before and after, the last dim first.
   ir::ValueId padded(ir::ValueId value, const ir::Type& type, const std::vector<int64_t>& pad, double number,
                      ir::ScopeId scope);
@@ -50,12 +51,16 @@ class WideRows {
   void follow_scaling(const ir::Node& node);
   void follow_sum(const ir::Node& node);
   void follow_softmax_gradient(const ir::Node& node);
-  /// The node's result is what is seen of `made` without the further elements.
-  void replace(const ir::Node& node, ir::ValueId made, Pads pads);
   /// A row-major wide value of the node's first argument; null where there is none.
   [[nodiscard]] const WideValue* first_operand(const ir::Node& node) const;
-  /// Adds the call with `first` in place of its first argument, and rows as long as those of `first`.
-  ir::ValueId call_again(const ir::Node& node, ir::ValueId first);
+  /// An old value with rows of `row` elements, the further ones this number.
+  ir::ValueId lengthened(ir::ValueId old, int64_t row, double number, ir::ScopeId scope);
+  /// Elements of a row of a new value.
+  [[nodiscard]] int64_t row_of(ir::ValueId made) const;
+  /// The node's arguments with `first` in place of the first one.
+  [[nodiscard]] std::vector<ir::Arg> with_first(const ir::Node& node, ir::ValueId first) const;
+  /// Adds the call with these arguments, and rows as long as those of the first one, in place of the node's result.
+  void call_again(const ir::Node& node, std::vector<ir::Arg> args, Pads pads);
 
   const ir::Graph& old_;
   Rewriter& rewrite_;
