@@ -26,7 +26,8 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("addcdiv", {"aten::addcdiv"}, 3, floating,
             "cuda, {3}=1: {0} + {1} / {2}; cuda: fma({3}, {1} / {2}, {0}); {0} + {3} * {1} / {2}", positive),
     with_wide_numbers(derived("lerp", {"aten::lerp"}, 3, floating,
-                              "where(abs({2}) < 0.5, fma({2}, {1} - {0}, {0}), fma({0} - {1}, 1 - {2}, {1}))",
+                              "cuda: where(abs({2}) < 0.5, fma({2}, {1} - {0}, {0}), fma(-({1} - {0}), 1 - {2}, {1}));"
+                              "where(abs({2}) < 0.5, fma({2}, {1} - {0}, {0}), fma({2} - 1, {1} - {0}, {1}))",
                               all_reals)),
     derived("deg2rad", {"aten::deg2rad"}, 1, float_like, "{0} * 0.017453292519943295", all_reals),
     derived("rad2deg", {"aten::rad2deg"}, 1, float_like, "{0} * 57.29577951308232", all_reals),
@@ -118,7 +119,8 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
             "boolean: refuse; {1}=1: {0}; {1}=2: {0} * {0}; cuda, half, {1}=3: rounded({0} * {0}) * {0};"
             "cpu, bf16, {1}=3: rounded({0} * {0}) * {0};"
             "{1}=3: {0} * {0} * {0}; integer: int_pow({0}, {1});"
-            "{1}=0.5: sqrt({0}); cpu, f16, {1}=-0.5: pow({0}, {1}); {1}=-0.5: rsqrt({0});"
+            "cpu, f16, {1}=0.5: pow({0}, {1}); {1}=0.5: sqrt({0});"
+            "cpu, f16, {1}=-0.5: pow({0}, {1}); {1}=-0.5: rsqrt({0});"
             "{1}=-1: 1 / {0}; cuda, half, {1}=-2: 1 / rounded({0} * {0}); cpu, bf16, {1}=-2: 1 / rounded({0} * {0});"
             "{1}=-2: 1 / ({0} * {0});"
             "pow({0}, {1})", positive),
@@ -186,6 +188,7 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("hardshrink", {"aten::hardshrink"}, 1, floating,
             "where(({0} >= -{1}) & ({0} <= {1}), 0, {0})", all_reals),
     derived("softshrink", {"aten::softshrink"}, 1, floating,
+            "cpu: where({0} > {1}, {0} - {1}, where({0} < -{1}, {0} + {1}, where({0} == {0}, 0, {0})));"
             "where({0} > {1}, {0} - {1}, where({0} < -{1}, {0} + {1}, {0} * 0))", all_reals),
     derived("threshold", {"aten::threshold"}, 1, same, "boolean: refuse; where({0} <= {1}, {2}, {0})", all_reals),
 

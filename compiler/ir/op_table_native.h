@@ -54,9 +54,9 @@ inline constexpr auto native_rows = std::to_array<OpRow>({
     native("minimum", {"aten::minimum"}, 2, same, numbers<ref::minimum, ref::minimum>, {"minimum({0}, {1})", {}},
            {float_extreme<"ult", "{1}">, "intrinsic:smin", "intrinsic:umin", "{r} = and {t} {0}, {1}"}, all_reals),
     native("fmax", {"aten::fmax"}, 2, same, numbers<std::fmax, ref::maximum>, {"fmax({0}, {1})", "maximum({0}, {1})"},
-           {float_extreme<"ogt", "{0}">, "intrinsic:smax", "intrinsic:umax", "{r} = or {t} {0}, {1}"}, all_reals),
+           {float_extreme<"oge", "{0}">, "intrinsic:smax", "intrinsic:umax", "{r} = or {t} {0}, {1}"}, all_reals),
     native("fmin", {"aten::fmin"}, 2, same, numbers<std::fmin, ref::minimum>, {"fmin({0}, {1})", "minimum({0}, {1})"},
-           {float_extreme<"olt", "{0}">, "intrinsic:smin", "intrinsic:umin", "{r} = and {t} {0}, {1}"}, all_reals),
+           {float_extreme<"ole", "{0}">, "intrinsic:smin", "intrinsic:umin", "{r} = and {t} {0}, {1}"}, all_reals),
 
     // Comparisons: unordered ones are false, except `ne`.
     native("eq", {"aten::eq"}, 2, TypeRule::compare, ref::compare<std::equal_to<>{}>, {"{0} == {1}", {}},

@@ -33,21 +33,21 @@ Tensor fresh(const Source& source, std::vector<int64_t> sizes, Session& session)
   return at::view_as_complex(session.randn(sizes));
 }
 
-/// Another random number in every element, a little apart from what it was.
+/// Another random number in every element, a little apart from what it was. Autograd does not learn of it.
 void push(const Tensor& tensor, double apart, const at::Generator& generator) {
   if (apart == 0 || !(tensor.is_floating_point() || tensor.is_complex())) return;
+  const c10::NoGradGuard no_grad;
   const auto noise = at::randn(tensor.sizes(), generator, at::TensorOptions(at::kDouble)) * apart + 1;
-  tensor.copy_(tensor * noise.to(tensor.device()));
+  const Tensor numbers = tensor.requires_grad() ? tensor.data() : tensor;
+  numbers.copy_(numbers * noise.to(tensor.device()));
 }
 
 void push(const Tensor& tensor, const Drawing& drawing) {
   if (drawing.apart != 0) push(tensor, drawing.apart, at::detail::createCPUGenerator(drawing.seed));
 }
 
-/// True where nobody else has the memory, and autograd does not know the tensor.
-bool is_new(const Tensor& tensor) {
-  return tensor.use_count() == 1 && tensor.storage().use_count() == 1 && !tensor.requires_grad();
-}
+/// True where nobody else has the memory.
+bool is_new(const Tensor& tensor) { return tensor.use_count() == 1 && tensor.storage().use_count() == 1; }
 
 Tensor argument(Source source, const std::vector<Tensor>& earlier, const Call& call, Session& session) {
   if (source.shares < 0 && source.place == Place::dense) source.place = call.place;

@@ -92,7 +92,8 @@ const Row all_rows[] = {
     {Kind::pointwise, "fB", EXPRESSION(at::atan2(t[0], at::abs(t[1]) + 0.5))},
     {Kind::pointwise, "fB", EXPRESSION(at::hypot(t[0], t[1]))},
     {Kind::pointwise, "fB", EXPRESSION(at::logaddexp(t[0], t[1]))},
-    {Kind::pointwise, "fB", EXPRESSION(at::copysign(t[0], t[1]))},
+    // IEEE 754 does not say which sign a NaN has that an operation makes.
+    {Kind::pointwise, "fB", EXPRESSION(at::copysign(t[0], t[1]).masked_fill(at::isnan(t[1]), 1))},
     {Kind::pointwise, "fBBr", EXPRESSION(at::addcdiv(t[0], t[1], at::abs(t[2]) + 0.5, n[0]))},
     {Kind::pointwise, "fBB", EXPRESSION(at::clamp(t[0], at::minimum(t[1], t[2]), at::maximum(t[1], t[2])))},
     {Kind::pointwise, "bff", EXPRESSION(at::where(t[0], t[1], t[2]))},

@@ -81,13 +81,6 @@ at::Tensor quotient_overflows(const Given& given) {
   return quotient.gt(limit).logical_and(given.arg(0).isfinite()).logical_and(given.compiled.isnan());
 }
 
-/// Base and exponent of a power of f16, and what compiled gives.
-at::Tensor power_of_half(const Given& given, double base, double exponent, bool nan) {
-  if (given.compiled.scalar_type() != at::kHalf) return given.nowhere();
-  const auto operands = given.arg(0).eq(base).logical_and(given.arg(1).eq(exponent));
-  return operands.logical_and(nan ? given.compiled.isnan() : given.compiled.eq(-infinity));
-}
-
 /// What lets a gradient pass is asked as a condition for it in vectors, and as one against it alone.
 at::Tensor passes_nan(const Given& given) { return given.arg(1).isnan().logical_and(gives(given, given.arg(0))); }
 
@@ -105,7 +98,26 @@ at::Tensor gradient_beyond_result(const Given& given) {
   return beyond.logical_and(given.compiled.eq(0)).logical_and(given.eager.isnan());
 }
 
+/// Both are zero.
+at::Tensor zeros(const Given& given) { return given.compiled.eq(0).logical_and(given.eager.eq(0)); }
+
+/// Of two zeros.
+at::Tensor of_zeros(const Given& given) { return given.arg(0).eq(0).logical_and(zeros(given)); }
+
+at::Tensor of_zeros_in_bf16(const Given& given) {
+  return given.eager.scalar_type() == at::kBFloat16 ? of_zeros(given) : given.nowhere();
+}
+
 constexpr std::array exceptions{
+    Exception{"aten::maximum", at::kCPU, "of zeros the second in vectors and the first alone", of_zeros},
+    Exception{"aten::minimum", at::kCPU, "of zeros the second in vectors and the first alone", of_zeros},
+    Exception{"aten::fmax", at::kCPU, "of zeros the second for bf16 and the first for other floats", of_zeros_in_bf16},
+    Exception{"aten::fmin", at::kCPU, "of zeros the second for bf16 and the first for other floats", of_zeros_in_bf16},
+    Exception{"aten::clamp", at::kCPU, "of zeros the bound in vectors and the number alone", of_zeros},
+    Exception{"aten::clamp_min", at::kCPU, "of zeros the bound in vectors and the number alone", of_zeros},
+    Exception{"aten::clamp_max", at::kCPU, "of zeros the bound in vectors and the number alone", of_zeros},
+    Exception{"aten::softshrink", at::kCPU, "0 in vectors and a zero of the number's sign alone", zeros},
+    Exception{"aten::lerp", at::kCPU, "from zero to zero one sign in vectors and another alone", zeros},
     Exception{"aten::add", at::kCPU, "halves: the product is rounded alone and not in vectors",
               [](const Given& g) { return sum_beyond_half(g, g.arg(0), g.arg(2).mul(g.arg(1))); }},
     Exception{"aten::sub", at::kCPU, "halves: the product is rounded alone and not in vectors",
@@ -114,17 +126,15 @@ constexpr std::array exceptions{
               [](const Given& g) { return sum_beyond_half(g, g.arg(1), g.arg(2).mul(g.arg(0)).neg()); }},
     Exception{"aten::gelu", at::kCPU, "gelu(inf) is NaN in vectors and inf alone",
               [](const Given& g) { return g.arg(0).eq(infinity).logical_and(g.compiled.eq(infinity)); }},
-    Exception{
-        "aten::gelu_backward", at::kCPU, "the tail of gelu is 0 in vectors, also of an infinite gradient",
-        [](const Given& g) { return g.arg(0).isinf().logical_and(g.eager.isnan()).logical_and(g.arg(1).lt(-8)); }},
+    Exception{"aten::gelu_backward", at::kCPU, "the tail of gelu is 0 in vectors, also of an infinite gradient",
+              [](const Given& g) {
+                const auto nan = g.arg(0).isinf().logical_and(g.eager.isnan());
+                return nan.logical_or(zeros(g)).logical_and(g.arg(1).lt(-8));
+              }},
     Exception{"aten::hardtanh_backward", at::kCPU, "of NaN 0 in vectors and the gradient alone", passes_nan},
     Exception{"aten::hardshrink_backward", at::kCPU, "of NaN 0 in vectors and the gradient alone", passes_nan},
     Exception{"aten::softshrink_backward", at::kCPU, "of NaN 0 in vectors and the gradient alone", passes_nan},
     Exception{"aten::hardswish_backward", at::kCPU, "of NaN NaN in vectors and the gradient alone", passes_nan},
-    Exception{"aten::pow", at::kCPU, "pow(-inf, 0.5) is inf for f16 and NaN for other floats",
-              [](const Given& g) { return power_of_half(g, -infinity, 0.5, /*nan=*/true); }},
-    Exception{"aten::pow", at::kCPU, "pow(-0, -0.5) is inf for f16 and -inf for other floats",
-              [](const Given& g) { return power_of_half(g, 0, -0.5, /*nan=*/false); }},
     Exception{"aten::fmod", at::kCPU, "SLEEF's fmod, in vectors, is NaN where the quotient overflows",
               [](const Given& g) { return quotient_overflows(g); }},
     Exception{"aten::remainder", at::kCPU, "SLEEF's fmod, in vectors, is NaN where the quotient overflows",
@@ -146,7 +156,14 @@ at::Tensor excepted(const Given& given) {
   return all;
 }
 
-/// Elements where the results agree.
+/// Elements where two zeros have different signs: of operators on floats, on the CPU.
+at::Tensor other_zeros(const Given& given) {
+  if (!given.eager.is_cpu() || !at::isFloatingType(given.operands[0].scalar_type())) return given.nowhere();
+  const auto signs = given.compiled.signbit().ne(given.eager.signbit());
+  return given.compiled.eq(0).logical_and(given.eager.eq(0)).logical_and(signs);
+}
+
+/// Elements where the numbers agree.
 at::Tensor agreeing(const at::Tensor& compiled, const at::Tensor& eager, const std::optional<at::Tensor>& exact) {
   if (!at::isFloatingType(eager.scalar_type())) return compiled.eq(eager);
   const auto [relative, absolute] = tolerance(eager.scalar_type());
@@ -198,8 +215,9 @@ std::optional<std::string> difference(const Call& call, const at::Tensor& compil
     form << " strides " << compiled.strides() << ", eager has " << eager.strides();
   if (!form.str().empty()) return form.str();
   if (eager.numel() == 0) return std::nullopt;
-  const auto disagreeing =
-      agreeing(compiled, eager, exact).logical_or(excepted({call, compiled, eager, operands})).logical_not();
+  const Given given{call, compiled, eager, operands};
+  const auto agree = agreeing(compiled, eager, exact).logical_and(other_zeros(given).logical_not());
+  const auto disagreeing = agree.logical_or(excepted(given)).logical_not();
   if (!disagreeing.any().item<bool>()) return std::nullopt;
   return describe(call, compiled, eager, operands, disagreeing);
 }
