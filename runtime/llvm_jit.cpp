@@ -178,7 +178,7 @@ struct LlvmJit::Session {
                     .setJITTargetMachineBuilder(target)
                     .setPlatformSetUp(orc::setUpInactivePlatform)
                     .setLinkProcessSymbolsByDefault(false)
-                    .setSupportConcurrentCompilation(true)
+                    .setSupportConcurrentCompilation(false)
                     .create();
     if (!made) throw InternalError("llvm", llvm::toString(made.takeError()));
     jit = std::move(*made);

@@ -20,6 +20,9 @@ constexpr std::array<std::string_view, 8> checks_indices = {"index", "gather", "
 constexpr std::array<std::string_view, 9> checks_values = {"nll_loss", "margin_loss", "binary_cross_entropy",
                                                            "bincount", "histogram",   "fake_quantize_per_channel",
                                                            "poisson",  "multinomial", "bernoulli"};
+/// Words in the names of ops that multiply matrices, or that passes make products of.
+constexpr std::array<std::string_view, 8> products = {"mm",   "mv",  "matmul", "linear",
+                                                      "conv", "dot", "einsum", "attention"};
 
 template <size_t n>
 bool mentions(std::string_view name, const std::array<std::string_view, n>& words) {
@@ -45,6 +48,13 @@ bool refuses_by_name(std::string_view op, ir::Device::Kind device) {
   if (base == scatter || std::ranges::find(checks_nothing, base) != checks_nothing.end()) return false;
   if (mentions(base, checks_data)) return true;
   return device == ir::Device::Kind::cpu && (mentions(base, checks_indices) || mentions(base, checks_values));
+}
+
+bool may_multiply(const ir::Graph& graph) {
+  return std::ranges::any_of(graph.order(), [&](ir::NodeId id) {
+    const auto* call = graph.node(id).as<ir::Call>();
+    return call != nullptr && mentions(base_name(call->op), products);
+  });
 }
 
 std::string_view base_name(std::string_view op) {

@@ -25,6 +25,9 @@ namespace sinter::passes {
 /// The same by the name of an op alone ("aten::embedding"), for ops that refuse more than divisors.
 [[nodiscard]] bool refuses_by_name(std::string_view op, ir::Device::Kind device);
 
+/// False for a graph whose calls multiply no matrices, and are nothing that passes make a product of.
+[[nodiscard]] bool may_multiply(const ir::Graph& graph);
+
 /// A value with other elements in a part of it: args are base, source, sizes, strides and offset of the part, which
 /// counts from the base's first element (ATen's own op counts from the start of the storage; it is never called).
 inline constexpr std::string_view scatter = "aten::as_strided_scatter";

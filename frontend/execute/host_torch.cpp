@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "compiler/passes/aten.h"
 #include "compiler/support/errors.h"
 #include "frontend/execute/cpu_libraries.h"
 #include "frontend/torch/convert.h"
@@ -68,12 +69,12 @@ std::optional<c10::Device> device_to_set(const Plan& plan) {
   return device_of(plan.device);
 }
 
-DeviceInfo device_info(ir::Device device) {
-  if (device.kind == ir::Device::Kind::cuda) return cuda::device_info(index_of(device));
+DeviceInfo device_info(const ir::Graph& graph) {
+  if (graph.device.kind == ir::Device::Kind::cuda) return cuda::device_info(index_of(graph.device));
   return {.backend = Backend::llvm,
           .vector_bits = runtime::host_vector_bits(),
           .onednn = has_onednn(),
-          .onednn_products = multiplies_faster_with_onednn(),
+          .onednn_products = passes::may_multiply(graph) && multiplies_faster_with_onednn(),
           .channels_last_float = has_onednn()};
 }
 

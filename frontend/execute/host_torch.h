@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/ir/graph.h"
 #include "compiler/support/device_info.h"
 #include "frontend/execute/frame_torch.h"
 #include "runtime/host.h"
@@ -37,7 +38,8 @@ class TorchHost final : public runtime::Host {
 /// The device to be current while a plan is bound and runs; nothing for the CPU.
 [[nodiscard]] std::optional<c10::Device> device_to_set(const Plan& plan);
 
-/// What the compiler must know of a device. The CUDA driver is not touched for the CPU.
-[[nodiscard]] DeviceInfo device_info(ir::Device device);
+/// What the compiler must know of the device of a graph: of libraries, what the graph's calls need. The CUDA driver is
+/// not touched for the CPU.
+[[nodiscard]] DeviceInfo device_info(const ir::Graph& graph);
 
 }  // namespace sinter::frontend

@@ -10,10 +10,10 @@
 #include <exception>
 
 #include "compiler/ir/print.h"
-#include "frontend/execute/host_torch.h"
 #include "frontend/replay/stand_in.h"
 #include "frontend/report/compile_log.h"
 #include "frontend/torch/convert.h"
+#include "frontend/torch/cuda.h"
 #include "runtime/known_functions.h"
 #include "runtime/nvrtc.h"
 #include "runtime/stopwatch.h"
@@ -95,15 +95,14 @@ void Function::run(const Flat& arguments, const Program& program, News& news) {
   const auto begin = std::chrono::steady_clock::now();
   const runtime::Stopwatch stopwatch;
   const Trial::Way way = way_of_next_call();
-  bool comparable = way == Trial::Way::eager;
-  if (way == Trial::Way::compiled && !rests()) {
-    comparable = run_checked(arguments, program, news);
-  } else {
+  const bool rests = way == Trial::Way::compiled && this->rests();
+  if (way == Trial::Way::eager || rests) {
     run_eagerly(program);
+  } else {
+    run_checked(arguments, program, news);
   }
-  const double seconds = stopwatch.seconds();
-  if (comparable) trial_.note(way, seconds);
-  budget_.note_call(seconds);
+  const double own = budget_.note_call(stopwatch.seconds());
+  if (!rests) trial_.note(way, own);
   if (const double recorded = paths_->take_recorded(); recorded > 0) {
     frontend::CompileLog::of_process().add_call(name_, begin, recorded);
   }
@@ -114,7 +113,7 @@ void Function::start_cuda_compiler(const Flat& arguments) {
   const auto on_gpu =
       std::ranges::find_if(arguments.tensors, [](const at::Tensor* tensor) { return tensor->is_cuda(); });
   if (on_gpu == arguments.tensors.end()) return;
-  architecture_ = frontend::device_info(frontend::device_of((*on_gpu)->device())).sm;
+  architecture_ = frontend::cuda::device_info((*on_gpu)->device().index()).sm;
   first_signature_ = name_ + " " + signature_of(arguments);
   if (runtime::is_known_function(first_signature_, architecture_)) return;
   runtime::nvrtc::prewarm(architecture_);
@@ -158,7 +157,7 @@ void Function::run_eagerly(const Program& program) {
   Counters::add(counters_.eager);
 }
 
-bool Function::run_checked(const Flat& arguments, const Program& program, News& news) {
+void Function::run_checked(const Flat& arguments, const Program& program, News& news) {
   const bool logs = trusted_ != nullptr && trusted_->watches();
   const auto modes = logs ? std::make_optional(frontend::Modes::current()) : std::nullopt;
   const auto given = logs ? std::make_optional(frontend::GivenArguments(arguments)) : std::nullopt;
@@ -192,7 +191,6 @@ bool Function::run_checked(const Flat& arguments, const Program& program, News& 
       nothing_new ? trusted_->note(left, *modes, *session->log(), result) : trusted_->forget(left, *modes);
     }
   }
-  return nothing_new;
 }
 
 /// True where the call did nothing new.

@@ -19,15 +19,19 @@ double read(const std::atomic<double>& number) { return number.load(std::memory_
 
 bool Budget::is_first() const { return calls_.load(std::memory_order_relaxed) < kFirstCalls; }
 
-double Budget::compilation_limit() const {
-  const auto calls = static_cast<double>(std::max<int64_t>(calls_.load(std::memory_order_relaxed), 1));
-  return share_ * read(ran_) * std::max(1.0, kHorizon / calls);
+double Budget::limit() const {
+  const double ran = read(ran_), first = read(ran_first_);
+  const auto calls = static_cast<double>(calls_.load(std::memory_order_relaxed));
+  const double usual = calls > kFirstCalls ? (ran - first) / (calls - kFirstCalls) : first / std::max(calls, 1.0);
+  return share_ * std::max(ran, kHorizon * usual);
 }
 
-void Budget::note_call(double seconds) {
-  const double own = seconds - in_this_call_.exchange(0, std::memory_order_relaxed);
-  ran_.fetch_add(std::max(own, 0.0), std::memory_order_relaxed);
+double Budget::note_call(double seconds) {
+  const double own = std::max(seconds - in_this_call_.exchange(0, std::memory_order_relaxed), 0.0);
+  ran_.fetch_add(own, std::memory_order_relaxed);
+  if (is_first()) ran_first_.fetch_add(own, std::memory_order_relaxed);
   calls_.fetch_add(1, std::memory_order_relaxed);
+  return own;
 }
 
 void Budget::note(std::atomic<double>& later, double seconds) {
@@ -47,16 +51,16 @@ bool Budget::allows_recording() const {
   if (compilations_.load(std::memory_order_relaxed) == 0 && calls_.load(std::memory_order_relaxed) < kCallsInSearch) {
     return true;
   }
-  return is_first() || read(recorded_) <= share_ * read(ran_);
+  return is_first() || (read(recorded_) <= share_ * read(ran_) && read(recorded_) + read(compiled_) <= limit());
 }
 
 bool Budget::allows_compilation(bool instance) const {
   const int64_t compilations = compilations_.load(std::memory_order_relaxed);
   if (compilations == 0 && !instance) return true;
-  const double limit = compilation_limit();
+  const double limit = this->limit();
   if (is_first()) return read(first_) <= std::max(kFirstSeconds, limit);
   const double usual = compilations == 0 ? kUsualSeconds : read(all_compiled_) / static_cast<double>(compilations);
-  return read(compiled_) + usual <= limit - std::min(read(first_), limit / 2);
+  return read(recorded_) + read(compiled_) + usual <= limit - std::min(read(first_), limit / 2);
 }
 
 std::string Budget::text() const {

@@ -6,15 +6,15 @@
 
 namespace sinter::frontend {
 
-/// What recording and compiling one function may cost: recording a share of the time that its calls have taken,
-/// compiling the same share of what they have taken or 1,000 of them would take. What its first calls need is its first
-/// entry, and at most half of it is counted. Seconds; thread-safe.
+/// What recording and compiling one function may cost: together a share of the time that its calls have taken or 1,000
+/// of them would take, recording of what they have taken. What its first calls need is its first entry, and at most
+/// half of it is counted. Seconds; thread-safe.
 class Budget {
  public:
   explicit Budget(double share) : share_(share) {}
 
-  /// A call is over that took so long, what it recorded and compiled included.
-  void note_call(double seconds);
+  /// A call is over that took so long, what it recorded and compiled included. How long it took without that.
+  double note_call(double seconds);
   void note_recording(double seconds);
   void note_compilation(double seconds);
   /// True while more may be recorded.
@@ -27,12 +27,12 @@ class Budget {
 
  private:
   [[nodiscard]] bool is_first() const;
-  [[nodiscard]] double compilation_limit() const;
+  [[nodiscard]] double limit() const;
   void note(std::atomic<double>& later, double seconds);
 
   const double share_;
   std::atomic<int64_t> calls_{0}, compilations_{0};
-  std::atomic<double> ran_{0};                     ///< without what was recorded and compiled
+  std::atomic<double> ran_{0}, ran_first_{0};      ///< without what was recorded and compiled; in the first calls
   std::atomic<double> first_{0};                   ///< in the first calls
   std::atomic<double> recorded_{0}, compiled_{0};  ///< later
   std::atomic<double> all_compiled_{0};            ///< by all compilations

@@ -88,7 +88,7 @@ CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, co
   const CompileOptions compile_options{.numerics = options.numerics,
                                        .freeze = options.freeze,
                                        .generic_sizes = settings.generic_sizes,
-                                       .device = device_info(path.graph.device),
+                                       .device = device_info(path.graph),
                                        .input_alignment = std::move(path.alignments),
                                        .state_alignment = std::move(path.state_alignments),
                                        .observer = observer_.get()};

@@ -18,7 +18,7 @@ class Trial {
 
   /// The way that the next call goes.
   [[nodiscard]] Way next();
-  /// A call has gone this way in so many seconds, with nothing recorded or compiled.
+  /// A call has gone this way in so many seconds, without what it recorded and compiled.
   void note(Way way, double seconds);
   /// What the last comparison found, where the function was left to eager; or empty.
   [[nodiscard]] std::string finding() const;
@@ -26,7 +26,7 @@ class Trial {
  private:
   enum class Phase : uint8_t { compiled, comparing, eager };
 
-  static constexpr int64_t kFirst = 32;  ///< compiled calls before the first comparison
+  static constexpr int64_t kFirst = 16;  ///< compiled calls before the first comparison
 
   void compare();
   void finish(Phase phase);

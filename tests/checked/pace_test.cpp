@@ -48,6 +48,16 @@ TEST(Trial, compares_again) {
   EXPECT_EQ(trial.finding(), "");
 }
 
+TEST(Trial, a_program_that_does_two_things_in_turns_does_both_in_both_ways) {
+  Trial trial;
+  for (int i = 0; i < 1000; ++i) {
+    const Trial::Way way = trial.next();
+    const double does = i % 2 == 0 ? 1e-3 : 20e-3;
+    trial.note(way, way == Trial::Way::compiled ? 0.5 * does : does);
+  }
+  EXPECT_EQ(trial.finding(), "");
+}
+
 TEST(Trial, calls_that_do_not_count_do_not_keep_it_comparing) {
   Trial trial;
   int eager = 0;
@@ -91,6 +101,26 @@ TEST(Budget, later_segments_pay_with_what_has_run_or_a_thousand_calls_would) {
   EXPECT_FALSE(budget.allows_compilation(/*instance=*/false));
   for (int i = 0; i < 220; ++i) call(budget, 0.01);
   EXPECT_TRUE(budget.allows_compilation(/*instance=*/false));
+}
+
+TEST(Budget, recording_and_compiling_share_it) {
+  Budget budget(0.1);
+  for (int i = 0; i < 3; ++i) call(budget, 0.01);
+  for (int i = 0; i < 600; ++i) call(budget, 0.01, 0.001);
+  EXPECT_TRUE(budget.allows_compilation(/*instance=*/false)) << "0.4 s are left of 10 % of 1,000 calls";
+  call(budget, 0.01, 0, 0.45);
+  EXPECT_FALSE(budget.allows_compilation(/*instance=*/false));
+  EXPECT_FALSE(budget.allows_recording());
+  for (int i = 0; i < 500; ++i) call(budget, 0.01);
+  EXPECT_TRUE(budget.allows_recording());
+}
+
+TEST(Budget, a_call_takes_what_it_takes_without_recording_and_compiling) {
+  Budget budget(0.1);
+  budget.note_recording(0.25);
+  budget.note_compilation(0.5);
+  EXPECT_DOUBLE_EQ(budget.note_call(1), 0.25);
+  EXPECT_DOUBLE_EQ(budget.note_call(1), 1);
 }
 
 TEST(Budget, what_was_not_recorded_itself_waits_until_it_may_pay) {
