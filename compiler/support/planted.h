@@ -27,6 +27,7 @@ enum class Bug : uint8_t {
   kernels_mixed_up,          ///< kernels are shared by name
   random_calls_merged,       ///< like calls that are pure
   generators_not_rewound,    ///< while a segment draws what its steps have drawn
+  shared_memory_written,     ///< by a step that was recorded where no other tensor saw what it writes
   alignment_not_guarded,     ///< of memory that recorded steps and kernels take
   cuda_operands_swapped,     ///< of a division, in CUDA text
   cuda_tail_lost,            ///< of a kernel whose points are no multiple of its vectors
@@ -68,6 +69,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {"kernels_mixed_up", Seen::cpu},
     {"random_calls_merged", Seen::gpu},
     {"generators_not_rewound", Seen::gpu},
+    {"shared_memory_written"},
     {"alignment_not_guarded", Seen::gpu},
     {"cuda_operands_swapped", Seen::cuda_text},
     {"cuda_tail_lost", Seen::cuda_text},

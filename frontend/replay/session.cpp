@@ -169,17 +169,6 @@ bool Session::answer_known(const c10::OperatorHandle& op, torch::jit::Stack* sta
   return true;
 }
 
-/// Appends the arguments of a call to its key; `words` are where the bits of each that is a number stand. False where
-/// one cannot be compared.
-bool Session::append_all(c10::ArrayRef<c10::IValue> arguments, const OpFacts& facts, CallKey& key,
-                         c10::SmallVector<uint32_t, 8>& words) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    words.push_back(static_cast<uint32_t>(key.size()) + 1);
-    if (!append(in_values(facts, arguments, i, table_), table_, key)) return false;
-  }
-  return true;
-}
-
 void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below,
                    torch::jit::Stack* stack) {
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
@@ -193,9 +182,8 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
   if (views && tree_->has_other_integers(*at_, op)) return make_view(op, traits, below, stack);
   if (!recording_ && tree_->throws(*at_, op)) return run_what_threw(op, traits, below, stack);
   table_.begin_call();
-  CallKey key;
-  c10::SmallVector<uint32_t, 8> words;
-  if (!append_all(arguments, traits.facts, key, words)) {
+  auto call = in_words(traits.facts, arguments, table_);
+  if (!call) {
     table_.forget_added();
     if (tells_breaks_of(traits)) note_break(traits, arguments, unknown_argument(traits.facts));
     return run_now(op, traits, below, stack);
@@ -204,10 +192,9 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     table_.forget_added();
     if (answer_known(op, stack)) return;
     table_.begin_call();
-    key.clear();
-    words.clear();
-    (void)append_all(arguments, traits.facts, key, words);
+    call = in_words(traits.facts, arguments, table_);
   }
+  const auto& key = call->key;
   if (at_->depth > 0 && tree_->finds_other_places(*at_, op, key, table_.added().values, takes_placed_view(arguments))) {
     table_.forget_added();
     synchronize(traits.facts.name);
@@ -231,7 +218,7 @@ void Session::step(const c10::OperatorHandle& op, const OpTraits& traits, c10::D
     table_.note_arrivals();
     recording_ = true;
   }
-  record(op, traits, std::move(key), words, below, stack);
+  record(op, traits, std::move(*call), below, stack);
 }
 
 /// Gives the results of a step that was matched.
@@ -308,11 +295,11 @@ void Session::note_writes(const Step& step) {
   }
 }
 
-void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key,
-                     std::span<const uint32_t> words, c10::DispatchKeySet below, torch::jit::Stack* stack) {
+void Session::record(const c10::OperatorHandle& op, const OpTraits& traits, CallInWords call, c10::DispatchKeySet below,
+                     torch::jit::Stack* stack) {
   const runtime::Stopwatch all;
   const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-  StepRecorder recorder(op, traits, std::move(key), words, arguments, table_, module_of(arguments));
+  StepRecorder recorder(op, traits, std::move(call), arguments, table_, module_of(arguments));
   keep_what_is_written(traits.facts, arguments);
   const auto drawn_on = draws_in_step(traits.facts, arguments);
   const auto place = drawn_on ? GeneratorPlace::of(*drawn_on) : GeneratorPlace();

@@ -25,6 +25,7 @@
 #include "frontend/replay/way.h"
 #include "frontend/torch/backward_graph.h"
 #include "frontend/torch/call_argument.h"
+#include "frontend/trace/call_key.h"
 #include "frontend/trace/path_tree.h"
 #include "frontend/trace/tensor_table.h"
 
@@ -178,8 +179,6 @@ class Session : public c10::DebugInfoBase {
   [[nodiscard]] bool answer_known(const c10::OperatorHandle& op, Part part, CallArguments arguments, Answer& answer);
   [[nodiscard]] bool answer_known(const c10::OperatorHandle& op, torch::jit::Stack* stack);
   [[nodiscard]] bool match(const c10::OperatorHandle& op, CallArguments arguments, Answer& answer);
-  [[nodiscard]] bool append_all(c10::ArrayRef<c10::IValue> arguments, const OpFacts& facts, CallKey& key,
-                                c10::SmallVector<uint32_t, 8>& words);
   void step(const c10::OperatorHandle& op, const OpTraits& traits, c10::DispatchKeySet below, torch::jit::Stack* stack);
   void go_on(PathNode& node, const CallNumbers& numbers, Part part, CallArguments arguments, Answer& answer);
   void go_to(PathNode& node, PathNode& first);
@@ -194,8 +193,8 @@ class Session : public c10::DebugInfoBase {
                                   c10::ArrayRef<c10::IValue> arguments, const PathNode& begin) const;
   void note_shortcut(PathNode& begin, Shortcut shortcut, c10::ArrayRef<c10::IValue> arguments,
                      c10::ArrayRef<c10::IValue> results);
-  void record(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key, std::span<const uint32_t> words,
-              c10::DispatchKeySet below, torch::jit::Stack* stack);
+  void record(const c10::OperatorHandle& op, const OpTraits& traits, CallInWords call, c10::DispatchKeySet below,
+              torch::jit::Stack* stack);
   /// Whether everything that was called since was answered by known steps.
   struct Since {
     PathNode* begin = nullptr;

@@ -31,7 +31,7 @@ std::optional<uint32_t> base_of(const OpFacts& facts, const at::Tensor& result, 
 }  // namespace
 
 Returned returned_like(const OpFacts& facts, const c10::IValue& result, c10::ArrayRef<c10::IValue> arguments,
-                       const TensorTable& table) {
+                       const std::function<TraceValueId(const at::Tensor&)>& value_of) {
   Returned item;
   if (result.isTensor() && result.toTensor().defined()) {
     const at::Tensor& tensor = result.toTensor();
@@ -39,12 +39,12 @@ Returned returned_like(const OpFacts& facts, const c10::IValue& result, c10::Arr
       if (is_tensor(arguments[i], tensor)) return {.how = Returned::How::argument, .argument = i};
     }
     item.how = Returned::How::value;
-    item.value = table.find(tensor);
+    item.value = value_of(tensor);
     item.base = base_of(facts, tensor, arguments);
   } else if (result.isTensorList()) {
     item.how = Returned::How::list;
     for (const at::Tensor& tensor : result.toTensorVector()) {
-      item.items.push_back(returned_like(facts, c10::IValue(tensor), arguments, table));
+      item.items.push_back(returned_like(facts, c10::IValue(tensor), arguments, value_of));
     }
   } else {
     item.constant = result;
@@ -52,14 +52,13 @@ Returned returned_like(const OpFacts& facts, const c10::IValue& result, c10::Arr
   return item;
 }
 
-StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key,
-                           std::span<const uint32_t> words, c10::ArrayRef<c10::IValue> arguments, TensorTable& table,
-                           std::string module)
+StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits, CallInWords call,
+                           c10::ArrayRef<c10::IValue> arguments, TensorTable& table, std::string module)
     : table_(table),
       arguments_(arguments.vec()),
       step_{.op = op,
             .facts = &traits.facts,
-            .key = std::move(key),
+            .key = std::move(call.key),
             .above = traits.above,
             .settings = settings_of(traits.concerns, arguments_),
             .data_rule = may_refuse(traits, arguments) ? traits.data_rule : nullptr} {
@@ -67,7 +66,8 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
     if (const auto number = wrapped_number(tensor)) {
       return std::visit([](auto value) { return ir::Arg{value}; }, *number);
     }
-    return {ir::ValueId{table_.find(tensor).index}};
+    values_.emplace_back(tensor, call.tensors.at(values_.size()));
+    return {ir::ValueId{values_.back().second.index}};
   };
   if (const auto stated = stated_place()) {
     step_.module = stated->module;
@@ -79,7 +79,7 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
     const c10::IValue argument = in_values(traits.facts, arguments_, i, table_);
     step_.args.push_back(arg_of(argument, *declared[i].real_type(), encoder, step_.opaques));
   }
-  step_.numbers = numbers_of(traits.facts, arguments_, words);
+  step_.numbers = numbers_of(traits.facts, arguments_, call.numbers);
   const auto added = table_.added();
   for (const TraceValue* value : added.values) step_.taken.push_back(*value);
   note_writes();
@@ -89,7 +89,7 @@ void StepRecorder::note_writes() {
   step_.mutates = written_positions(*step_.facts, arguments_);
   for (const uint32_t position : step_.mutates) {
     for_each_tensor(arguments_[position], [&](const at::Tensor& tensor) {
-      const TraceMemoryId memory = table_.value(table_.find(tensor)).memory;
+      const TraceMemoryId memory = table_.value(value_of(tensor)).memory;
       if (std::ranges::find(step_.written, memory) == step_.written.end()) step_.written.push_back(memory);
       written_.push_back(Elements::of(tensor));
     });
@@ -106,19 +106,30 @@ bool StepRecorder::are_as_they_were() const {
   return same;
 }
 
+/// That of the argument whose storage a result lies in; invalid where it lies in none's.
+TraceMemoryId StepRecorder::memory_seen_by(const at::Tensor& result) const {
+  const auto seen = std::ranges::find_if(values_, [&](const auto& known) { return known.first.is_alias_of(result); });
+  return seen == values_.end() ? TraceMemoryId() : table_.value(seen->second).memory;
+}
+
+TraceValueId StepRecorder::value_of(const at::Tensor& tensor) const {
+  const auto found = std::ranges::find_if(values_, [&](const auto& known) { return known.first.is_same(tensor); });
+  return found == values_.end() ? TraceValueId() : found->second;
+}
+
 /// False for a result that no segment can give.
 bool StepRecorder::add_result(const at::Tensor& tensor) {
   if (!is_dense(tensor) || !table_.can_be_value(tensor)) return false;
-  if (const TraceValueId known = table_.find(tensor); known.valid()) {
-    step_.results.push_back(known);
-    return true;
-  }
-  const TraceValueId id = table_.give(tensor);
+  const size_t before = table_.size();
+  const TraceValueId given = value_of(tensor);
+  const TraceValueId id = given.valid() ? given : table_.give(tensor, memory_seen_by(tensor));
+  values_.emplace_back(tensor, id);
   step_.results.push_back(id);
+  if (table_.size() == before) return true;
   const TraceValue& value = table_.value(id);
   const TraceMemory& memory = table_.known(value.memory);
   if (memory.root == id) return value.elements.reading.plain() && (!memory.fresh || value.elements.offset == 0);
-  if (table_.lies_in_what_came(value)) return true;
+  if (table_.lies_in_first(value.elements, value.memory)) return true;
   const Elements& root = table_.value(memory.root).elements;
   return root.dtype != value.elements.dtype && !table_.memory(value.memory).written;
 }
@@ -128,8 +139,9 @@ std::optional<Step> StepRecorder::finish(c10::ArrayRef<c10::IValue> results) {
   for (const at::Tensor& tensor : tensors_of({results.data(), results.size()})) {
     if (!add_result(tensor)) return std::nullopt;
   }
+  const auto known = [this](const at::Tensor& tensor) { return value_of(tensor); };
   for (const c10::IValue& result : results) {
-    step_.returns.push_back(returned_like(*step_.facts, result, arguments_, table_));
+    step_.returns.push_back(returned_like(*step_.facts, result, arguments_, known));
   }
   const auto added = table_.added();
   for (const TraceValue* value : added.values.subspan(step_.taken.size())) step_.made.push_back(*value);

@@ -2,27 +2,30 @@
 
 #include <ATen/core/stack.h>
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "frontend/replay/way.h"
+#include "frontend/trace/call_key.h"
 #include "frontend/trace/step.h"
 #include "frontend/trace/tensor_table.h"
 
 namespace sinter::frontend {
 
-/// How a result is given again. The table knows its tensors.
+/// How a result is given again; `value_of` tells which value one is that is no argument.
 [[nodiscard]] Returned returned_like(const OpFacts& facts, const c10::IValue& result,
-                                     c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);
+                                     c10::ArrayRef<c10::IValue> arguments,
+                                     const std::function<TraceValueId(const at::Tensor&)>& value_of);
 
 /// Writes one operator call down as a step: what it is given before it runs, what it gave afterwards.
 class StepRecorder {
  public:
-  /// `key` and `words` (where each argument stands in it) describe the arguments, which the table knows. They are
-  /// kept. `module` is the path of the module that the call belongs to, where the program states no other; or empty.
-  StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits, CallKey key, std::span<const uint32_t> words,
+  /// `call` describes the arguments, which the table knows and which are kept. `module` is the path of the module that
+  /// the call belongs to, where the program states no other; or empty.
+  StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits, CallInWords call,
                c10::ArrayRef<c10::IValue> arguments, TensorTable& table, std::string module);
 
   [[nodiscard]] c10::ArrayRef<c10::IValue> arguments() const { return arguments_; }
@@ -35,11 +38,14 @@ class StepRecorder {
   void note_writes();
   [[nodiscard]] bool are_as_they_were() const;
   [[nodiscard]] bool add_result(const at::Tensor& tensor);
+  [[nodiscard]] TraceMemoryId memory_seen_by(const at::Tensor& result) const;
+  [[nodiscard]] TraceValueId value_of(const at::Tensor& tensor) const;
 
   TensorTable& table_;
   std::vector<c10::IValue> arguments_;
   Step step_;
-  std::vector<Elements> written_;  ///< of the tensors that the call writes, before it
+  std::vector<std::pair<at::Tensor, TraceValueId>> values_;  ///< of the arguments, in order, then of the results
+  std::vector<Elements> written_;                            ///< of the tensors that the call writes, before it
 };
 
 }  // namespace sinter::frontend

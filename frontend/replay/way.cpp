@@ -105,7 +105,7 @@ bool counts_from_elsewhere(const OpFacts& facts, Arguments arguments, const Tens
   const at::Tensor& tensor = arguments[0].toTensor();
   const auto* memory = table.memory_of(tensor);
   if (memory == nullptr) return false;
-  return !lies_inside(table.elements_of(tensor), table.value(table.known(table.id_of(*memory)).root).elements);
+  return !table.lies_in_first(table.elements_of(tensor), table.id_of(*memory));
 }
 
 /// Lengths, indices and shapes that no step gives.
@@ -126,10 +126,16 @@ bool can_write(const TensorTable& table, const at::Tensor& tensor, Arguments arg
   if (any_tensor(arguments, [&](const at::Tensor& read) { return overlaps_in_part(tensor, read); })) return false;
   const auto* memory = table.memory_of(tensor);
   if (memory == nullptr) return true;
-  const Elements& root = table.value(table.known(table.id_of(*memory)).root).elements;
-  if (memory->several_inputs || ir::overlaps_itself(root.type(tensor.device())) || !lies_inside(elements, root)) {
-    return false;
+  const TraceMemoryId id = table.id_of(*memory);
+  const Elements& root = table.value(table.known(id).root).elements;
+  if (!lies_inside(elements, root)) {
+    return !table.find(tensor).valid() && table.can_be_apart(tensor) &&
+           std::ranges::none_of(table.memories(), [&](const TensorTable::Memory& known) {
+             return table.reaches_into(table.id_of(known), tensor);
+           });
   }
+  if (ir::overlaps_itself(root.type(tensor.device())) || !table.can_write(id)) return false;
+  if (any_tensor(arguments, [&](const at::Tensor& read) { return table.reaches_into(id, read); })) return false;
   return std::ranges::all_of(memory->values, [&](TraceValueId value) {
     const Elements& seen = table.value(value).elements;
     return seen.dtype == root.dtype && seen.reading.plain() && lies_inside(seen, root);
@@ -148,11 +154,12 @@ bool reads_writes_otherwise(const OpTraits& traits, Arguments arguments, const T
   return memory != nullptr && memory->written;
 }
 
-/// A tensor that comes to see written memory in a way that the compiler does not follow.
+/// A tensor that comes to see memory which steps give or write in a way that the compiler does not follow.
 bool sees_writes_otherwise(const TensorTable& table, const at::Tensor& tensor) {
   const auto* memory = table.memory_of(tensor);
-  if (memory == nullptr || !memory->written) return false;
-  return !lies_inside(table.elements_of(tensor), table.value(table.known(table.id_of(*memory)).root).elements);
+  if (memory == nullptr || table.lies_in_first(table.elements_of(tensor), table.id_of(*memory))) return false;
+  if (!memory->written && table.find(tensor).valid()) return false;
+  return !table.can_be_apart(tensor);
 }
 
 /// Views that LibTorch makes alike: of the first argument, in its elements, as autograd sees them.

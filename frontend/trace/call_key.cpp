@@ -1,22 +1,38 @@
 #include "frontend/trace/call_key.h"
 
+#include <algorithm>
+#include <span>
+
 #include "frontend/trace/call_words.h"
 
 namespace sinter::frontend {
 namespace {
 
-/// Writes a key down.
+/// Writes an argument down.
 class KeyWriter {
  public:
-  KeyWriter(TensorTable& table, CallKey& key) : table_(table), key_(key) {}
+  KeyWriter(bool apart, TensorTable& table, CallInWords& call)
+      : apart_(apart), table_(table), call_(call), begin_(call.tensors.size()) {}
 
-  bool word(uint64_t word) { return key_.push_back(word), true; }
+  bool word(uint64_t word) { return call_.key.push_back(word), true; }
   bool number(uint64_t bits) { return word(bits); }
-  bool tensor(const at::Tensor& tensor) { return word(tensor_word(table_.take(tensor))); }
+  bool tensor(const at::Tensor& tensor) {
+    TraceValueId value = table_.take(tensor);
+    if (apart_ && was_named(value) && table_.can_be_apart(tensor)) value = table_.take_apart(tensor);
+    call_.tensors.push_back(value);
+    return word(tensor_word(value));
+  }
 
  private:
+  [[nodiscard]] bool was_named(TraceValueId value) const {
+    const auto named = std::span(call_.tensors).subspan(begin_);
+    return std::ranges::find(named, value) != named.end();
+  }
+
+  const bool apart_;
   TensorTable& table_;
-  CallKey& key_;
+  CallInWords& call_;
+  const size_t begin_;  ///< of the argument's tensors
 };
 
 }  // namespace
@@ -47,9 +63,15 @@ c10::IValue in_values(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments
   return offset ? c10::IValue(*offset) : arguments[position];
 }
 
-bool append(const c10::IValue& argument, TensorTable& table, CallKey& key) {
-  KeyWriter writer(table, key);
-  return visit_words(argument, writer);
+std::optional<CallInWords> in_words(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments, TensorTable& table) {
+  CallInWords call;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::IValue argument = in_values(facts, arguments, i, table);
+    call.numbers.push_back(static_cast<uint32_t>(call.key.size()) + 1);
+    KeyWriter writer(argument.isList() && facts.mutates.empty(), table, call);
+    if (!visit_words(argument, writer)) return std::nullopt;
+  }
+  return call;
 }
 
 }  // namespace sinter::frontend

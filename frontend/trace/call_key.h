@@ -10,9 +10,18 @@
 
 namespace sinter::frontend {
 
-/// Appends an argument of a call to its key, and what it names to the table. False for what cannot be compared: then
-/// the call is no step of a segment.
-[[nodiscard]] bool append(const c10::IValue& argument, TensorTable& table, CallKey& key);
+/// A call in words, as a step is recorded.
+struct CallInWords {
+  CallKey key{};
+  c10::SmallVector<uint32_t, 8> numbers{};      ///< by argument: where its bits stand in the key, where it is a number
+  c10::SmallVector<TraceValueId, 8> tensors{};  ///< those of memory, in order
+};
+
+/// Puts a call into words, and what it names into the table. A tensor that a list names twice is a memory of its own
+/// each time, where nothing is written: another call may name two. Nothing for what cannot be compared: then the call
+/// is no step of a segment, and the table holds a part of what it names.
+[[nodiscard]] std::optional<CallInWords> in_words(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments,
+                                                  TensorTable& table);
 
 /// The argument that says where in the storage of the first one a view begins, counted as values count: from where the
 /// storage's first tensor does. Nothing where it is left out.

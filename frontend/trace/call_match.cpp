@@ -60,7 +60,9 @@ bool is_call_of(const Step& step, CallArguments arguments, TensorTable& table, C
     if (!visit_words(offset ? CallArgument(*offset) : arguments[i], reader)) return false;
   }
   const auto can_be_value = [&](const TraceValue& made) { return table.can_be_value(made); };
+  const auto can_write = [&](TraceMemoryId memory) { return table.can_write(memory); };
   if (!reader.at_end() || !std::ranges::all_of(step.made, can_be_value)) return false;
+  if (!std::ranges::all_of(step.written, can_write)) return false;
   return step.data_rule == nullptr || accepts_data(*step.data_rule, boxed(arguments), table);
 }
 

@@ -41,19 +41,8 @@ class GraphBuilder {
     return value.elements.type(memories_[value.memory.index].device);
   }
 
-  /// The first value of a memory; for what lies outside of it, the input that it lies inside.
-  [[nodiscard]] TraceValueId base_of(const TraceValue& value) const {
-    const TraceValueId root = memories_[value.memory.index].root;
-    if (lies_inside(value.elements, values_[root.index].elements)) return root;
-    const auto base = std::ranges::find_if(values_, [&](const TraceValue& outer) {
-      return outer.memory == value.memory && outer.from == TraceValue::From::input &&
-             lies_inside(value.elements, outer.elements);
-    });
-    return base == values_.end() ? root : TraceValueId{static_cast<uint32_t>(base - values_.begin())};
-  }
-
   [[nodiscard]] ir::Alias alias_of(const TraceValue& value) const {
-    const TraceValueId from = base_of(value);
+    const TraceValueId from = memories_[value.memory.index].root;
     const Elements& base = values_[from.index].elements;
     const bool across = base.dtype != value.elements.dtype;
     return {ids_[from.index], across ? 0 : value.elements.offset - base.offset};

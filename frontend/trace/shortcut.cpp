@@ -25,13 +25,13 @@ bool take_step(const PathNode& node, const KnownKeyReader& arguments, TensorTabl
     if (!table.can_be_value(value)) return false;
     table.add(value);
   }
-  return true;
+  return std::ranges::all_of(step.written, [&](TraceMemoryId memory) { return table.can_write(memory); });
 }
 
 }  // namespace
 
 bool KnownKeyWriter::tensor(const at::Tensor& tensor) {
-  if (!is_dense(tensor)) return false;
+  if (!is_dense(tensor) || table_.lies_in_several(tensor)) return false;
   const TraceValueId value = table_.find(tensor);
   return value.valid() && word(tensor_word(value));
 }

@@ -31,7 +31,7 @@ struct Shortcut {
   const Shortcut* next = nullptr;      ///< at the same place
 };
 
-/// Writes the key of a call down whose tensors the table knows.
+/// Writes the key of a call down whose tensors the table knows, each in the one memory over its storage.
 class KnownKeyWriter {
  public:
   KnownKeyWriter(const TensorTable& table, CallKey& key) : table_(table), key_(key) {}
@@ -72,7 +72,8 @@ class KnownKeyReader {
 /// the key does not tell, or a number of theirs differs from call to call; the table may hold a part of it then.
 [[nodiscard]] bool take(std::span<const PathNode* const> steps, const KnownKeyReader& arguments, TensorTable& table);
 
-/// The key of a call all of whose tensors the table knows; nothing where it does not, or something cannot be compared.
+/// The key of a call all of whose tensors the table knows, each in the one memory over its storage; nothing where it
+/// does not, or something cannot be compared.
 [[nodiscard]] std::optional<CallKey> key_of(c10::ArrayRef<c10::IValue> arguments, const TensorTable& table);
 
 /// True where a call is that of a shortcut: everything is the same. What its steps take and make is added to the table

@@ -18,8 +18,18 @@ std::string text_of(const TraceValue& value) {
   return text;
 }
 
-std::string text_of(const ir::Arg& argument) {
-  return ir::holds_value(argument) ? "a tensor" : ir::to_string(argument);
+/// Two different arguments at one place.
+GuardMiss difference(std::string place, const ir::Arg& recorded, const ir::Arg& now) {
+  if (const auto *before = recorded.list(), *after = now.list(); before != nullptr && after != nullptr) {
+    if (before->size() != after->size()) {
+      return {std::move(place), fmt::format("{} items", before->size()), fmt::format("{} items", after->size())};
+    }
+    const auto [a, b] = std::ranges::mismatch(*before, *after);
+    return difference(fmt::format("{}, item {}", place, a - before->begin()), *a, *b);
+  }
+  const bool before = ir::holds_value(recorded), after = ir::holds_value(now);
+  if (before && after) return {std::move(place), "one tensor of the call", "another one that is like it"};
+  return {std::move(place), before ? "a tensor" : ir::to_string(recorded), after ? "a tensor" : ir::to_string(now)};
 }
 
 }  // namespace
@@ -35,9 +45,9 @@ GuardMiss difference(const Step& recorded, const Step& now, uint32_t position) {
   }
   for (size_t i = 0; i < std::min(recorded.args.size(), now.args.size()); ++i) {
     if (recorded.args[i] == now.args[i]) continue;
-    return {fmt::format("{}: argument {}", place, i), text_of(recorded.args[i]), text_of(now.args[i])};
+    return difference(fmt::format("{}: argument {}", place, i), recorded.args[i], now.args[i]);
   }
-  return {place, "given some tensors", "given others"};
+  return {place, "tensors that share memory in one way", "tensors that share it in another"};
 }
 
 }  // namespace sinter::frontend

@@ -7,6 +7,7 @@
 #include "compiler/support/planted.h"
 #include "frontend/torch/tensor_memory.h"
 #include "frontend/trace/memory_tag.h"
+#include "frontend/trace/overlap.h"
 
 namespace sinter::frontend {
 namespace {
@@ -57,16 +58,69 @@ bool TensorTable::lasts(const at::Tensor& tensor) const {
   return !tensor.has_storage() || lent_.lasts(*storage_of(*tensor.unsafeGetTensorImpl()));
 }
 
-const TensorTable::Memory* TensorTable::memory_of(const at::Tensor& tensor) const {
+const TensorTable::Memory* TensorTable::first_over(const at::Tensor& tensor) const {
   const auto number = number_of(storage_of(*tensor.unsafeGetTensorImpl()));
   return number ? &room_.memories[*number] : nullptr;
 }
 
+const TensorTable::Memory* TensorTable::next(const Memory& memory) const {
+  return memory.again.valid() ? &room_.memories[memory.again.index] : nullptr;
+}
+
+const TensorTable::Memory* TensorTable::memory_of(const at::Tensor& tensor) const {
+  const Memory* first = first_over(tensor);
+  if (first == nullptr || !first->again.valid()) return first;
+  for (const Memory* memory = first; memory != nullptr; memory = next(*memory)) {
+    if (lies_in_first(elements_in(*memory, tensor), id_of(*memory))) return memory;
+  }
+  return first;
+}
+
+bool TensorTable::lies_in_several(const at::Tensor& tensor) const {
+  const Memory* first = tensor.defined() && tensor.has_storage() ? first_over(tensor) : nullptr;
+  return first != nullptr && first->again.valid();
+}
+
+bool TensorTable::can_be_apart(const at::Tensor& tensor) const {
+  const Memory* memory = first_over(tensor);
+  if (memory == nullptr) return true;
+  const Elements seen = Elements::of(tensor);
+  for (; memory != nullptr; memory = next(*memory)) {
+    if (known(id_of(*memory)).fresh || (memory->written && overlap(held_by(*memory), seen))) return false;
+  }
+  return true;
+}
+
+bool TensorTable::reaches_into(TraceMemoryId id, const at::Tensor& tensor) const {
+  const Memory& memory = room_.memories[id.index];
+  if (memory.storage._unsafe_get_target() != storage_of(*tensor.unsafeGetTensorImpl())) return false;
+  if (find(tensor).valid() || lies_in_first(elements_of(tensor), id_of(*memory_of(tensor)))) return false;
+  return overlap(held_by(memory), Elements::of(tensor));
+}
+
+bool TensorTable::can_write(TraceMemoryId id) const {
+  const Memory& written = room_.memories[id.index];
+  const auto first = room_.by_storage.find(written.storage._unsafe_get_target());
+  if (first == room_.by_storage.end() || planted(Bug::shared_memory_written)) return true;
+  const Memory* memory = &room_.memories[first->second];
+  if (!memory->again.valid()) return true;
+  const Elements held = held_by(written);
+  for (; memory != nullptr; memory = next(*memory)) {
+    if (memory != &written && overlap(held, held_by(*memory))) return false;
+  }
+  return true;
+}
+
+TraceValueId TensorTable::find_in(const Memory& memory, const at::Tensor& tensor) const {
+  for (const TraceValueId id : memory.values) {
+    if (value(id).elements.are_those_of(tensor, memory.shift)) return id;
+  }
+  return {};
+}
+
 TraceValueId TensorTable::find(const at::Tensor& tensor) const {
-  const Memory* memory = memory_of(tensor);
-  if (memory == nullptr) return {};
-  for (const TraceValueId id : memory->values) {
-    if (value(id).elements.are_those_of(tensor, memory->shift)) return id;
+  for (const Memory* memory = first_over(tensor); memory != nullptr; memory = next(*memory)) {
+    if (const TraceValueId found = find_in(*memory, tensor); found.valid()) return found;
   }
   return {};
 }
@@ -81,8 +135,19 @@ at::Tensor TensorTable::over(c10::Storage storage, TraceValueId id) const {
 }
 
 Elements TensorTable::elements_of(const at::Tensor& tensor) const {
+  const Memory* memory = memory_of(tensor);
+  return memory == nullptr ? Elements::of(tensor) : elements_in(*memory, tensor);
+}
+
+Elements TensorTable::elements_in(const Memory& memory, const at::Tensor& tensor) const {
   Elements elements = Elements::of(tensor);
-  elements.offset -= shift_of(tensor);
+  elements.offset -= memory.shift / static_cast<int64_t>(tensor.itemsize());
+  return elements;
+}
+
+Elements TensorTable::held_by(const Memory& memory) const {
+  Elements elements = value(known(id_of(memory)).root).elements;
+  elements.offset = elements.offset_behind(memory.shift);
   return elements;
 }
 
@@ -102,13 +167,8 @@ int64_t TensorTable::shift_of(const at::Tensor& tensor) const {
   return memory == nullptr ? 0 : memory->shift / static_cast<int64_t>(tensor.itemsize());
 }
 
-bool TensorTable::lies_in_what_came(const TraceValue& inner) const {
-  if (lies_inside(inner.elements, value(known(inner.memory).root).elements)) return true;
-  const Memory& memory = room_.memories[inner.memory.index];
-  return memory.several_inputs && std::ranges::any_of(memory.values, [&](TraceValueId id) {
-           const TraceValue& outer = value(id);
-           return outer.from == TraceValue::From::input && lies_inside(inner.elements, outer.elements);
-         });
+bool TensorTable::lies_in_first(const Elements& elements, TraceMemoryId memory) const {
+  return lies_inside(elements, value(known(memory).root).elements);
 }
 
 bool TensorTable::is_deferred(const at::Tensor& tensor) const {
@@ -144,15 +204,17 @@ TraceValueId TensorTable::add_value(const at::Tensor& tensor, TraceMemoryId memo
   add(own_values_.emplace_back(TraceValue{
       .from = from,
       .memory = memory,
-      .elements = elements_of(tensor),
+      .elements = elements_in(room_.memories[memory.index], tensor),
       .alignment = known_address ? alignment_up_to(ir::full_alignment, address_of_closed(impl)) : ir::full_alignment}));
   return {static_cast<uint32_t>(room_.values.size() - 1)};
 }
 
 void TensorTable::add_memory(const TraceMemory& memory, const c10::Storage& storage) {
-  room_.by_storage[storage.unsafeGetStorageImpl()] = static_cast<uint32_t>(room_.memories.size());
+  const TraceMemoryId id{static_cast<uint32_t>(room_.memories.size())};
+  const auto [first, is_first] = room_.by_storage.emplace(storage.unsafeGetStorageImpl(), id.index);
   add(memory, storage);
   if (!memory.fresh) room_.memories.back().held = storage;
+  if (!is_first) room_.memories.back().again = std::exchange(room_.memories[first->second].again, id);
 }
 
 void TensorTable::add(const TraceValue& value) {
@@ -166,18 +228,16 @@ void TensorTable::add(const TraceMemory& memory, const c10::Storage& storage) {
 }
 
 TraceValueId TensorTable::take(const at::Tensor& tensor) {
-  const auto number = number_of(storage_of(*tensor.unsafeGetTensorImpl()));
-  if (!number) return add_value(tensor, add_memory(tensor, false), TraceValue::From::input);
   if (const TraceValueId known = find(tensor); known.valid()) return known;
-  const TraceMemoryId id{*number};
-  const bool inside = lies_inside(elements_of(tensor), value(known(id).root).elements);
-  if (inside) return add_value(tensor, id, TraceValue::From::look);
-  note_several_inputs(id);
-  return add_value(tensor, id, TraceValue::From::input);
+  const Memory* memory = memory_of(tensor);
+  const bool inside = memory != nullptr && lies_in_first(elements_in(*memory, tensor), id_of(*memory));
+  return inside ? add_value(tensor, id_of(*memory), TraceValue::From::look) : take_apart(tensor);
 }
 
-/// What decides whether a tensor is looked at or another input follows from its elements and those of the memory's
-/// root: they are as recorded.
+TraceValueId TensorTable::take_apart(const at::Tensor& tensor) {
+  return add_value(tensor, add_memory(tensor, false), TraceValue::From::input);
+}
+
 bool TensorTable::take_as(const TraceValue& expected, const TraceMemory* memory, const at::Tensor& tensor) {
   const auto& impl = *tensor.unsafeGetTensorImpl();
   const int64_t shift =
@@ -186,7 +246,7 @@ bool TensorTable::take_as(const TraceValue& expected, const TraceMemory* memory,
   const c10::StorageImpl* storage = storage_of(impl);
   if (memory == nullptr) {
     if (room_.memories[expected.memory.index].storage._unsafe_get_target() != storage) return false;
-  } else if (memory->device != tensor.device() || number_of(storage) || !lent_.lasts(*storage)) {
+  } else if (memory->device != tensor.device() || !can_be_apart(tensor) || !lent_.lasts(*storage)) {
     return false;
   }
   const bool at_fixed_address = memory != nullptr || !known(expected.memory).fresh;
@@ -195,8 +255,6 @@ bool TensorTable::take_as(const TraceValue& expected, const TraceMemory* memory,
   if (memory != nullptr) {
     add_memory(*memory, tensor.storage());
     room_.memories.back().shift = shift;
-  } else if (expected.from == TraceValue::From::input) {
-    note_several_inputs(expected.memory);
   }
   add(expected);
   return true;
@@ -204,26 +262,19 @@ bool TensorTable::take_as(const TraceValue& expected, const TraceMemory* memory,
 
 void TensorTable::note_arrivals() {
   for (uint32_t i = 0; i < room_.memories.size(); ++i)
-    room_.by_storage[room_.memories[i].storage._unsafe_get_target()] = i;
+    room_.by_storage.emplace(room_.memories[i].storage._unsafe_get_target(), i);
 }
 
-void TensorTable::note_several_inputs(TraceMemoryId memory) {
-  if (room_.memories[memory.index].several_inputs) return;
-  room_.memories[memory.index].several_inputs = true;
-  split_.push_back(memory);
-}
-
-TraceValueId TensorTable::give(const at::Tensor& tensor) {
-  if (const TraceValueId known = find(tensor); known.valid()) return known;
-  const auto number = number_of(storage_of(*tensor.unsafeGetTensorImpl()));
-  const TraceMemoryId memory = number ? TraceMemoryId{*number} : add_memory(tensor, true);
-  return add_value(tensor, memory, TraceValue::From::result);
+TraceValueId TensorTable::give(const at::Tensor& tensor, TraceMemoryId id) {
+  const Memory* memory = id.valid() ? &room_.memories[id.index] : first_over(tensor);
+  if (memory == nullptr) return add_value(tensor, add_memory(tensor, true), TraceValue::From::result);
+  if (const TraceValueId known = find_in(*memory, tensor); known.valid()) return known;
+  return add_value(tensor, id_of(*memory), TraceValue::From::result);
 }
 
 void TensorTable::begin_call() {
   values_before_ = room_.values.size();
   memories_before_ = room_.memories.size();
-  split_.clear();
 }
 
 TensorTable::Added TensorTable::added() const {
@@ -231,16 +282,23 @@ TensorTable::Added TensorTable::added() const {
 }
 
 void TensorTable::forget_added() {
-  for (const TraceMemoryId memory : split_) room_.memories[memory.index].several_inputs = false;
-  split_.clear();
   for (size_t i = room_.values.size(); i-- > values_before_;)
     room_.memories[room_.values[i]->memory.index].values.pop_back();
   room_.values.resize(values_before_);
-  for (size_t i = memories_before_; i < room_.memories.size(); ++i) {
-    room_.by_storage.erase(room_.memories[i].storage._unsafe_get_target());
-  }
+  for (size_t i = room_.memories.size(); i-- > memories_before_;) forget_storage(room_.memories[i]);
   room_.memories.erase(room_.memories.begin() + static_cast<std::ptrdiff_t>(memories_before_), room_.memories.end());
   room_.known.resize(memories_before_);
+}
+
+/// Of the memory that came last over its storage.
+void TensorTable::forget_storage(const Memory& memory) {
+  const auto first = room_.by_storage.find(memory.storage._unsafe_get_target());
+  if (first == room_.by_storage.end()) return;
+  if (first->second == id_of(memory).index) {
+    room_.by_storage.erase(first);
+  } else {
+    room_.memories[first->second].again = memory.again;
+  }
 }
 
 void TensorTable::clear() {
@@ -250,7 +308,6 @@ void TensorTable::clear() {
   own_values_.clear();
   own_memories_.clear();
   room_.by_storage.clear();
-  split_.clear();
   values_before_ = memories_before_ = 0;
 }
 

@@ -14,16 +14,18 @@ namespace sinter::frontend {
 
 /// The tensors of one run of a segment: which value each of them is. Values and memories are numbered in the order in
 /// which they are met, so that two runs of the same steps number them alike. Where a storage's first tensor begins in
-/// it does not matter, only how others lie to that one. Not thread-safe.
+/// it does not matter, nor how a tensor lies to it that reaches beyond its elements: that is a memory of its own over
+/// the same storage. No step writes what two memories hold, so that whether they share a storage does not matter
+/// either. Not thread-safe.
 class TensorTable {
  public:
-  /// A storage that the run has met.
+  /// A storage that the run has met, or a part of one.
   struct Memory {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;  ///< its address is not used again while this lives
-    c10::Storage held{};   ///< of one that was there before: what steps read must outlive the tensor they were given
-    bool written = false;  ///< by a step
-    bool several_inputs = false;  ///< holds inputs that do not lie in the first one
-    int64_t shift = 0;            ///< bytes that tensors lie further behind in it than their values say
+    c10::Storage held{};    ///< of one that was there before: what steps read must outlive the tensor they were given
+    bool written = false;   ///< by a step
+    TraceMemoryId again{};  ///< another memory over the same storage; invalid where there is none
+    int64_t shift = 0;      ///< bytes that tensors lie further behind in it than their values say
     c10::SmallVector<TraceValueId, 3> values{};
   };
   /// What a call has added so far.
@@ -36,8 +38,9 @@ class TensorTable {
   struct Room {
     std::vector<const TraceValue*> values{};
     std::vector<Memory> memories{};
-    std::vector<const TraceMemory*> known{};                             ///< by memory
-    ska::flat_hash_map<const c10::StorageImpl*, uint32_t> by_storage{};  ///< but for missing memory, which is tagged
+    std::vector<const TraceMemory*> known{};  ///< by memory
+    /// The first memory over each, but for missing memory, which is tagged.
+    ska::flat_hash_map<const c10::StorageImpl*, uint32_t> by_storage{};
   };
 
   /// `lent` outlives the table; `room` is empty.
@@ -52,8 +55,17 @@ class TensorTable {
   [[nodiscard]] bool lasts(const at::Tensor& tensor) const;
   /// The value that a tensor is; an invalid id where it was not met.
   [[nodiscard]] TraceValueId find(const at::Tensor& tensor) const;
-  /// The memory that a tensor lies in; null where it was not met.
+  /// The memory that a tensor lies in: of several over its storage the one whose first value holds it, or the first;
+  /// null where its storage was not met.
   [[nodiscard]] const Memory* memory_of(const at::Tensor& tensor) const;
+  /// True for a tensor over whose storage there are several memories.
+  [[nodiscard]] bool lies_in_several(const at::Tensor& tensor) const;
+  /// True where a tensor may be met as a memory of its own: no step gives or writes what it sees.
+  [[nodiscard]] bool can_be_apart(const at::Tensor& tensor) const;
+  /// True for a tensor that would be a memory of its own, and sees what this one holds.
+  [[nodiscard]] bool reaches_into(TraceMemoryId memory, const at::Tensor& tensor) const;
+  /// True where a step may write a memory: no other one holds what it does.
+  [[nodiscard]] bool can_write(TraceMemoryId memory) const;
   [[nodiscard]] TraceMemoryId id_of(const Memory& memory) const {
     return {static_cast<uint32_t>(&memory - room_.memories.data())};
   }
@@ -61,8 +73,8 @@ class TensorTable {
   [[nodiscard]] const std::vector<Memory>& memories() const { return room_.memories; }
   [[nodiscard]] const TraceMemory& known(TraceMemoryId id) const { return *room_.known[id.index]; }
   [[nodiscard]] const TraceValue& value(TraceValueId id) const { return *room_.values[id.index]; }
-  /// True where a value lies inside the first one of its memory, or inside an input there.
-  [[nodiscard]] bool lies_in_what_came(const TraceValue& value) const;
+  /// True where elements are among those of the first value of a memory.
+  [[nodiscard]] bool lies_in_first(const Elements& elements, TraceMemoryId memory) const;
   [[nodiscard]] size_t size() const { return room_.values.size(); }
   [[nodiscard]] bool empty() const { return room_.values.empty(); }
   /// A tensor over a value that was there before.
@@ -92,8 +104,11 @@ class TensorTable {
 
   /// The value of a tensor that a call is given; one that was not met is added.
   TraceValueId take(const at::Tensor& tensor);
-  /// The value of a tensor that a call has given; what was not met is a result.
-  TraceValueId give(const at::Tensor& tensor);
+  /// Adds a tensor as a memory of its own. Only where it can be apart.
+  TraceValueId take_apart(const at::Tensor& tensor);
+  /// The value of a tensor that a call has given; what was not met is a result. It lies in this memory, where it sees
+  /// that of an argument; else `memory` is invalid.
+  TraceValueId give(const at::Tensor& tensor, TraceMemoryId memory);
   /// Adds a tensor as the value that a recorded step took; `memory` is what it lies in where the step met that first.
   /// Both outlive the run. False for a tensor that would be another value.
   [[nodiscard]] bool take_as(const TraceValue& value, const TraceMemory* memory, const at::Tensor& tensor);
@@ -117,17 +132,22 @@ class TensorTable {
 
  private:
   [[nodiscard]] std::optional<uint32_t> number_of(const c10::StorageImpl* storage) const;
+  [[nodiscard]] const Memory* first_over(const at::Tensor& tensor) const;
+  void forget_storage(const Memory& memory);
   TraceMemoryId add_memory(const at::Tensor& tensor, bool fresh);
   void add_memory(const TraceMemory& memory, const c10::Storage& storage);  ///< that is there
   TraceValueId add_value(const at::Tensor& tensor, TraceMemoryId memory, TraceValue::From from);
-  void note_several_inputs(TraceMemoryId memory);
+  [[nodiscard]] TraceValueId find_in(const Memory& memory, const at::Tensor& tensor) const;
+  [[nodiscard]] Elements elements_in(const Memory& memory, const at::Tensor& tensor) const;
+  /// What the first value of a memory holds, counted from the beginning of the storage.
+  [[nodiscard]] Elements held_by(const Memory& memory) const;
+  [[nodiscard]] const Memory* next(const Memory& memory) const;  ///< over the same storage; or null
 
   const LentInCall& lent_;
   Room room_;
   std::list<TraceValue> own_values_;  ///< of calls that are no recorded steps
   std::list<TraceMemory> own_memories_;
   size_t values_before_ = 0, memories_before_ = 0;
-  std::vector<TraceMemoryId> split_;  ///< that came to hold several inputs since
 };
 
 /// True where every element of `inner` is one of `outer`, and both see the same dtype of one memory.

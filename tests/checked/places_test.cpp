@@ -42,7 +42,7 @@ TEST_F(Places, a_view_of_a_slice_lies_where_eagers_does) {
   EXPECT_EQ(fast.stats().replayed, 7) << fast.report();
 }
 
-TEST_F(Places, two_slices_at_another_distance_are_another_branch) {
+TEST_F(Places, two_slices_that_are_only_read_may_overlap_or_not) {
   const Tensor data = at::randn({64});
   const auto program = [](const Tensor& a, const Tensor& b) { return a * 2 + b; };
   auto fast = compile(program, checked());
@@ -50,7 +50,7 @@ TEST_F(Places, two_slices_at_another_distance_are_another_branch) {
     const Tensor a = data.slice(0, 16, 24), b = data.slice(0, 16 + distance, 24 + distance);
     ASSERT_TRUE(same(fast(a, b), program(a, b))) << distance;
   }
-  EXPECT_EQ(fast.stats().recorded, 2) << fast.report();
+  EXPECT_EQ(fast.stats().recorded, 1) << fast.report();
 }
 
 TEST_F(Places, indices_in_range_end_no_segment) {

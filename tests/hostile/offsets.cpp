@@ -67,6 +67,28 @@ void two_slices_that_move(Session& s) {
   }
 }
 
+/// In some calls one of them is the other, or lies in it.
+void two_slices_that_are_read_before_one_is_written(Session& s) {
+  Tensor base = s.randn({80});
+  s.watch("base", &base);
+  auto f = s.compile([](const Tensor& a, const Tensor& b) {
+    const Tensor sum = a + b;
+    a.mul_(0.5);
+    return sum * b;
+  });
+  for (int64_t call = 0; call < 16; ++call) {
+    const int64_t distance = call % 5 == 3 ? 0 : call % 5 == 4 ? kStep : 2 * kStep;
+    f(base.slice(0, kStep * call, kStep * call + 8),
+      base.slice(0, kStep * call + distance, kStep * call + distance + 8));
+  }
+}
+
+void rows_drawn_with_repetition(Session& s) {
+  const Tensor base = s.randn({5, 4});
+  auto f = s.compile([](const Tensors& rows) { return at::stack(rows).mul(2).sum(0) + rows[0] * rows[2]; });
+  for (int64_t call = 0; call < 16; ++call) f(Tensors{base[call % 5], base[call * 3 % 5], base[call / 2 % 5]});
+}
+
 /// The second lies before the first.
 void a_slice_before_the_one_that_came_first(Session& s) {
   Tensor base = s.randn({80});
@@ -145,6 +167,8 @@ const Program programs[] = {
     {"views_of_a_slice_that_moves", views_of_a_slice_that_moves},
     {"a_slice_that_moves_and_is_written", a_slice_that_moves_and_is_written},
     {"two_slices_that_move", two_slices_that_move},
+    {"two_slices_that_are_read_before_one_is_written", two_slices_that_are_read_before_one_is_written},
+    {"rows_drawn_with_repetition", rows_drawn_with_repetition},
     {"a_slice_before_the_one_that_came_first", a_slice_before_the_one_that_came_first},
     {"complex_views_of_slices_at_any_element", complex_views_of_slices_at_any_element},
     {"doubles_in_a_slice_of_floats", doubles_in_a_slice_of_floats},

@@ -1,0 +1,158 @@
+#include <ATen/ops/stack.h>
+
+#include <functional>
+#include <random>
+
+#include "where.h"
+
+namespace sinter::test {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+using Program = std::function<Tensor(const Tensors&)>;
+
+constexpr int calls = 40;
+
+/// Programs whose arguments share memory in another way in every call.
+class SharedMemory : public OnDevice {
+ protected:
+  /// Draws arguments out of a buffer twice alike, and runs the program eager and compiled: results and buffers agree
+  /// after every call. The report of the compiled one.
+  Report agrees(const Program& program, const std::function<Tensors(const Tensor&, std::mt19937&)>& draw) {
+    auto fast = compile(program, unlimited({.mode = GetParam().mode}));
+    const Tensor eager_buffer = at::randn({8, 12}).to(GetParam().device);
+    const Tensor buffer = eager_buffer.clone();
+    std::mt19937 eager_engine(3), engine(3);
+    for (int call = 0; call < calls; ++call) {
+      const Tensor expected = program(draw(eager_buffer, eager_engine));
+      EXPECT_TRUE(same(fast(draw(buffer, engine)), expected)) << "call " << call;
+      EXPECT_TRUE(same(buffer, eager_buffer)) << "call " << call;
+    }
+    return fast.report();
+  }
+
+  static Tensors rows(const Tensor& buffer, std::mt19937& engine, size_t count) {
+    Tensors drawn;
+    for (size_t i = 0; i < count; ++i) drawn.push_back(buffer[static_cast<int64_t>(engine() % 8)]);
+    return drawn;
+  }
+
+ private:
+  c10::NoGradGuard no_grad_;
+};
+
+TEST_P(SharedMemory, a_list_of_rows_drawn_with_repetition_is_one_program) {
+  const auto report = agrees([](const Tensors& rows) { return at::relu(at::stack(rows) * 2 + 1).sum(0); },
+                             [](const Tensor& buffer, std::mt19937& engine) { return rows(buffer, engine, 5); });
+  EXPECT_EQ(report.entries.size(), 1) << report;
+}
+
+TEST_P(SharedMemory, a_list_of_tensors_drawn_with_repetition_is_one_program) {
+  Tensors pool;
+  for (int i = 0; i < 6; ++i) pool.push_back(at::randn({12}).to(GetParam().device));
+  const auto report = agrees([](const Tensors& some) { return (at::cat(some) - 1).tanh(); },
+                             [&pool](const Tensor&, std::mt19937& engine) {
+                               Tensors drawn;
+                               for (int i = 0; i < 5; ++i) drawn.push_back(pool[engine() % pool.size()]);
+                               return drawn;
+                             });
+  EXPECT_EQ(report.entries.size(), 1) << report;
+}
+
+TEST_P(SharedMemory, what_is_read_may_be_one_tensor_or_two) {
+  const auto report = agrees([](const Tensors& x) { return (x[0] * x[1] + x[2]).exp(); },
+                             [](const Tensor& buffer, std::mt19937& engine) { return rows(buffer, engine, 3); });
+  EXPECT_LE(report.entries.size(), 3) << report;
+}
+
+TEST_P(SharedMemory, a_write_is_seen_through_the_other_argument) {
+  agrees(
+      [](const Tensors& x) {
+        x[0].mul_(0.5);
+        return x[1] + x[2] * x[0];
+      },
+      [](const Tensor& buffer, std::mt19937& engine) { return rows(buffer, engine, 3); });
+}
+
+TEST_P(SharedMemory, a_write_after_reads_is_seen_too) {
+  agrees(
+      [](const Tensors& x) {
+        const Tensor sum = x[1] + x[2];
+        x[0].add_(sum, 0.25);
+        return x[1] - x[2];
+      },
+      [](const Tensor& buffer, std::mt19937& engine) { return rows(buffer, engine, 3); });
+}
+
+TEST_P(SharedMemory, rows_that_are_apart_are_written_by_one_program) {
+  const auto report = agrees(
+      [](const Tensors& x) {
+        x[0].mul_(0.5).add_(x[1], 0.5);
+        return x[0] * 2;
+      },
+      [](const Tensor& buffer, std::mt19937& engine) {
+        const auto row = static_cast<int64_t>(engine() % 8);
+        return Tensors{buffer[row], buffer[(row + 1 + static_cast<int64_t>(engine() % 7)) % 8]};
+      });
+  EXPECT_EQ(report.entries.size(), 1) << report;
+}
+
+TEST_P(SharedMemory, columns_that_are_apart_are_written_by_one_program) {
+  const auto report = agrees(
+      [](const Tensors& x) {
+        x[0].mul_(0.5).add_(x[1], 0.5);
+        return x[0] * 2;
+      },
+      [](const Tensor& buffer, std::mt19937& engine) {
+        const auto block = static_cast<int64_t>(engine() % 3);
+        return Tensors{buffer.narrow(1, 4 * block, 4), buffer.narrow(1, 4 * ((block + 1) % 3), 4)};
+      });
+  EXPECT_EQ(report.entries.size(), 1) << report;
+}
+
+TEST_P(SharedMemory, parts_that_overlap_are_written_in_order) {
+  agrees(
+      [](const Tensors& x) {
+        x[0].mul_(0.5);
+        x[1].add_(1);
+        return x[0] * x[1];
+      },
+      [](const Tensor& buffer, std::mt19937& engine) {
+        const Tensor flat = buffer.view({-1});
+        return Tensors{flat.narrow(0, static_cast<int64_t>(engine() % 64), 16),
+                       flat.narrow(0, static_cast<int64_t>(engine() % 64), 16)};
+      });
+}
+
+TEST_P(SharedMemory, views_of_what_was_met_twice_lie_where_they_lie) {
+  agrees(
+      [](const Tensors& x) {
+        const Tensor all = at::stack(x);
+        const Tensor part = x[2].slice(0, 2, 8);
+        return (all.sum(0).slice(0, 2, 8) + part) * x[1].slice(0, 4, 10);
+      },
+      [](const Tensor& buffer, std::mt19937& engine) { return rows(buffer, engine, 3); });
+}
+
+TEST_P(SharedMemory, views_are_returned_where_they_lie) {
+  auto fast = compile(
+      [](const Tensor& a, const Tensor& b) {
+        const Tensor sum = a + b;
+        return std::make_tuple(b.slice(0, 1, 3), sum);
+      },
+      unlimited({.mode = GetParam().mode}));
+  const Tensor buffer = at::arange(64).to(at::kFloat).to(GetParam().device);
+  const auto part = [&](int64_t at) { return buffer.narrow(0, at, 4); };
+  for (const auto& [a, b] : {std::pair{0, 8}, {0, 8}, {0, 12}, {8, 0}, {2, 0}, {0, 0}, {4, 6}}) {
+    const auto [view, sum] = fast(part(a), part(b));
+    EXPECT_TRUE(view.is_alias_of(buffer));
+    EXPECT_EQ(view.storage_offset(), b + 1);
+    EXPECT_TRUE(same(sum, part(a) + part(b)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, SharedMemory, everywhere(), name_of);
+
+}  // namespace
+}  // namespace sinter::test
