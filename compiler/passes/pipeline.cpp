@@ -22,6 +22,7 @@
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/group_rows.h"
 #include "compiler/passes/grouped_products.h"
+#include "compiler/passes/join_parts.h"
 #include "compiler/passes/lift_convolutions.h"
 #include "compiler/passes/merge_products.h"
 #include "compiler/passes/onednn_convolutions.h"
@@ -51,6 +52,8 @@ constexpr std::array rows = {
                 "before functionalize, which would copy the statistics that a call writes"},
     PipelineRow{"functionalize", functionalize, Stage::functional,
                 "every later pass moves nodes, which is legal on pure values only"},
+    PipelineRow{"join_parts", join_parts, Stage::functional,
+                "after functionalize, which makes writes values, and before decompose, which makes kernels of joins"},
     PipelineRow{"lift_convolutions", lift_convolutions, Stage::functional,
                 "before all passes that look at convolutions, which are those of images"},
     PipelineRow{"split_bias_gradients", split_bias_gradients, Stage::functional,

@@ -141,6 +141,39 @@ TEST_P(Writes, out_variants) {
   });
 }
 
+/// One write after the other leaves nothing of what the tensor was: no part is copied by a call of its own.
+TEST_P(Writes, all_parts_of_a_tensor) {
+  const auto normalise = [](const at::Tensor& x, const at::Tensor& y) {
+    const at::Tensor image = (x + y).view({4, 2, 3});
+    for (int64_t channel = 0; channel < 4; ++channel) image[channel].sub_(0.1 * channel).div_(2 + channel);
+    return image;
+  };
+  const auto gates = [](const at::Tensor& x, const at::Tensor& y) {
+    const auto parts = (x * y).chunk(3, 1);
+    parts[0].sigmoid_();
+    parts[1].tanh_();
+    parts[2].relu_();
+    return at::add(parts[0] * parts[1], parts[2]);
+  };
+  const auto loop = [](const at::Tensor& x, const at::Tensor& y) {
+    at::Tensor rows = at::zeros_like(x);
+    for (int64_t row = 0; row < x.size(0); ++row) {
+      const at::Tensor last = row == 0 ? y[0] : rows[row - 1];
+      rows[row].copy_(at::tanh(x[row] + last));
+    }
+    return rows;
+  };
+  for (const Program& program : {Program(normalise), Program(gates), Program(loop)}) {
+    agrees(GetParam(), [&](World&) { return program; });
+    World world(GetParam().device);
+    auto fast = compile(program, options());
+    for (int call = 0; call < 2; ++call) static_cast<void>(fast(world.x, world.y));
+    for (const auto& entry : fast.report().entries) {
+      for (const auto& call : entry.externs) EXPECT_TRUE(call.op != "aten::copy_" || call.calls == 1) << fast.report();
+    }
+  }
+}
+
 TEST_P(Writes, running_statistics_of_batch_norm_in_training) {
   torch::nn::BatchNorm1d eager(6);
   torch::nn::BatchNorm1d model(6);

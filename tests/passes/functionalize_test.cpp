@@ -51,6 +51,7 @@ std::vector<std::optional<HostTensor>> results_of(const Graph& captured, const G
 }
 
 TEST(Functionalize, keeps_what_random_programs_of_views_and_writes_compute) {
+  int64_t joined = 0;
   for (uint64_t seed = 0; seed < seeds; ++seed) {
     Graph graph = random_program(seed);
     const Graph captured = graph;
@@ -59,8 +60,9 @@ TEST(Functionalize, keeps_what_random_programs_of_views_and_writes_compute) {
     const Environment environment = environment_of(graph);
     const auto expected = run_eagerly(graph, environment);
     for (const PipelineRow& row : pipeline()) {
-      row.run(graph, {});
+      const PassResult result = row.run(graph, {});
       require(graph, row.after, row.name);
+      if (row.name == "join_parts") joined += result.changes;
       if (row.after == Stage::captured || row.name == "functionalize")
         continue;  // pointwise calls are still ATen's: decompose makes them readable
       const auto found = results_of(captured, graph, environment);
@@ -74,6 +76,7 @@ TEST(Functionalize, keeps_what_random_programs_of_views_and_writes_compute) {
       }
     }
   }
+  EXPECT_GE(joined, 10) << "parts that cover a tensor";
 }
 
 TEST(Functionalize, the_plans_of_random_programs_write_what_eager_writes) {
@@ -108,7 +111,7 @@ TEST(Functionalize, the_plans_of_random_programs_write_what_eager_writes) {
       }
     }
   }
-  EXPECT_GT(stored_at_home, seeds / 4);
+  EXPECT_GT(stored_at_home, seeds / 5);
 }
 
 }  // namespace

@@ -55,8 +55,34 @@ class Programmer {
   void add_node() {
     if (pick(3) == 0) return add_view();
     const ValueId value = any();
+    if (writable(value) && pick(16) == 0) return add_writes_to_parts(value);
     if (writable(value) && pick(3) > 0) return add_write(value);
     add_pure(value);
+  }
+
+  /// Writes both parts of a value, and reads parts in between.
+  void add_writes_to_parts(ValueId whole) {
+    const Type type = graph_.type(whole);
+    if (type.rank() == 0 || !type.is_contiguous()) return;
+    const size_t dim = pick(type.rank());
+    const int64_t size = type.sizes[dim].value();
+    if (size < 2) return;
+    const int64_t cut = 1 + static_cast<int64_t>(pick(static_cast<size_t>(size - 1)));
+    for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, cut}, {cut, size}}) {
+      const ValueId part = add_part(whole, dim, begin, end);
+      for (size_t writes = 1 + pick(2); writes > 0; --writes) add_write(part);
+      if (pick(2) == 0) add_pure(pick(2) == 0 ? part : add_part(whole, dim, 0, cut));
+    }
+  }
+
+  ValueId add_part(ValueId whole, size_t dim, int64_t begin, int64_t end) {
+    Type type = graph_.type(whole);
+    const int64_t offset = graph_.value(whole).alias ? graph_.value(whole).alias->offset : 0;
+    type.sizes[dim] = end - begin;
+    const ValueId part = call("test::view", {{whole}}, type);
+    graph_.value(part).alias = Alias{root(whole), offset + begin * type.strides[dim].value()};
+    values_.push_back(part);
+    return part;
   }
 
   ValueId call(std::string op, std::vector<Arg> args, Type type) {
@@ -208,6 +234,23 @@ HostTensor scatter(const Node& node, const HostTensor& self, const HostTensor& s
   return result;
 }
 
+HostTensor cat(const Node& node, std::span<const HostTensor> parts) {
+  const auto dim = static_cast<size_t>(integer(node.args[1]));
+  Type type = contiguous(parts[0].type.dtype, parts[0].type.sizes, parts[0].type.device);
+  for (const HostTensor& part : parts.subspan(1)) type.sizes[dim] = type.sizes[dim] + part.type.sizes[dim];
+  HostTensor result = zeros(contiguous(type.dtype, type.sizes, type.device));
+  int64_t begin = 0;
+  for (const HostTensor& part : parts) {
+    for_each_point(part.type.static_sizes(), [&](std::span<const int64_t> point) {
+      std::vector<int64_t> behind(point.begin(), point.end());
+      behind[dim] += begin;
+      result.set(behind, part.at(point));
+    });
+    begin += part.type.sizes[dim].value();
+  }
+  return result;
+}
+
 }  // namespace
 
 Graph random_program(uint64_t seed) { return Programmer(seed).run(); }
@@ -225,6 +268,7 @@ std::vector<HostTensor> run_eagerly(const Graph& program, const Environment& env
 std::vector<HostTensor> answer_call(const Node& node, std::span<const HostTensor> values) {
   const std::string& op = node.as<Call>()->op;
   if (op == "aten::as_strided_scatter") return {scatter(node, values[0], values[1])};
+  if (op == "aten::cat") return {cat(node, values)};
   Type type = values[0].type;
   if (!type.is_dense()) type = contiguous(type.dtype, type.sizes, type.device);
   if (op == "aten::clone") return {tensor_of(type, elements_of(values[0]))};
