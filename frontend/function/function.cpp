@@ -96,12 +96,10 @@ void Function::run(const Flat& arguments, const Program& program, News& news) {
   const runtime::Stopwatch stopwatch;
   const Trial::Way way = way_of_next_call();
   const bool rests = way == Trial::Way::compiled && this->rests();
-  if (way == Trial::Way::eager || rests) {
-    run_eagerly(program);
-  } else {
-    run_checked(arguments, program, news);
-  }
-  const double own = budget_.note_call(stopwatch.seconds());
+  const bool checked = way == Trial::Way::compiled && !rests;
+  const bool nothing_new = checked && run_checked(arguments, program, news);
+  if (!checked) run_eagerly(program);
+  const double own = budget_.note_call(stopwatch.seconds(), !nothing_new);
   if (!rests) trial_.note(way, own);
   if (const double recorded = paths_->take_recorded(); recorded > 0) {
     frontend::CompileLog::of_process().add_call(name_, begin, recorded);
@@ -157,7 +155,7 @@ void Function::run_eagerly(const Program& program) {
   Counters::add(counters_.eager);
 }
 
-void Function::run_checked(const Flat& arguments, const Program& program, News& news) {
+bool Function::run_checked(const Flat& arguments, const Program& program, News& news) {
   const bool logs = trusted_ != nullptr && trusted_->watches();
   const auto modes = logs ? std::make_optional(frontend::Modes::current()) : std::nullopt;
   const auto given = logs ? std::make_optional(frontend::GivenArguments(arguments)) : std::nullopt;
@@ -191,6 +189,7 @@ void Function::run_checked(const Flat& arguments, const Program& program, News& 
       nothing_new ? trusted_->note(left, *modes, *session->log(), result) : trusted_->forget(left, *modes);
     }
   }
+  return nothing_new;
 }
 
 /// True where the call did nothing new.

@@ -34,7 +34,8 @@ class Function {
   void tell(frontend::News news, const Program& program);
   void run(const Flat& arguments, const Program& program, frontend::News& news);
   // True where the call did nothing new.
-  void run_checked(const Flat& arguments, const Program& program, frontend::News& news);
+  /// True where the call did nothing new.
+  [[nodiscard]] bool run_checked(const Flat& arguments, const Program& program, frontend::News& news);
   [[nodiscard]] bool run_session(const std::shared_ptr<frontend::Session>& session, const Program& program,
                                  Flat* result);
   void run_without_stand_ins(frontend::Session& session, const Program& program);

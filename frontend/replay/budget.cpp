@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace sinter::frontend {
 namespace {
@@ -11,6 +12,7 @@ constexpr int64_t kFirstCalls = 3;      ///< recorded, compiled, and compiled wh
 constexpr int64_t kCallsInSearch = 8;   ///< may be recorded until something comes twice
 constexpr double kFirstSeconds = 0.05;  ///< that the first calls may spend in any case
 constexpr double kHorizon = 1000;       ///< calls that a function is expected to make
+constexpr double kSlow = 2;             ///< times the fastest call: what calls with something new take is not usual
 constexpr double kUsualSeconds = 0.02;  ///< of a compilation, before there was one
 
 double read(const std::atomic<double>& number) { return number.load(std::memory_order_relaxed); }
@@ -19,17 +21,30 @@ double read(const std::atomic<double>& number) { return number.load(std::memory_
 
 bool Budget::is_first() const { return calls_.load(std::memory_order_relaxed) < kFirstCalls; }
 
-double Budget::limit() const {
+double Budget::usual() const {
   const double ran = read(ran_), first = read(ran_first_);
   const auto calls = static_cast<double>(calls_.load(std::memory_order_relaxed));
-  const double usual = calls > kFirstCalls ? (ran - first) / (calls - kFirstCalls) : first / std::max(calls, 1.0);
-  return share_ * std::max(ran, kHorizon * usual);
+  if (calls <= kFirstCalls) return first / std::max(calls, 1.0);
+  return std::min((ran - first) / (calls - kFirstCalls), kSlow * read(fastest_));
 }
 
-double Budget::note_call(double seconds) {
+double Budget::limit() const { return share_ * std::max(read(ran_), kHorizon * usual()); }
+
+double Budget::recording_limit() const {
+  const auto horizons = static_cast<double>(calls_.load(std::memory_order_relaxed)) / kHorizon;
+  const double outlook = kHorizon * usual() * (1 + std::log2(std::max(horizons, 1.0)));
+  return share_ * std::min(read(ran_), read(known_) + outlook);
+}
+
+double Budget::note_call(double seconds, bool did_something_new) {
   const double own = std::max(seconds - in_this_call_.exchange(0, std::memory_order_relaxed), 0.0);
   ran_.fetch_add(own, std::memory_order_relaxed);
-  if (is_first()) ran_first_.fetch_add(own, std::memory_order_relaxed);
+  if (!did_something_new) known_.fetch_add(own, std::memory_order_relaxed);
+  if (is_first()) {
+    ran_first_.fetch_add(own, std::memory_order_relaxed);
+  } else if (own < read(fastest_)) {
+    fastest_.store(own, std::memory_order_relaxed);
+  }
   calls_.fetch_add(1, std::memory_order_relaxed);
   return own;
 }
@@ -51,7 +66,7 @@ bool Budget::allows_recording() const {
   if (compilations_.load(std::memory_order_relaxed) == 0 && calls_.load(std::memory_order_relaxed) < kCallsInSearch) {
     return true;
   }
-  return is_first() || (read(recorded_) <= share_ * read(ran_) && read(recorded_) + read(compiled_) <= limit());
+  return is_first() || (read(recorded_) <= recording_limit() && read(recorded_) + read(compiled_) <= limit());
 }
 
 bool Budget::allows_compilation(bool instance) const {
