@@ -95,7 +95,13 @@ std::optional<Part> part_of(const Type& whole, const std::vector<int64_t>& sizes
   return std::nullopt;
 }
 
-bool can_be_joined(const Type& type) { return type.is_static() && type.numel() > 0 && type.is_contiguous(); }
+/// A join holds all parts until the last is there; parts of larger tensors are worth a copy each.
+constexpr int64_t most_bytes = int64_t{1} << 24;
+
+bool can_be_joined(const Type& type) {
+  return type.is_static() && type.numel() > 0 && type.is_contiguous() &&
+         type.numel() * bytes_of(type.dtype) <= most_bytes;
+}
 
 std::optional<PartWrite> part_write(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
@@ -232,8 +238,11 @@ class ChainFinder {
     if (type.sizes != written.sizes) return false;
     if (type.strides == written.strides) return true;
     return std::ranges::all_of(uses_.by_value[seen.index], [&](NodeId id) {
-      const auto* call = graph_.node(id).as<Call>();
-      return call != nullptr && (find_aten(call->op) || call->op == scatter);
+      const Node& user = graph_.node(id);
+      const auto* call = user.as<Call>();
+      if (call == nullptr) return false;
+      const auto* base = call->op == scatter ? user.args[0].value() : nullptr;
+      return find_aten(call->op) || (base != nullptr && *base != seen);
     });
   }
 
