@@ -102,10 +102,17 @@ class PathFamily::Solver {
     }
   }
 
+  /// Of a step: each is looked for among the others, and a call that splits a tensor into thousands has thousands.
+  static constexpr int64_t most_numbers = 512;
+
   bool solve_step(uint32_t step, ir::SizeSolver& solver) {
     const Step& recorded = *family_->samples_.front()[step];
     const auto places = number_places(recorded);
     const auto samples = samples_of(step);
+    if (std::ranges::count_if(samples, std::not_fn(all_equal)) > most_numbers) {
+      reason_ = fmt::format("{}: more than {} of its numbers differ", recorded.facts->name, most_numbers);
+      return false;
+    }
     family_->varying_.emplace_back();
     std::vector<ir::SizeId> nearby = last_terms_;
     std::vector<ir::SizeId> found;

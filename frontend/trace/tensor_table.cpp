@@ -84,9 +84,11 @@ bool TensorTable::lies_in_several(const at::Tensor& tensor) const {
 bool TensorTable::can_be_apart(const at::Tensor& tensor) const {
   const Memory* memory = first_over(tensor);
   if (memory == nullptr) return true;
+  if (known(id_of(*memory)).fresh) return false;  // the only one over its storage
+  if (!wrote_) return true;
   const Elements seen = Elements::of(tensor);
   for (; memory != nullptr; memory = next(*memory)) {
-    if (known(id_of(*memory)).fresh || (memory->written && overlap(held_by(*memory), seen))) return false;
+    if (memory->written && overlap(held_by(*memory), seen)) return false;
   }
   return true;
 }
@@ -309,6 +311,7 @@ void TensorTable::clear() {
   own_memories_.clear();
   room_.by_storage.clear();
   values_before_ = memories_before_ = 0;
+  wrote_ = false;
 }
 
 }  // namespace sinter::frontend

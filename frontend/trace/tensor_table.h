@@ -122,7 +122,7 @@ class TensorTable {
   }
   /// Missing memory has come, so that it is known by its storage alone from here on.
   void note_arrivals();
-  void note_write(TraceMemoryId memory) { room_.memories[memory.index].written = true; }
+  void note_write(TraceMemoryId memory) { room_.memories[memory.index].written = wrote_ = true; }
 
   /// From here on `added` tells what came since, and `forget_added` takes it back.
   void begin_call();
@@ -148,6 +148,7 @@ class TensorTable {
   std::list<TraceValue> own_values_;  ///< of calls that are no recorded steps
   std::list<TraceMemory> own_memories_;
   size_t values_before_ = 0, memories_before_ = 0;
+  bool wrote_ = false;  ///< a step has written a memory
 };
 
 /// True where every element of `inner` is one of `outer`, and both see the same dtype of one memory.

@@ -160,7 +160,7 @@ TEST(Misuse, broken_ir_names_file_line_and_column) {
 
 TEST(Misuse, an_unknown_pass_lists_the_known_ones) {
   expect_misuse({"opt", "--pass", "fuze", "x.ir"},
-                {"pass 'fuze' is unknown", "functionalize, lift_convolutions, split_bias_gradients"});
+                {"pass 'fuze' is unknown", "functionalize, join_parts, lift_convolutions, split_bias_gradients"});
 }
 
 TEST(Misuse, a_graph_file_that_is_not_there_is_named) {
