@@ -61,7 +61,10 @@ bool PathFamilies::grow(PathTree& tree, PathNode& at, const c10::OperatorHandle&
     if (steps.empty()) continue;
     PathNode* node = &at;
     for (size_t i = 0; i < steps.size(); ++i) {
+      const size_t values = node->values + steps[i].taken.size() + steps[i].made.size();
       node = &tree.add(*node, std::move(steps[i])).node;
+      // Recorded as a call that gives what it was given, as a slice of everything: those behind it number values alike.
+      if (node->values != values) return true;
       node->live.fetch_or(group.family->live(before.size() + i), std::memory_order_relaxed);
     }
     if (node->depth == group.family->length()) finish(*node, group);
