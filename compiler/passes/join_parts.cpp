@@ -33,18 +33,17 @@ struct Part {
 /// Parts along one dim that do not overlap.
 class Cover {
  public:
-  enum class Added : uint8_t { yes, is_there, overlaps };
-
-  Added add(const Part& part) {
-    if (!parts_.empty() && parts_.begin()->second.dim != part.dim) return Added::overlaps;
+  /// False for a part that overlaps another one; one may come twice.
+  [[nodiscard]] bool add(const Part& part) {
+    if (!parts_.empty() && parts_.begin()->second.dim != part.dim) return false;
     const auto behind = parts_.lower_bound(part.begin);
-    if (behind != parts_.end() && behind->second == part) return Added::is_there;
+    if (behind != parts_.end() && behind->second == part) return true;
     const bool meets_next = behind != parts_.end() && behind->second.overlaps(part);
     const bool meets_last = behind != parts_.begin() && std::prev(behind)->second.overlaps(part);
-    if (meets_next || meets_last) return Added::overlaps;
+    if (meets_next || meets_last) return false;
     parts_.emplace_hint(behind, part.begin, part);
     length_ += part.length;
-    return Added::yes;
+    return true;
   }
   [[nodiscard]] int64_t length() const { return length_; }
   [[nodiscard]] size_t count() const { return parts_.size(); }
@@ -153,19 +152,18 @@ class ChainFinder {
   Joins find() {
     const auto& order = graph_.order();
     for (size_t i = order.size(); i-- > 0;) {
-      if (!seen_.contains(order[i].index) && part_write(graph_, order[i])) follow(order[i]);
+      if (!seen_.contains(order[i].index)) follow(part_write(graph_, order[i]));
     }
     return std::move(joins_);
   }
 
  private:
-  /// Joins the longest chain of writes to like parts that ends with a node, or the shortest that covers the tensor.
-  void follow(NodeId last) {
+  /// Joins the longest chain of writes to like parts that ends with one, or the shortest that covers the tensor.
+  void follow(std::optional<PartWrite> write) {
     Chain chain;
     Cover cover;
     size_t covers = 0;  // so many writes
-    for (auto write = part_write(graph_, last); write; write = part_write(graph_, graph_.value(write->base).producer)) {
-      if (cover.add(write->part) == Cover::Added::overlaps) break;
+    for (; write && cover.add(write->part); write = part_write(graph_, graph_.value(write->base).producer)) {
       seen_.insert(write->node.index);
       chain.push_back(*write);
       const bool whole = cover.length() == graph_.type(write->base).sizes[write->part.dim].value();

@@ -131,9 +131,7 @@ void Session::note_shortcut(PathNode& begin, Shortcut shortcut, c10::ArrayRef<c1
   if (!shortcut.settings.empty() && !library_->traits(shortcut.op).chooses_by_concerns)
     shortcut.settings = SettingSet::all();
   const OpFacts& facts = library_->traits(shortcut.op).facts;
-  const auto value_of = [this](const at::Tensor& tensor) {
-    return table_.lies_in_several(tensor) ? TraceValueId() : table_.find(tensor);
-  };
+  const auto value_of = [this](const at::Tensor& tensor) { return table_.find_alone(tensor); };
   for (const c10::IValue& result : results) {
     Returned item = returned_like(facts, result, arguments, value_of);
     if (item.how == Returned::How::list) return;

@@ -129,10 +129,7 @@ bool can_write(const TensorTable& table, const at::Tensor& tensor, Arguments arg
   const TraceMemoryId id = table.id_of(*memory);
   const Elements& root = table.value(table.known(id).root).elements;
   if (!lies_inside(elements, root)) {
-    return !table.find(tensor).valid() && table.can_be_apart(tensor) &&
-           std::ranges::none_of(table.memories(), [&](const TensorTable::Memory& known) {
-             return table.reaches_into(table.id_of(known), tensor);
-           });
+    return !table.find(tensor).valid() && table.can_be_apart(tensor, /*is_written=*/true);
   }
   if (ir::overlaps_itself(root.type(tensor.device())) || !table.can_write(id)) return false;
   if (any_tensor(arguments, [&](const at::Tensor& read) { return table.reaches_into(id, read); })) return false;

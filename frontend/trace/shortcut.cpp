@@ -31,8 +31,8 @@ bool take_step(const PathNode& node, const KnownKeyReader& arguments, TensorTabl
 }  // namespace
 
 bool KnownKeyWriter::tensor(const at::Tensor& tensor) {
-  if (!is_dense(tensor) || table_.lies_in_several(tensor)) return false;
-  const TraceValueId value = table_.find(tensor);
+  if (!is_dense(tensor)) return false;
+  const TraceValueId value = table_.find_alone(tensor);
   return value.valid() && word(tensor_word(value));
 }
 

@@ -76,19 +76,14 @@ const TensorTable::Memory* TensorTable::memory_of(const at::Tensor& tensor) cons
   return first;
 }
 
-bool TensorTable::lies_in_several(const at::Tensor& tensor) const {
-  const Memory* first = tensor.defined() && tensor.has_storage() ? first_over(tensor) : nullptr;
-  return first != nullptr && first->again.valid();
-}
-
-bool TensorTable::can_be_apart(const at::Tensor& tensor) const {
+bool TensorTable::can_be_apart(const at::Tensor& tensor, bool is_written) const {
   const Memory* memory = first_over(tensor);
   if (memory == nullptr) return true;
   if (known(id_of(*memory)).fresh) return false;  // the only one over its storage
-  if (!wrote_) return true;
+  if (!wrote_ && !is_written) return true;
   const Elements seen = Elements::of(tensor);
   for (; memory != nullptr; memory = next(*memory)) {
-    if (memory->written && overlap(held_by(*memory), seen)) return false;
+    if ((is_written || memory->written) && overlap(held_by(*memory), seen)) return false;
   }
   return true;
 }
@@ -125,6 +120,11 @@ TraceValueId TensorTable::find(const at::Tensor& tensor) const {
     if (const TraceValueId found = find_in(*memory, tensor); found.valid()) return found;
   }
   return {};
+}
+
+TraceValueId TensorTable::find_alone(const at::Tensor& tensor) const {
+  const Memory* memory = first_over(tensor);
+  return memory == nullptr || memory->again.valid() ? TraceValueId() : find_in(*memory, tensor);
 }
 
 at::Tensor TensorTable::given(TraceValueId id) const { return over(room_.memories[value(id).memory.index].held, id); }

@@ -55,13 +55,14 @@ class TensorTable {
   [[nodiscard]] bool lasts(const at::Tensor& tensor) const;
   /// The value that a tensor is; an invalid id where it was not met.
   [[nodiscard]] TraceValueId find(const at::Tensor& tensor) const;
+  /// The same, and invalid where there are several memories over its storage: it may be a value of each.
+  [[nodiscard]] TraceValueId find_alone(const at::Tensor& tensor) const;
   /// The memory that a tensor lies in: of several over its storage the one whose first value holds it, or the first;
   /// null where its storage was not met.
   [[nodiscard]] const Memory* memory_of(const at::Tensor& tensor) const;
-  /// True for a tensor over whose storage there are several memories.
-  [[nodiscard]] bool lies_in_several(const at::Tensor& tensor) const;
-  /// True where a tensor may be met as a memory of its own: no step gives or writes what it sees.
-  [[nodiscard]] bool can_be_apart(const at::Tensor& tensor) const;
+  /// True where a tensor may be met as a memory of its own: no step gives or writes what it sees. One that a step
+  /// writes sees nothing that another memory holds, either.
+  [[nodiscard]] bool can_be_apart(const at::Tensor& tensor, bool is_written = false) const;
   /// True for a tensor that would be a memory of its own, and sees what this one holds.
   [[nodiscard]] bool reaches_into(TraceMemoryId memory, const at::Tensor& tensor) const;
   /// True where a step may write a memory: no other one holds what it does.

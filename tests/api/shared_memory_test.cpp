@@ -38,6 +38,12 @@ class SharedMemory : public OnDevice {
     return drawn;
   }
 
+  /// Writes the first argument, and reads both.
+  static Tensor move_half_way(const Tensors& x) {
+    x[0].mul_(0.5).add_(x[1], 0.5);
+    return x[0] * 2;
+  }
+
  private:
   c10::NoGradGuard no_grad_;
 };
@@ -86,28 +92,18 @@ TEST_P(SharedMemory, a_write_after_reads_is_seen_too) {
 }
 
 TEST_P(SharedMemory, rows_that_are_apart_are_written_by_one_program) {
-  const auto report = agrees(
-      [](const Tensors& x) {
-        x[0].mul_(0.5).add_(x[1], 0.5);
-        return x[0] * 2;
-      },
-      [](const Tensor& buffer, std::mt19937& engine) {
-        const auto row = static_cast<int64_t>(engine() % 8);
-        return Tensors{buffer[row], buffer[(row + 1 + static_cast<int64_t>(engine() % 7)) % 8]};
-      });
+  const auto report = agrees(move_half_way, [](const Tensor& buffer, std::mt19937& engine) {
+    const auto row = static_cast<int64_t>(engine() % 8);
+    return Tensors{buffer[row], buffer[(row + 1 + static_cast<int64_t>(engine() % 7)) % 8]};
+  });
   EXPECT_EQ(report.entries.size(), 1) << report;
 }
 
 TEST_P(SharedMemory, columns_that_are_apart_are_written_by_one_program) {
-  const auto report = agrees(
-      [](const Tensors& x) {
-        x[0].mul_(0.5).add_(x[1], 0.5);
-        return x[0] * 2;
-      },
-      [](const Tensor& buffer, std::mt19937& engine) {
-        const auto block = static_cast<int64_t>(engine() % 3);
-        return Tensors{buffer.narrow(1, 4 * block, 4), buffer.narrow(1, 4 * ((block + 1) % 3), 4)};
-      });
+  const auto report = agrees(move_half_way, [](const Tensor& buffer, std::mt19937& engine) {
+    const auto block = static_cast<int64_t>(engine() % 3);
+    return Tensors{buffer.narrow(1, 4 * block, 4), buffer.narrow(1, 4 * ((block + 1) % 3), 4)};
+  });
   EXPECT_EQ(report.entries.size(), 1) << report;
 }
 

@@ -159,8 +159,7 @@ at::Tensor excepted(const Given& given) {
 /// Elements where two zeros have different signs: of operators on floats, on the CPU.
 at::Tensor other_zeros(const Given& given) {
   if (!given.eager.is_cpu() || !at::isFloatingType(given.operands[0].scalar_type())) return given.nowhere();
-  const auto signs = given.compiled.signbit().ne(given.eager.signbit());
-  return given.compiled.eq(0).logical_and(given.eager.eq(0)).logical_and(signs);
+  return zeros(given).logical_and(given.compiled.signbit().ne(given.eager.signbit()));
 }
 
 /// Elements where the numbers agree.

@@ -43,6 +43,11 @@ class Programmer {
   /// One program in two leaves its inputs as they are.
   bool writable(ValueId value) const { return writes_inputs_ || graph_.producer(root(value)).as<Call>() != nullptr; }
 
+  int64_t offset(ValueId value) const {
+    const auto& alias = graph_.value(value).alias;
+    return alias ? alias->offset : 0;
+  }
+
   /// A value of these sizes, or one that broadcasts to them, or none.
   std::optional<ValueId> operand(const std::vector<Dim>& sizes) {
     for (int attempt = 0; attempt < 8; ++attempt) {
@@ -77,12 +82,16 @@ class Programmer {
 
   ValueId add_part(ValueId whole, size_t dim, int64_t begin, int64_t end) {
     Type type = graph_.type(whole);
-    const int64_t offset = graph_.value(whole).alias ? graph_.value(whole).alias->offset : 0;
     type.sizes[dim] = end - begin;
-    const ValueId part = call("test::view", {{whole}}, type);
-    graph_.value(part).alias = Alias{root(whole), offset + begin * type.strides[dim].value()};
-    values_.push_back(part);
-    return part;
+    return view_of(whole, type, offset(whole) + begin * type.strides[dim].value());
+  }
+
+  /// Looks at memory in another way, from this element on.
+  ValueId view_of(ValueId value, const Type& type, int64_t offset) {
+    const ValueId view = call("test::view", {{value}}, type);
+    graph_.value(view).alias = Alias{root(value), offset};
+    values_.push_back(view);
+    return view;
   }
 
   ValueId call(std::string op, std::vector<Arg> args, Type type) {
@@ -101,7 +110,7 @@ class Programmer {
   void add_view() {
     const ValueId of = any();
     Type type = graph_.type(of);
-    int64_t offset = graph_.value(of).alias ? graph_.value(of).alias->offset : 0;
+    int64_t begin = offset(of);
     const size_t dim = type.rank() == 0 ? 0 : pick(type.rank());
     switch (pick(3)) {
       case 0:
@@ -111,7 +120,7 @@ class Programmer {
         break;
       case 1: {
         if (type.rank() == 0 || type.sizes[dim].value() < 2) return;
-        offset += type.strides[dim].value();
+        begin += type.strides[dim].value();
         type.sizes[dim] = type.sizes[dim] - 1;
         break;
       }
@@ -120,9 +129,7 @@ class Programmer {
         type = contiguous(type.dtype, {type.numel()}, type.device);
         break;
     }
-    const ValueId view = call("test::view", {{of}}, type);
-    graph_.value(view).alias = Alias{root(of), offset};
-    values_.push_back(view);
+    view_of(of, type, begin);
   }
 
   void add_write(ValueId target) {
@@ -157,8 +164,7 @@ class Programmer {
         break;
     }
     const ValueId result = graph_.add1(Call{op, {0}, pure, false, false}, args, type);
-    graph_.value(result).alias =
-        Alias{root(target), graph_.value(target).alias ? graph_.value(target).alias->offset : 0};
+    graph_.value(result).alias = Alias{root(target), offset(target)};
     values_.push_back(result);
   }
 
