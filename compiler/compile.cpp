@@ -49,7 +49,8 @@ Plan compile(ir::Graph graph, const CompileOptions& options, EntryReport& report
                                     .numerics = options.numerics,
                                     .freeze = options.freeze,
                                     .eager_peak_bytes = passes::eager_peak_bytes(graph),
-                                    .generic_sizes = options.generic_sizes};
+                                    .generic_sizes = options.generic_sizes,
+                                    .measuring_seconds = options.measuring_seconds};
   if (dump.wants("after:capture")) dump.write("after:capture", graph.name, ir::print(graph));
 
   passes::run_pipeline(graph, context,

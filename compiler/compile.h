@@ -16,7 +16,8 @@ namespace sinter {
 struct CompileOptions {
   Numerics numerics = Numerics::fast;
   bool freeze = false;
-  bool generic_sizes = false;  ///< kernels take sizes as parameters, so that other sizes mostly have the same text
+  bool generic_sizes = false;    ///< kernels take sizes as parameters, so that other sizes mostly have the same text
+  double measuring_seconds = 0;  ///< that choosing between library calls may take when the plan first runs
   DeviceInfo device;
   /// Known alignment, in bytes, of each input's and state's address, by index; as captured where absent.
   std::vector<int64_t> input_alignment;

@@ -45,7 +45,8 @@ class Finder {
     const auto* run = std::get_if<RunCall>(&step);
     if (run == nullptr) return std::holds_alternative<Release>(step);
     const ExternCall& call = plan_.calls[run->call];
-    if (!call.op.starts_with("aten::") || call.random || call.impure || !gives_large_outputs(call)) return false;
+    const bool known = call.op.starts_with("aten::") || call.op.starts_with("sinter::");
+    if (!known || call.random || call.impure || !gives_large_outputs(call)) return false;
     std::vector<BufferId> operands;
     for_each_argument(call, [&](BufferId operand) { operands.push_back(operand); });
     if (!std::ranges::all_of(operands, [&](BufferId id) { return lies_on_device(plan_, id); })) return false;

@@ -5,12 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/ir/view_source.h"
-#include "compiler/passes/aten.h"
 #include "compiler/passes/batched_product.h"
 #include "compiler/passes/frozen.h"
 #include "compiler/passes/onednn_calls.h"
 #include "compiler/passes/product.h"
+#include "compiler/passes/product_chain.h"
 #include "compiler/passes/rewriter.h"
 
 namespace sinter::passes {
@@ -29,8 +28,7 @@ constexpr int64_t likely_rows = 64;
 
 /// A product, and what is done to each number of it.
 struct LinearChain {
-  const Node* product = nullptr;
-  std::optional<ValueId> bias;
+  BiasedProduct biased;
   std::optional<Activation> activation;
 };
 
@@ -38,20 +36,25 @@ class LinearMatcher {
  public:
   LinearMatcher(const Graph& graph, const PassContext& context)
       : graph_(graph),
-        uses_(use_counts(graph)),
+        chains_(graph, [&graph](const Node& node) { return is_served(graph, node); }),
         packs_(context.freeze && !context.generic_sizes),
         frozen_(frozen_nodes(graph, context.freeze)) {}
 
   /// The longest chain that ends at the node.
   [[nodiscard]] std::optional<LinearChain> chain_at(const Node& node) const {
-    if (auto chain = activated(node)) return chain;
-    return unactivated(node);
+    if (auto activation = onednn_activation(node); activation && chains_.is_own(node)) {
+      const Node* behind = chains_.read_once(node.args[0]);
+      const auto biased = behind == nullptr ? std::nullopt : chains_.at(*behind);
+      if (biased) return LinearChain{*biased, std::move(activation)};
+    }
+    const auto biased = chains_.at(node);
+    return biased ? std::optional(LinearChain{*biased, std::nullopt}) : std::nullopt;
   }
 
   /// A product of few large matrices, for which calls and a pass over the results take less than the BLAS.
   [[nodiscard]] std::optional<BatchedProduct> large_batch(const Node& node) const {
     const auto batch = batched_product(graph_, node);
-    if (!batch || !is_own(node)) return std::nullopt;
+    if (!batch || !chains_.is_own(node)) return std::nullopt;
     const Type& left = graph_.type(batch->left);
     const Type& right = graph_.type(batch->right);
     const auto is_dense_matrix = [](const Type& type) {
@@ -68,69 +71,18 @@ class LinearMatcher {
   [[nodiscard]] bool is_packed(ValueId weight) const { return packs_ && frozen_[graph_.value(weight).producer.index]; }
 
  private:
-  [[nodiscard]] std::optional<LinearChain> activated(const Node& node) const {
-    auto activation = onednn_activation(node);
-    if (!activation || !is_own(node)) return std::nullopt;
-    const Node* behind = read_once(node.args[0]);
-    auto chain = behind == nullptr ? std::nullopt : unactivated(*behind);
-    if (chain) chain->activation = std::move(activation);
-    return chain;
-  }
-
-  [[nodiscard]] std::optional<LinearChain> unactivated(const Node& node) const {
-    if (auto chain = biased(node)) return chain;
-    if (!is_served(node)) return std::nullopt;
-    return LinearChain{&node, product_of(node)->bias, std::nullopt};
-  }
-
-  /// product + vector along its last dim.
-  [[nodiscard]] std::optional<LinearChain> biased(const Node& sum) const {
-    if (call_named(sum, "aten::add.Tensor", 3) == nullptr || sum.args[2].data != Arg{int64_t{1}}.data || !is_own(sum)) {
-      return std::nullopt;
-    }
-    for (const size_t side : {0, 1}) {
-      const Node* behind = read_once(sum.args[side]);
-      const ValueId* bias = sum.args[1 - side].value();
-      if (behind == nullptr || bias == nullptr || !is_served(*behind) || product_of(*behind)->bias) continue;
-      if (is_vector_of(*bias, graph_.type(behind->results[0]))) return LinearChain{behind, *bias, std::nullopt};
-    }
-    return std::nullopt;
-  }
-
-  /// What computes a value that nothing else reads, steps over views that show it in other sizes; null for others.
-  [[nodiscard]] const Node* read_once(const Arg& arg) const {
-    if (arg.value() == nullptr) return nullptr;
-    ValueId value = *arg.value();
-    while (uses_[value.index] == 1 && is_reshape(graph_, value)) value = *graph_.producer(value).args[0].value();
-    const Node& node = graph_.producer(value);
-    return uses_[value.index] == 1 && is_own(node) ? &node : nullptr;
-  }
-
-  /// True for a result of the node's own, of rows of the sizes and the order that products give.
-  [[nodiscard]] bool is_own(const Node& node) const {
-    return node.results.size() == 1 && !graph_.value(node.results[0]).alias &&
-           graph_.type(node.results[0]).is_contiguous() && graph_.type(node.results[0]).dtype == DType::f32;
-  }
-
-  [[nodiscard]] bool is_vector_of(ValueId bias, const Type& product) const {
-    const Type& type = graph_.type(bias);
-    return type.rank() == 1 && type.dtype == DType::f32 && type.is_contiguous() && type.sizes[0] == product.sizes[1];
-  }
-
   /// True for a product that is large enough, of matrices that oneDNN reads where they lie.
-  [[nodiscard]] bool is_served(const Node& node) const {
-    const auto product = product_of(node);
-    if (!product || !is_own(node)) return false;
-    const Type& left = graph_.type(product->left);
-    const Type& right = graph_.type(product->right);
+  [[nodiscard]] static bool is_served(const Graph& graph, const Node& node) {
+    const Product product = *product_of(node);
+    const Type& left = graph.type(product.left);
+    const Type& right = graph.type(product.right);
     if (left.dtype != DType::f32 || right.dtype != DType::f32 || !right.is_static() || !right.is_dense()) return false;
-    if (product->bias && !is_vector_of(*product->bias, graph_.type(node.results[0]))) return false;
     const int64_t rows = left.sizes[0].is_static() ? left.sizes[0].value() : likely_rows;
     return rows > 0 && rows * right.numel() >= fewest_multiplications;
   }
 
   const Graph& graph_;
-  std::vector<uint32_t> uses_;
+  ProductChains chains_;
   bool packs_;
   std::vector<bool> frozen_;
 };
@@ -168,15 +120,15 @@ ValueId add_linear(Rewriter& rewrite, const LinearOperands& given, Type result, 
 
 ValueId as_call(Rewriter& rewrite, const LinearMatcher& matcher, const Node& end, const LinearChain& chain) {
   const Graph& old = rewrite.old();
-  const Product product = *product_of(*chain.product);
+  const Product product = *product_of(*chain.biased.product);
   LinearOperands given{.left = rewrite.get(product.left),
                        .right = rewrite.get(product.right),
                        .bias = std::nullopt,
                        .packed = matcher.is_packed(product.right)};
-  if (chain.bias) given.bias = rewrite.get(*chain.bias);
+  if (chain.biased.bias) given.bias = rewrite.get(*chain.biased.bias);
   if (chain.activation) given.activation = *chain.activation;
-  const Type& type = old.type(chain.product->results[0]);
-  const ValueId result = add_linear(rewrite, given, type, chain.product->scope);
+  const Type& type = old.type(chain.biased.product->results[0]);
+  const ValueId result = add_linear(rewrite, given, type, chain.biased.product->scope);
   const Type& wanted = old.type(end.results[0]);
   return wanted.sizes == type.sizes ? result : rewrite.add(View{0}, {{result}}, wanted, end.scope);
 }

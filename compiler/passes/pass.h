@@ -16,6 +16,7 @@ struct PassContext {
   bool freeze = false;
   int64_t eager_peak_bytes = 0;  ///< memory a plan may use without asking for more than eager does; 0: unknown
   bool generic_sizes = false;    ///< kernels take sizes as parameters; further plans for other sizes come
+  double measuring_seconds = 0;  ///< that measuring alternatives of library calls may take; 0: none is measured
 
   /// True where library calls on CUDA may be exchanged for others that round elsewhere.
   [[nodiscard]] bool fast_on_cuda() const { return device.backend == Backend::cuda && numerics == Numerics::fast; }

@@ -24,6 +24,7 @@
 #include "compiler/passes/grouped_products.h"
 #include "compiler/passes/join_parts.h"
 #include "compiler/passes/lift_convolutions.h"
+#include "compiler/passes/measured_products.h"
 #include "compiler/passes/merge_products.h"
 #include "compiler/passes/onednn_convolutions.h"
 #include "compiler/passes/onednn_products.h"
@@ -31,6 +32,7 @@
 #include "compiler/passes/pad_products.h"
 #include "compiler/passes/patch_products.h"
 #include "compiler/passes/pixel_products.h"
+#include "compiler/passes/product_epilogues.h"
 #include "compiler/passes/rematerialize.h"
 #include "compiler/passes/split_bias.h"
 #include "compiler/passes/split_bias_gradients.h"
@@ -75,6 +77,8 @@ constexpr std::array rows = {
                 "before decompose, which makes joins of its pads and the softmax is still one call"},
     PipelineRow{"onednn_products", onednn_products, Stage::functional,
                 "before decompose, while an activation is one call"},
+    PipelineRow{"product_epilogues", product_epilogues, Stage::functional,
+                "after all passes that look at products, and before decompose, while an activation is one call"},
     PipelineRow{"decompose", decompose, Stage::functional, "before simplifying: primitives are what can be simplified"},
     PipelineRow{"split_bias", split_bias, Stage::functional, "before canonicalize, which simplifies what it adds"},
     PipelineRow{"canonicalize", canonicalize, Stage::functional,
@@ -120,6 +124,8 @@ constexpr std::array rows = {
     PipelineRow{"fold_bias", fold_bias, Stage::fused,
                 "where it is known which biases would be added by a kernel alone"},
     PipelineRow{"dce", dce, Stage::fused, "drops the products that fold_bias replaced"},
+    PipelineRow{"measured_products", measured_products, Stage::fused,
+                "last: all other passes look at products of ATen"},
 };
 
 /// Runs one row; whatever it throws leaves as an InternalError with the graph that went in saved to a file. `input`

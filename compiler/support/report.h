@@ -37,6 +37,19 @@ struct ExternRecord {
   std::vector<std::string> modules;  ///< of each call, in order; empty where none is known
 };
 
+/// What was chosen between for library calls that compute the same of tensors of the same types.
+struct ChoiceRecord {
+  struct Alternative {
+    std::string name;         ///< "LibTorch", "cuBLASLt 3"
+    double microseconds = 0;  ///< of one call, the median of several; infinity: the library refused it
+  };
+  std::string problem;  ///< "f16[25216,768] x f16[768,3072] + bias"
+  std::string chosen;   ///< the alternative's name
+  std::string origin;   ///< "measured", "disk" (measured by an earlier process), "not measured"
+  int64_t calls = 0;    ///< per call of the function
+  std::vector<Alternative> measured;
+};
+
 struct GuardMiss {
   std::string guard;  ///< "operator 1, aten::relu"
   std::string was;
@@ -83,6 +96,7 @@ struct EntryReport {
   std::vector<PhaseTime> phases;
   std::vector<KernelRecord> kernels;
   std::vector<ExternRecord> externs;
+  std::vector<ChoiceRecord> choices;
   std::vector<GraphBreak> breaks;
   std::vector<std::string> notes;  ///< "launched directly: aten::multinomial cannot be recorded"
   std::string internal_error;      ///< message and artifact of a kept InternalError

@@ -1,10 +1,7 @@
 #include "frontend/execute/extern_call.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <c10/core/GradMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-
 #include "compiler/support/errors.h"
+#include "frontend/execute/below_autograd.h"
 #include "frontend/torch/convert.h"
 
 namespace sinter::frontend {
@@ -66,9 +63,7 @@ void PreparedCall::run(const std::vector<at::Tensor>& buffers, torch::jit::Stack
         call_.args[position], *op_.schema().arguments()[position].real_type(),
         [&buffers](ir::ValueId value) { return buffers[value.index]; }, opaques_);
   }
-  const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const c10::AutoGradMode grad_mode(for_backward_);
+  const BelowAutograd below(for_backward_);
   op_.callBoxed(stack);
 }
 

@@ -25,8 +25,6 @@ class PreparedCall {
   /// `stack` holds the results.
   void run(const std::vector<at::Tensor>& buffers, torch::jit::Stack& stack) const;
 
-  [[nodiscard]] const ExternCall& source() const { return call_; }
-
  private:
   struct Slot {
     size_t position;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "compiler/passes/library_product.h"
 #include "compiler/support/errors.h"
 #include "frontend/torch/convert.h"
 #include "frontend/torch/cuda.h"
@@ -161,7 +162,11 @@ FrameLayout::FrameLayout(std::shared_ptr<const Plan> source, const std::vector<c
   }
   mark_needs(*plan, buffers);
   for (const auto& call : plan->calls) {
-    calls.emplace_back(call, opaques);
+    if (call.op == passes::library_product) {
+      calls.emplace_back(std::in_place_type<ProductCall>, call);
+    } else {
+      calls.emplace_back(std::in_place_type<PreparedCall>, call, opaques);
+    }
     auto& read = inputs_of_calls.emplace_back();
     for (const ir::Arg& arg : call.args) {
       ir::for_each_value(arg, [&](ir::ValueId value) {
@@ -316,21 +321,21 @@ void TorchFrame::share(BufferId buffer, const Frame& other, BufferId other_buffe
 }
 
 void TorchFrame::call(uint32_t call) {
-  const auto& prepared = layout_->calls[call];
   for (const uint32_t input : layout_->inputs_of_calls[call]) make_input(input);
-  prepared.run(tensors_, stack_);
+  std::visit([this](const auto& prepared) { prepared.run(tensors_, stack_); }, layout_->calls[call]);
+  const ExternCall& source = layout_->plan->calls[call];
   size_t position = 0;
   for (const auto& result : stack_) {
     if (result.isTensor()) {
-      if (result.toTensor().defined()) set_result(prepared.source(), position++, result.toTensor());
+      if (result.toTensor().defined()) set_result(source, position++, result.toTensor());
     } else if (result.isTensorList()) {
-      for (const at::Tensor& tensor : result.toTensorVector()) set_result(prepared.source(), position++, tensor);
+      for (const at::Tensor& tensor : result.toTensorVector()) set_result(source, position++, tensor);
     }
   }
   stack_.clear();
-  for (; position < prepared.source().results.size(); ++position) {
-    if (!prepared.source().results[position].valid()) continue;
-    throw InternalError("extern call", prepared.source().op + " returned fewer tensors than when it was recorded");
+  for (; position < source.results.size(); ++position) {
+    if (!source.results[position].valid()) continue;
+    throw InternalError("extern call", source.op + " returned fewer tensors than when it was recorded");
   }
 }
 

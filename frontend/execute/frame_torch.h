@@ -7,11 +7,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "compiler/plan.h"
 #include "compiler/support/errors.h"
 #include "frontend/execute/extern_call.h"
+#include "frontend/execute/product_call.h"
 #include "runtime/host.h"
 
 namespace sinter::frontend {
@@ -38,7 +40,7 @@ struct FrameLayout {
 
   std::shared_ptr<const Plan> plan;
   std::vector<BufferShape> buffers;
-  std::vector<PreparedCall> calls;
+  std::vector<std::variant<PreparedCall, ProductCall>> calls;
   std::vector<std::vector<uint32_t>> inputs_of_calls;  ///< buffers that are inputs themselves
   std::vector<std::optional<uint32_t>> inputs;         ///< the buffer of each that has one
   std::vector<uint32_t> states, arena;                 ///< buffers of these kinds

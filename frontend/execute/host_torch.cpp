@@ -4,7 +4,9 @@
 #include <ATen/TensorIterator.h>
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <variant>
 
 #include "compiler/passes/aten.h"
 #include "compiler/support/errors.h"
@@ -28,6 +30,24 @@ TorchHost::TorchHost(std::shared_ptr<const Plan> plan, const std::vector<c10::IV
 }
 
 std::unique_ptr<TorchFrame> TorchHost::make_torch_frame() const { return std::make_unique<TorchFrame>(layout_); }
+
+std::vector<ChoiceRecord> TorchHost::choices() const {
+  std::vector<ChoiceRecord> choices;
+  for (const auto& call : layout_->calls) {
+    const auto* product = std::get_if<ProductCall>(&call);
+    auto choice = product == nullptr ? std::nullopt : product->choice();
+    if (!choice) continue;
+    const auto known = std::ranges::find_if(choices, [&](const ChoiceRecord& other) {
+      return other.problem == choice->problem && other.chosen == choice->chosen && other.origin == choice->origin;
+    });
+    if (known == choices.end()) {
+      choices.push_back(*std::move(choice));
+    } else {
+      ++known->calls;
+    }
+  }
+  return choices;
+}
 
 std::unique_ptr<runtime::Frame> TorchHost::make_frame(const Plan& plan) {
   if (&plan != layout_->plan.get()) throw InternalError("host", "a frame was asked for a plan of another entry");

@@ -8,6 +8,7 @@
 
 #include "compiler/ir/graph.h"
 #include "compiler/support/device_info.h"
+#include "compiler/support/report.h"
 #include "frontend/execute/frame_torch.h"
 #include "runtime/host.h"
 
@@ -20,6 +21,9 @@ class TorchHost final : public runtime::Host {
   TorchHost(std::shared_ptr<const Plan> plan, const std::vector<c10::IValue>& opaques);
 
   [[nodiscard]] std::unique_ptr<TorchFrame> make_torch_frame() const;
+
+  /// How the plan's calls that had a choice were computed by the last runs; equal ones once.
+  [[nodiscard]] std::vector<ChoiceRecord> choices() const;
 
   /// `plan` must be the plan this host was made for.
   [[nodiscard]] std::unique_ptr<runtime::Frame> make_frame(const Plan& plan) override;

@@ -265,7 +265,6 @@ Report Function::report() const {
       .entries = paths_->reports(),
       .failed_at = findings_.failed_at(),
       .notes = {trusted_ != nullptr ? trusted_->text() : "checked: the callable's host code runs on every call"}};
-  if (options_.mode == Mode::MaxAutotune) report.notes.emplace_back("max-autotune does what reduce-overhead does");
   if (const int64_t passes = passes_.load(std::memory_order_relaxed); passes > 0) {
     report.notes.push_back(std::to_string(passes) + " backward passes were answered without autograd's engine");
   }

@@ -85,13 +85,15 @@ CompiledPath::CompiledPath(const PathNode& end, const PathSettings& settings, co
     elements_.push_back(std::move(elements));
   }
   end_phase(record_, observer_.get(), "graph", begin);
-  const CompileOptions compile_options{.numerics = options.numerics,
-                                       .freeze = options.freeze,
-                                       .generic_sizes = settings.generic_sizes,
-                                       .device = device_info(path.graph),
-                                       .input_alignment = std::move(path.alignments),
-                                       .state_alignment = std::move(path.state_alignments),
-                                       .observer = observer_.get()};
+  const CompileOptions compile_options{
+      .numerics = options.numerics,
+      .freeze = options.freeze,
+      .generic_sizes = settings.generic_sizes,
+      .measuring_seconds = options.mode == Mode::MaxAutotune ? options.autotune_seconds : 0,
+      .device = device_info(path.graph),
+      .input_alignment = std::move(path.alignments),
+      .state_alignment = std::move(path.state_alignments),
+      .observer = observer_.get()};
   plan_ = std::make_shared<const Plan>(sinter::compile(std::move(path.graph), compile_options, record_));
   copied_ = without_own_memory(*plan_);
   host_ = std::make_unique<TorchHost>(plan_, opaques_);
@@ -208,6 +210,7 @@ at::Tensor CompiledPath::take_output(TorchFrame& frame, size_t output) const {
 EntryReport CompiledPath::report() const {
   const std::lock_guard lock(mutex_);
   EntryReport report = record_;
+  report.choices = host_->choices();
   report.replays = runs_.load(std::memory_order_relaxed);
   report.early = early_.load(std::memory_order_relaxed);
   return report;

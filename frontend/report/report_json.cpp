@@ -32,6 +32,18 @@ static void to_json(json& out, const ExternRecord& call) {
   out = {{"op", call.op}, {"calls", call.calls}, {"modules", call.modules}};
 }
 
+static void to_json(json& out, const ChoiceRecord::Alternative& way) {
+  out = {{"name", way.name}, {"microseconds", way.microseconds}};
+}
+
+static void to_json(json& out, const ChoiceRecord& choice) {
+  out = {{"problem", choice.problem},
+         {"chosen", choice.chosen},
+         {"origin", choice.origin},
+         {"calls", choice.calls},
+         {"measured", choice.measured}};
+}
+
 static void to_json(json& out, const GraphBreak& found) {
   out = {{"code", name(found.code)},
          {"op", found.op},
@@ -59,6 +71,7 @@ static void to_json(json& out, const EntryReport& entry) {
          {"kernels", entry.kernels},
          {"kernel_origins", entry.kernel_origins()},
          {"externs", entry.externs},
+         {"choices", entry.choices},
          {"breaks", entry.breaks},
          {"notes", entry.notes},
          {"internal_error", entry.internal_error},

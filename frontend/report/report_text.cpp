@@ -119,6 +119,24 @@ std::string extern_lines(const EntryReport& entry) {
   return lines;
 }
 
+/// "  choice    f16[64,512] x f16[512,512] + bias x12: cuBLASLt 3, measured (LibTorch 5.1 us, cuBLASLt 0 5.2, ...)"
+std::string choice_lines(const EntryReport& entry) {
+  std::string lines;
+  for (size_t i = 0; i < std::min(entry.choices.size(), max_listed); ++i) {
+    const ChoiceRecord& choice = entry.choices[i];
+    lines += fmt::format("  choice    {} x{}: {}, {}", choice.problem, choice.calls, choice.chosen, choice.origin);
+    std::string times;
+    for (const auto& [way, microseconds] : choice.measured) {
+      times += fmt::format("{}{} {:.1f}{}", times.empty() ? "" : ", ", way, microseconds, times.empty() ? " us" : "");
+    }
+    lines += times.empty() ? "\n" : fmt::format(" ({})\n", times);
+  }
+  if (entry.choices.size() > max_listed) {
+    lines += fmt::format("            and {} more choices\n", entry.choices.size() - max_listed);
+  }
+  return lines;
+}
+
 std::string break_lines(const GraphBreak& found) {
   auto line = fmt::format("  break     {}", name(found.code));
   if (!found.op.empty()) line += "  " + found.op;
@@ -139,7 +157,7 @@ std::string entry_text(const EntryReport& entry, size_t number) {
   if (!entry.phases.empty()) text += compile_line(entry);
   if (!entry.kernels.empty()) text += cache_line(entry);
   if (entry.compiled) text += work_line(entry) + memory_line(entry);
-  text += kernel_lines(entry) + extern_lines(entry);
+  text += kernel_lines(entry) + extern_lines(entry) + choice_lines(entry);
   for (const auto& found : entry.breaks) text += break_lines(found);
   if (!entry.internal_error.empty()) text += fmt::format("  error     {}\n", entry.internal_error);
   for (const auto& note : entry.notes) text += fmt::format("  note      {}\n", note);

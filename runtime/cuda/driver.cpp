@@ -44,9 +44,12 @@ void resolve(Driver& d, Resolver& r) {
   r(d.error_string, "cuGetErrorString");
   r(d.device_get, "cuDeviceGet");
   r(d.device_count, "cuDeviceGetCount");
+  r(d.device_name, "cuDeviceGetName");
+  r(d.version, "cuDriverGetVersion");
   r(d.device_attribute, "cuDeviceGetAttribute");
   r(d.primary_context, "cuDevicePrimaryCtxRetain");
   r(d.current_context, "cuCtxGetCurrent");
+  r(d.device_of_context, "cuCtxGetDevice");  // of two arguments since CUDA 13, what the header calls _v2
   r(d.push_context, "cuCtxPushCurrent");
   r(d.pop_context, "cuCtxPopCurrent");
   r(d.module_load, "cuModuleLoadData");
@@ -56,6 +59,7 @@ void resolve(Driver& d, Resolver& r) {
   r(d.launch, "cuLaunchKernelEx");
   r(d.mem_alloc, "cuMemAlloc");
   r(d.mem_free, "cuMemFree");
+  r(d.fill, "cuMemsetD8Async");
   r(d.copy_to_device, "cuMemcpyHtoDAsync");
   r(d.copy_to_host, "cuMemcpyDtoHAsync");
   r(d.copy_on_device, "cuMemcpyDtoDAsync");
@@ -73,6 +77,7 @@ void resolve(Driver& d, Resolver& r) {
   r(d.event_record, "cuEventRecord");
   r(d.event_query, "cuEventQuery");
   r(d.event_synchronize, "cuEventSynchronize");
+  r(d.event_elapsed, "cuEventElapsedTime");
   r(d.graph_instantiate, "cuGraphInstantiateWithFlags");  // what the header calls cuGraphInstantiate
   r(d.graph_destroy, "cuGraphDestroy");
   r(d.graph_exec_destroy, "cuGraphExecDestroy");

@@ -18,9 +18,12 @@ struct Driver {
   decltype(&::cuGetErrorString) error_string;
   decltype(&::cuDeviceGet) device_get;
   decltype(&::cuDeviceGetCount) device_count;
+  decltype(&::cuDeviceGetName) device_name;
+  decltype(&::cuDriverGetVersion) version;
   decltype(&::cuDeviceGetAttribute) device_attribute;
   decltype(&::cuDevicePrimaryCtxRetain) primary_context;
   decltype(&::cuCtxGetCurrent) current_context;
+  decltype(&::cuCtxGetDevice_v2) device_of_context;
   decltype(&::cuCtxPushCurrent) push_context;
   decltype(&::cuCtxPopCurrent) pop_context;
   decltype(&::cuModuleLoadData) module_load;
@@ -30,6 +33,7 @@ struct Driver {
   decltype(&::cuLaunchKernelEx) launch;
   decltype(&::cuMemAlloc) mem_alloc;
   decltype(&::cuMemFree) mem_free;
+  decltype(&::cuMemsetD8Async) fill;
   decltype(&::cuMemcpyHtoDAsync) copy_to_device;
   decltype(&::cuMemcpyDtoHAsync) copy_to_host;
   decltype(&::cuMemcpyDtoDAsync) copy_on_device;
@@ -47,6 +51,7 @@ struct Driver {
   decltype(&::cuEventRecord) event_record;
   decltype(&::cuEventQuery) event_query;
   decltype(&::cuEventSynchronize) event_synchronize;
+  decltype(&::cuEventElapsedTime) event_elapsed;
   decltype(&::cuGraphInstantiate) graph_instantiate;
   decltype(&::cuGraphDestroy) graph_destroy;
   decltype(&::cuGraphExecDestroy) graph_exec_destroy;

@@ -3,6 +3,7 @@
 #include "runtime/cuda_executable.h"
 #include "runtime/known_functions.h"
 #include "runtime/nvrtc.h"
+#include "runtime/product_library.h"
 
 /// What runtime/cuda/ does, for a LibTorch without CUDA: no device asks for it.
 namespace sinter::runtime {
@@ -35,5 +36,19 @@ std::vector<char> compile(const KernelSource& /*source*/, int /*sm*/) { absent()
 void prewarm(int /*sm*/) {}
 
 }  // namespace nvrtc
+
+namespace product_library {
+
+bool is_there() { return false; }
+std::string version() { absent(); }
+std::string target() { absent(); }
+std::vector<ProductAlgorithm> algorithms(const ProductProblem& /*problem*/, int /*most*/) { return {}; }
+bool run(const ProductProblem& /*problem*/, const ProductAlgorithm& /*algorithm*/,
+         const ProductAddresses& /*addresses*/, void* /*workspace*/, void* /*stream*/) {
+  return false;
+}
+std::unique_ptr<Stopwatch> stopwatch(void* /*stream*/) { return nullptr; }
+
+}  // namespace product_library
 
 }  // namespace sinter::runtime

@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view separator = "# ==>\n";
 
-/// "# with: freeze, eager, cuda, channels-last, onednn, room, generic" in a golden's first line sets the context.
+/// "# with: freeze, eager, cuda, channels-last, onednn, room, generic, measured" in a golden's first line sets the
+/// context.
 PassContext context_of(const std::string& text) {
   PassContext context;
   const std::string line = text.substr(0, text.find('\n'));
@@ -31,6 +32,7 @@ PassContext context_of(const std::string& text) {
   context.numerics = says("eager") ? Numerics::eager : Numerics::fast;
   context.eager_peak_bytes = says("room") ? int64_t{1} << 40 : 0;
   context.generic_sizes = says("generic");
+  context.measuring_seconds = says("measured") ? 1 : 0;
   context.device.backend = says("cuda") ? Backend::cuda : Backend::llvm;
   context.device.onednn = says("onednn");
   context.device.onednn_products = says("onednn");

@@ -22,7 +22,7 @@ struct Event;
 enum class Mode : uint8_t {
   Default,         ///< kernels and library calls are launched one by one on the caller's stream
   ReduceOverhead,  ///< on CUDA, every compiled segment is recorded as a CUDA Graph and replayed
-  MaxAutotune,     ///< what ReduceOverhead does; the report says so
+  MaxAutotune,     ///< the same, and on CUDA the library's ways to multiply matrices are measured; docs/choices.md
 };
 
 /// "default", "reduce-overhead", "max-autotune"
@@ -72,6 +72,10 @@ struct Options {
   /// On the CPU, compiled calls are also compared with eager ones now and then, and a function that gains nothing is
   /// left to eager. Infinity: neither.
   double compile_budget = 0.1;
+
+  /// Seconds that Mode::MaxAutotune may take to measure what it chooses between, for each compiled segment. What is not
+  /// measured by then is what Mode::ReduceOverhead does; 0 measures nothing. docs/choices.md.
+  double autotune_seconds = 10;
 
   /// A break throws UserError that names it, instead of running as eager runs it. docs/breaks.md.
   bool fullgraph = false;
