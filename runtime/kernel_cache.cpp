@@ -9,6 +9,10 @@
 namespace sinter::runtime {
 
 void run_in_parallel(size_t count, const std::function<void(size_t)>& work) {
+  run_in_parallel(count, std::max<size_t>(1, std::thread::hardware_concurrency()), work);
+}
+
+void run_in_parallel(size_t count, size_t most, const std::function<void(size_t)>& work) {
   std::vector<std::exception_ptr> failures(count);
   std::atomic<size_t> next{0};
   const auto drain = [&] {
@@ -22,8 +26,7 @@ void run_in_parallel(size_t count, const std::function<void(size_t)>& work) {
   };
   {
     std::vector<std::jthread> threads;
-    const size_t cores = std::max<size_t>(1, std::thread::hardware_concurrency());
-    const size_t helpers = std::min(count, cores);
+    const size_t helpers = std::min(count, most);
     threads.reserve(helpers);
     for (size_t i = 1; i < helpers; ++i) {
       try {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/stopwatch.h"
@@ -31,24 +33,53 @@ class BuildCache {
  public:
   explicit BuildCache(size_t most = 4096) : most_(most), full_(most) {}
 
-  /// `build()` answers a std::shared_ptr<Built>. Keys are compared in full.
-  template <class Build>
-  Cached<Built> get(const std::string& key, Build&& build) {
-    std::promise<std::shared_ptr<Built>> promise;
+  using Future = std::shared_future<std::shared_ptr<Built>>;
+
+  /// A key that somebody asks for. The first to do so has the promise, and keeps it with what was built, or by `fail`.
+  struct Request {
+    std::string key;
     Future future;
-    bool first = false;
+    std::optional<std::promise<std::shared_ptr<Built>>> promise;
+
+    [[nodiscard]] bool is_first() const { return promise.has_value(); }
+  };
+
+  /// Keys are compared in full.
+  [[nodiscard]] Request request(const std::string& key) {
+    Request asked{key, {}, std::nullopt};
     std::vector<Future> forgotten;  // freed without the lock
+    std::lock_guard lock(mutex_);
+    if (entries_.size() > full_) forgotten = forget();
+    auto [entry, inserted] = entries_.try_emplace(key);
+    if (inserted) entry->second.future = asked.promise.emplace().get_future().share();
+    entry->second.last_use = ++uses_;
+    asked.future = entry->second.future;
+    return asked;
+  }
+
+  /// Forgets a key of which this is the first request, whose others get the exception.
+  void fail(Request& asked, std::exception_ptr failure) {
     {
       std::lock_guard lock(mutex_);
-      if (entries_.size() > full_) forgotten = forget();
-      auto [entry, inserted] = entries_.try_emplace(key);
-      if (inserted) entry->second.future = promise.get_future().share();
-      entry->second.last_use = ++uses_;
-      future = entry->second.future;
-      first = inserted;
+      entries_.erase(asked.key);
     }
-    if (!first) return {future.get(), 0, true};
-    return make(key, promise, build);
+    asked.promise->set_exception(std::move(failure));
+  }
+
+  /// `build()` answers a std::shared_ptr<Built>.
+  template <class Build>
+  Cached<Built> get(const std::string& key, Build&& build) {
+    Request asked = request(key);
+    if (!asked.is_first()) return {asked.future.get(), 0, true};
+    const Stopwatch stopwatch;
+    try {
+      std::shared_ptr<Built> built = build();
+      asked.promise->set_value(built);
+      return {built, stopwatch.seconds(), false};
+    } catch (...) {
+      fail(asked, std::current_exception());
+      throw;
+    }
   }
 
   /// What an earlier request has built, or is building; nothing when there was none.
@@ -65,7 +96,6 @@ class BuildCache {
   }
 
  private:
-  using Future = std::shared_future<std::shared_ptr<Built>>;
   struct Entry {
     Future future;
     uint64_t last_use = 0;
@@ -93,23 +123,6 @@ class BuildCache {
     return forgotten;
   }
 
-  template <class Build>
-  Cached<Built> make(const std::string& key, std::promise<std::shared_ptr<Built>>& promise, Build& build) {
-    const Stopwatch stopwatch;
-    try {
-      std::shared_ptr<Built> built = build();
-      promise.set_value(built);
-      return {built, stopwatch.seconds(), false};
-    } catch (...) {
-      {
-        std::lock_guard lock(mutex_);
-        entries_.erase(key);
-      }
-      promise.set_exception(std::current_exception());
-      throw;
-    }
-  }
-
   const size_t most_;
   std::mutex mutex_;  ///< of what follows
   size_t full_;       ///< entries at which some are forgotten
@@ -117,8 +130,10 @@ class BuildCache {
   std::unordered_map<std::string, Entry> entries_;
 };
 
-/// Runs work(0) ... work(count - 1) on as many threads as there are cores, this one among them, and waits for all.
-/// Rethrows the exception of the lowest index that threw.
+/// Runs work(0) ... work(count - 1) on as many threads as `most`, this one among them, and waits for all. Rethrows the
+/// exception of the lowest index that threw.
+void run_in_parallel(size_t count, size_t most, const std::function<void(size_t)>& work);
+/// The same on as many threads as there are cores.
 void run_in_parallel(size_t count, const std::function<void(size_t)>& work);
 
 /// Fills `results[i]` with `find(i)`, and where that has nothing with `build(i)`: all builds in parallel. Whichever

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ namespace sinter::runtime::nvrtc {
 /// The cubin of `source` for one architecture (90 is sm_90). Throws InternalError("nvrtc") with the first lines of the
 /// compiler's log; its artifact is a file with the options, the source and the whole log.
 [[nodiscard]] std::vector<char> compile(const KernelSource& source, int sm);
+
+/// The cubin of a text that may not compile; nothing where it does not.
+[[nodiscard]] std::optional<std::vector<char>> try_compile(const std::string& text, int sm);
 
 /// Starts loading NVRTC and compiling an empty kernel on a background thread, once per process: the first compilation
 /// of a process is several times slower than the next, and overlaps with whatever the caller does meanwhile. Never

@@ -259,21 +259,20 @@ std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> pl
   const int device = plan->device.index;
   const int sm = driver.sm_of(device);
   const std::vector<uint32_t> launched = launched_kernels(*plan);
-  std::vector<Cached<Cubin>> cubins(launched.size());
+  std::vector<const KernelSource*> sources;
+  for (const uint32_t kernel : launched) sources.push_back(&plan->kernels[kernel]);
   const auto building = std::chrono::steady_clock::now();
-  find_or_build_all(
-      cubins, [&](size_t i) { return find_cubin(plan->kernels[launched[i]], sm); },
-      [&](size_t i) { return build_cubin(plan->kernels[launched[i]], sm); },
-      [&](size_t i, CompileObserver::Time from) {
-        const std::string& name = plan->kernels[launched[i]].name;
-        tell_of_kernel(options.observer, name, cubins[i].built->provenance, cubins[i].shared, from);
+  const auto cubins = CubinBuilder::process().build(
+      sources, sm, [&](size_t i, const Cached<Cubin>& cubin, CompileObserver::Time begin, CompileObserver::Time end) {
+        if (options.observer == nullptr) return;
+        options.observer->kernel(sources[i]->name, origin_of(cubin.built->provenance, cubin.shared), begin, end);
       });
   end_phase(report, options.observer, "kernels", building);
 
   const auto loading = std::chrono::steady_clock::now();
   std::vector<CudaKernel> kernels(plan->kernels.size());
   for (size_t i = 0; i < launched.size(); ++i) {
-    const CudaKernel kernel = load_cubin(cubins[i].built, plan->kernels[launched[i]].name, device);
+    const CudaKernel kernel = load_kernel(cubins[i].built->code, plan->kernels[launched[i]].name, device);
     kernels[launched[i]] = kernel;
     KernelRecord record = record_of(*plan, launched[i]);
     record.registers = kernel.registers;

@@ -1,19 +1,19 @@
 #include "runtime/cuda/cuda_kernel.h"
 
-#include <fmt/format.h>
-
 #include <map>
-
-#include "runtime/nvrtc.h"
+#include <mutex>
+#include <utility>
 
 namespace sinter::runtime {
 namespace {
 
-CudaKernel load(const Cubin& cubin, const std::string& name, int device) {
-  const Driver& driver = Driver::get();
-  const ContextScope scope(driver, driver.context_of(device));
+CUmodule load_module(const Driver& driver, const CubinCode& code) {
   CUmodule module = nullptr;
-  driver.check(driver.module_load(&module, cubin.bytes.data()), "cuModuleLoadData");
+  driver.check(driver.module_load(&module, code.data()), "cuModuleLoadData");
+  return module;
+}
+
+CudaKernel kernel_of(const Driver& driver, CUmodule module, const std::string& name, int device) {
   CudaKernel kernel;
   driver.check(driver.module_function(&kernel.function, module, name.c_str()), "cuModuleGetFunction");
   const auto attribute = [&](int& value, CUfunction_attribute which) {
@@ -26,36 +26,28 @@ CudaKernel load(const Cubin& cubin, const std::string& name, int device) {
   return kernel;
 }
 
-/// Cubins of this process. Never destroyed: a kernel may be built on any thread until the process ends.
-BuildCache<Cubin>& built_cubins() {
-  static auto& cache = *new BuildCache<Cubin>();
-  return cache;
-}
-
-std::string key_of(const KernelSource& source, int sm) { return fmt::format("{}\n{}", sm, source.text); }
+/// What a module has on one device.
+struct LoadedModule {
+  CUmodule module = nullptr;
+  std::map<std::string, CudaKernel> kernels;
+};
 
 }  // namespace
 
-std::optional<Cached<Cubin>> find_cubin(const KernelSource& source, int sm) {
-  return built_cubins().find(key_of(source, sm));
-}
-
-Cached<Cubin> build_cubin(const KernelSource& source, int sm) {
-  return built_cubins().get(key_of(source, sm), [&] {
-    const CacheKey key{"cuda", nvrtc::identity(), nvrtc::options(sm), source.text};
-    const auto compile = [&] { return nvrtc::compile(source, sm); };
-    return std::make_shared<Cubin>(find_or_build(DiskCache::process(), key, compile));
-  });
-}
-
-CudaKernel load_cubin(const std::shared_ptr<Cubin>& cubin, const std::string& name, int device) {
+CudaKernel load_kernel(const std::shared_ptr<const CubinCode>& code, const std::string& name, int device) {
   static auto& mutex = *new std::mutex();
-  static auto& loaded = *new std::map<std::pair<std::shared_ptr<Cubin>, int>, CudaKernel>();
+  static auto& loaded = *new std::map<std::pair<std::shared_ptr<const CubinCode>, int>, LoadedModule>();
+  const Driver& driver = Driver::get();
+  const ContextScope scope(driver, driver.context_of(device));
   std::lock_guard lock(mutex);
-  const auto key = std::make_pair(cubin, device);
-  const auto found = loaded.find(key);
-  if (found != loaded.end()) return found->second;
-  return loaded.emplace(key, load(*cubin, name, device)).first->second;
+  auto found = loaded.find({code, device});
+  if (found == loaded.end()) {
+    found = loaded.emplace(std::make_pair(code, device), LoadedModule{load_module(driver, *code), {}}).first;
+  }
+  auto& [module, kernels] = found->second;
+  const auto known = kernels.find(name);
+  if (known != kernels.end()) return known->second;
+  return kernels.emplace(name, kernel_of(driver, module, name, device)).first->second;
 }
 
 LaunchParams::LaunchParams(std::span<uint64_t> values) {

@@ -5,15 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "compiler/plan.h"
+#include "runtime/cuda/cubins.h"
 #include "runtime/cuda/driver.h"
-#include "runtime/kernel_cache.h"
-#include "runtime/provenance.h"
 
 namespace sinter::runtime {
 
@@ -32,18 +30,8 @@ enum class LaunchOrder : uint8_t {
   early,      ///< while the kernel before it still runs, where its text waits: only its launch overlaps
 };
 
-/// The machine code of one kernel for one architecture.
-using Cubin = MachineCode;
-
-/// The machine code of `source` for sm_`sm`, once per process for equal texts: from the cache on disk, or else built
-/// with NVRTC. Needs no GPU. Thread-safe. Throws InternalError with the source and the compiler's log saved.
-[[nodiscard]] Cached<Cubin> build_cubin(const KernelSource& source, int sm);
-
-/// The same where an earlier request has built it; else nothing.
-[[nodiscard]] std::optional<Cached<Cubin>> find_cubin(const KernelSource& source, int sm);
-
-/// Loads the kernel called `name` of a cubin on a device, once per process. Thread-safe.
-[[nodiscard]] CudaKernel load_cubin(const std::shared_ptr<Cubin>& cubin, const std::string& name, int device);
+/// Loads the kernel called `name` on a device, once per process, and with it all that its code holds. Thread-safe.
+[[nodiscard]] CudaKernel load_kernel(const std::shared_ptr<const CubinCode>& code, const std::string& name, int device);
 
 /// What a launch passes to the driver: a pointer to each 8-byte value. Refers to `values`, which must outlive it.
 class LaunchParams {

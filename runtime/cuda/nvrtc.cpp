@@ -142,9 +142,9 @@ void check(nvrtcResult result, const char* what) {
 /// One nvrtcProgram.
 class Program {
  public:
-  explicit Program(const KernelSource& source) {
-    const std::string file = source.name + ".cu";
-    check(api().create(&program_, source.text.c_str(), file.c_str(), 0, nullptr, nullptr), "nvrtcCreateProgram");
+  Program(const std::string& text, const std::string& name) {
+    const std::string file = name + ".cu";
+    check(api().create(&program_, text.c_str(), file.c_str(), 0, nullptr, nullptr), "nvrtcCreateProgram");
   }
   ~Program() { api().destroy(&program_); }
   Program(const Program&) = delete;
@@ -239,10 +239,15 @@ std::string identity() {
 std::string options(int sm) { return fmt::format("{}", fmt::join(option_list(sm), " ")); }
 
 std::vector<char> compile(const KernelSource& source, int sm) {
-  Program program(source);
+  Program program(source.text, source.name);
   const nvrtcResult result = program.compile(option_list(sm));
   if (result != NVRTC_SUCCESS) refuse(source, sm, result, program.log());
   return program.cubin();
+}
+
+std::optional<std::vector<char>> try_compile(const std::string& text, int sm) {
+  Program program(text, "kernels");
+  return program.compile(option_list(sm)) == NVRTC_SUCCESS ? std::optional(program.cubin()) : std::nullopt;
 }
 
 void prewarm(int sm) {

@@ -33,6 +33,7 @@ std::string version() { absent(); }
 std::string identity() { absent(); }
 std::string options(int /*sm*/) { absent(); }
 std::vector<char> compile(const KernelSource& /*source*/, int /*sm*/) { absent(); }
+std::optional<std::vector<char>> try_compile(const std::string& /*text*/, int /*sm*/) { absent(); }
 void prewarm(int /*sm*/) {}
 
 }  // namespace nvrtc

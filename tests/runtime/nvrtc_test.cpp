@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "compiler/support/errors.h"
-#include "runtime/cuda/cuda_kernel.h"
 
 namespace sinter::runtime {
 namespace {
@@ -47,32 +46,11 @@ TEST(Nvrtc, saves_source_options_and_log_of_a_kernel_it_refuses) {
   }
 }
 
-TEST(Nvrtc, builds_equal_texts_once_per_architecture) {
-  const KernelSource source = source_of("shared_kernel", "y[threadIdx.x] = 2 * x[threadIdx.x];");
-  KernelSource again = source;
-  again.comment = "stands for something else";
-  const auto first = build_cubin(source, 90);
-  const auto second = build_cubin(again, 90);
-  const auto other = build_cubin(source, 80);
-  EXPECT_FALSE(first.shared);
-  EXPECT_TRUE(second.shared);
-  EXPECT_EQ(second.seconds, 0);
-  EXPECT_EQ(first.built, second.built);
-  EXPECT_FALSE(other.shared);
-}
-
 TEST(Nvrtc, is_told_apart_by_its_build_id_before_and_after_it_is_loaded) {
   const std::string before = nvrtc::identity();
   EXPECT_NE(before.find(" build "), std::string::npos) << before;
   EXPECT_FALSE(nvrtc::version().empty());
   EXPECT_EQ(nvrtc::identity(), before);
-}
-
-TEST(Nvrtc, says_where_its_code_came_from) {
-  const KernelSource source = source_of("told_kernel", "y[threadIdx.x] = 3 * x[threadIdx.x];");
-  const auto first = build_cubin(source, 90);
-  EXPECT_EQ(first.built->provenance.from_disk, first.built->provenance.cache == "hit");
-  EXPECT_FALSE(first.built->provenance.cache.empty());
 }
 
 TEST(Nvrtc, can_be_warmed_up_any_number_of_times) {
