@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <sstream>
@@ -23,21 +22,26 @@ constexpr double noise = 0.02;
 
 constexpr std::string_view first_line = "sinter product choice 1";
 
+constexpr std::string_view digits = "0123456789abcdef";
+
 std::string hexadecimal(const std::vector<std::byte>& bytes) {
   std::string text;
-  for (const std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  for (const std::byte byte : bytes) {
+    const auto value = std::to_integer<size_t>(byte);
+    text += {digits[value / digits.size()], digits[value % digits.size()]};
+  }
   return text;
 }
 
 std::optional<std::vector<std::byte>> from_hexadecimal(std::string_view text) {
+  if (text.size() % 2 != 0) return std::nullopt;
   std::vector<std::byte> bytes;
-  for (; text.size() >= 2; text.remove_prefix(2)) {
-    unsigned value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + 2, value, 16);
-    if (error != std::errc() || end != text.data() + 2) return std::nullopt;
-    bytes.push_back(static_cast<std::byte>(value));
+  for (; !text.empty(); text.remove_prefix(2)) {
+    const size_t high = digits.find(text[0]), low = digits.find(text[1]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+    bytes.push_back(static_cast<std::byte>(high * digits.size() + low));
   }
-  return text.empty() ? std::optional(std::move(bytes)) : std::nullopt;
+  return bytes;
 }
 
 CacheKey cache_key(const ProductProblem& problem) {

@@ -10,13 +10,13 @@ ir::Arg as_arg(std::optional<ir::ValueId> value) { return value ? ir::Arg{*value
 std::pair<ir::Call, std::vector<ir::Arg>> call_of(const LibraryProduct& product) {
   ir::Call call;
   call.op = library_product;
-  return {std::move(call),
-          {{product.left},
-           {product.right},
-           as_arg(product.bias),
-           as_arg(product.summand),
-           {std::string(product.activation)},
-           {product.seconds}}};
+  std::vector<ir::Arg> args{{product.left},
+                            {product.right},
+                            as_arg(product.bias),
+                            as_arg(product.summand),
+                            {std::string(product.activation)},
+                            {product.seconds}};
+  return {std::move(call), std::move(args)};
 }
 
 bool has_library_product(const ir::Type& operand) {

@@ -10,6 +10,7 @@ namespace {
 using frontend::NamedModule;
 
 void check(const Options& options, bool is_module) {
+  if (!(options.autotune_seconds >= 0)) throw UserError("autotune_seconds: give the seconds, or 0 to measure nothing");
   if (is_module && !options.modules.empty()) {
     throw UserError("modules: the callable is a module itself; leave the option out, or compile a lambda");
   }

@@ -80,7 +80,7 @@ class Setter {
  public:
   template <class Set, class Object, class Attribute, class Value>
   void operator()(Set set, Object* object, Attribute attribute, const Value& value) {
-    check(set(object, attribute, &value, sizeof(value)));
+    check(set(object, attribute, static_cast<const void*>(&value), sizeof(value)));
   }
   void check(cublasStatus_t status) { well_ = well_ && status == CUBLAS_STATUS_SUCCESS; }
   [[nodiscard]] bool well() const { return well_; }

@@ -32,6 +32,23 @@ TEST_F(Reports, the_json_holds_every_entry) {
   }
 }
 
+TEST_F(Reports, choices_stand_with_the_time_of_every_way) {
+  EntryReport entry;
+  entry.compiled = true;
+  entry.choices = {
+      {"f16[64,32] x f16[32,8] + bias", "cuBLASLt 1", "measured", 12, {{"LibTorch", 8.25}, {"cuBLASLt 1", 7}}},
+      {"f16[1,32] x f16[32,8], relu", "cuBLASLt 0", "not measured", 1, {}}};
+  const Report report{.function = "f", .mode = "max-autotune", .entries = {entry}, .failed_at = {}, .notes = {}};
+  for (const char* line :
+       {"choice    f16[64,32] x f16[32,8] + bias x12: cuBLASLt 1, measured (LibTorch 8.2 us, cuBLASLt 1 7.0)\n",
+        "choice    f16[1,32] x f16[32,8], relu x1: cuBLASLt 0, not measured\n"}) {
+    EXPECT_NE(report.text().find(line), std::string::npos) << report.text();
+  }
+  for (const char* part : {"\"chosen\": \"cuBLASLt 1\"", "\"microseconds\": 8.25", "\"origin\": \"not measured\""}) {
+    EXPECT_NE(report.json().find(part), std::string::npos) << part << "\n" << report.json();
+  }
+}
+
 TEST_F(Reports, compile_times_add_up_by_phase_and_function) {
   auto fast = compile(erf_gelu, unlimited({.name = "timed gelu"}));
   for (const int64_t size : {8, 8, 9, 9, 9}) fast(at::ones({size}));
