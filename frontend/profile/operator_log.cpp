@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "compiler/passes/library_product.h"
 #include "compiler/support/errors.h"
 #include "frontend/torch/convert.h"
 
@@ -335,7 +336,9 @@ void OperatorLog::push(const ExternCall& call) {
   op.compiled = true;
   if (!call.module.empty()) op.modules.push_back(call.module);
   if (!call.source.empty()) op.sources.push_back(call.source);
-  begin_now(OpenCall::Kind::step, open(std::move(op))).composed = true;
+  OpenCall& step = begin_now(OpenCall::Kind::step, open(std::move(op)));
+  step.composed = call.op != passes::library_product;
+  step.work.known = step.composed;  // no operator of LibTorch's tells what the library does there
 }
 
 void OperatorLog::pop() noexcept {

@@ -119,11 +119,17 @@ class CubinBuilder::Build {
   }
 
   void compile(const std::vector<size_t>& group) {
-    if (group.size() > 1 && compile_together(group)) return;
-    for (const size_t i : group) compile_alone(i);
+    try {
+      if (group.size() > 1 && compile_together(group)) return;
+    } catch (const std::exception&) {
+      // Each of them alone says what is wrong with it.
+    }
+    for (const size_t i : group) {
+      if (results_[i].built == nullptr) compile_alone(i);
+    }
   }
 
-  /// False where that does not work, and nothing has been kept: each of them alone says what is wrong with it.
+  /// False where they do not compile together, and nothing has been kept.
   bool compile_together(const std::vector<size_t>& group) {
     std::vector<const KernelSource*> members;
     for (const size_t i : group) members.push_back(sources_[i]);
