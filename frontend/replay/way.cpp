@@ -339,6 +339,7 @@ bool fills_what_nobody_reads(const OpTraits& traits, Arguments arguments, const 
   const auto* memory = table.memory_of(tensor);
   if (memory == nullptr) return true;
   const TraceMemoryId id = table.id_of(*memory);
+  if (!table.is_alone(id)) return false;
   for (; at->parent != nullptr; at = at->parent) {
     if (only_looks(*at->step.facts)) continue;
     bool reads = false;

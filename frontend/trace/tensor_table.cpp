@@ -95,12 +95,15 @@ bool TensorTable::reaches_into(TraceMemoryId id, const at::Tensor& tensor) const
   return overlap(held_by(memory), Elements::of(tensor));
 }
 
+bool TensorTable::is_alone(TraceMemoryId id) const {
+  const auto first = room_.by_storage.find(room_.memories[id.index].storage._unsafe_get_target());
+  return first == room_.by_storage.end() || !room_.memories[first->second].again.valid();
+}
+
 bool TensorTable::can_write(TraceMemoryId id) const {
+  if (is_alone(id) || planted(Bug::shared_memory_written)) return true;
   const Memory& written = room_.memories[id.index];
-  const auto first = room_.by_storage.find(written.storage._unsafe_get_target());
-  if (first == room_.by_storage.end() || planted(Bug::shared_memory_written)) return true;
-  const Memory* memory = &room_.memories[first->second];
-  if (!memory->again.valid()) return true;
+  const Memory* memory = &room_.memories[room_.by_storage.find(written.storage._unsafe_get_target())->second];
   const Elements held = held_by(written);
   for (; memory != nullptr; memory = next(*memory)) {
     if (memory != &written && overlap(held, held_by(*memory))) return false;

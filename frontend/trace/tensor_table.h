@@ -67,6 +67,8 @@ class TensorTable {
   [[nodiscard]] bool reaches_into(TraceMemoryId memory, const at::Tensor& tensor) const;
   /// True where a step may write a memory: no other one holds what it does.
   [[nodiscard]] bool can_write(TraceMemoryId memory) const;
+  /// True where no other memory lies over the same storage.
+  [[nodiscard]] bool is_alone(TraceMemoryId memory) const;
   [[nodiscard]] TraceMemoryId id_of(const Memory& memory) const {
     return {static_cast<uint32_t>(&memory - room_.memories.data())};
   }

@@ -48,6 +48,33 @@ class SharedMemory : public OnDevice {
   c10::NoGradGuard no_grad_;
 };
 
+/// A number that the host puts into a few elements waits for steps that see them as part of another tensor.
+TEST_P(SharedMemory, a_number_put_into_one_tensor_is_not_seen_by_steps_before_that_read_another) {
+  agrees(
+      [](const Tensors& x) {
+        const Tensor sum = x[0].cumsum(0) + x[1].sum();
+        x[1].select(0, 1).fill_(0.25);
+        return sum;
+      },
+      [](const Tensor& buffer, std::mt19937& engine) {
+        const auto at = static_cast<int64_t>(engine() % 3);
+        return Tensors{buffer[2].narrow(0, 0, 6), buffer[2].narrow(0, 2 + at, 4)};
+      });
+}
+
+TEST_P(SharedMemory, a_number_put_into_a_part_of_a_complex_tensor_is_not_seen_by_steps_before) {
+  agrees(
+      [](const Tensors& x) {
+        const Tensor sum = at::view_as_complex(x[0]).cumsum(0);
+        at::imag(at::view_as_complex(x[1])).fill_(0.25);
+        return at::view_as_real(sum);
+      },
+      [](const Tensor& buffer, std::mt19937& engine) {
+        const auto at = static_cast<int64_t>(engine() % 3);
+        return Tensors{buffer[2].view({6, 2}).narrow(0, 0, 3), buffer[2].view({6, 2}).narrow(0, at, 2)};
+      });
+}
+
 TEST_P(SharedMemory, a_list_of_rows_drawn_with_repetition_is_one_program) {
   const auto report = agrees([](const Tensors& rows) { return at::relu(at::stack(rows) * 2 + 1).sum(0); },
                              [](const Tensor& buffer, std::mt19937& engine) { return rows(buffer, engine, 5); });
