@@ -102,7 +102,8 @@ std::unique_ptr<Executable> build_cpu_executable(std::shared_ptr<const Plan> pla
       built, [&](size_t i) { return built_kernels().find(source(i).text); },
       [&](size_t i) { return build_cpu_kernel(source(i)); },
       [&](size_t i, CompileObserver::Time from) {
-        tell_of_kernel(options.observer, source(i).name, built[i].built->provenance(), built[i].shared, from);
+        tell_of_kernel(options.observer, source(i).name, built[i].built->provenance(), built[i].shared, from,
+                       CompileObserver::Time::clock::now());
       });
   for (size_t i = 0; i < launched.size(); ++i) {
     kernels[launched[i]] = built[i].built;

@@ -30,9 +30,8 @@ void record_provenance(KernelRecord& record, const Provenance& provenance, bool 
 }
 
 void tell_of_kernel(CompileObserver* observer, std::string_view name, const Provenance& provenance, bool shared,
-                    CompileObserver::Time begin) {
-  if (observer == nullptr) return;
-  observer->kernel(name, origin_of(provenance, shared), begin, std::chrono::steady_clock::now());
+                    CompileObserver::Time begin, CompileObserver::Time end) {
+  if (observer != nullptr) observer->kernel(name, origin_of(provenance, shared), begin, end);
 }
 
 void note_problem(EntryReport& report, const Provenance& provenance) {

@@ -35,9 +35,9 @@ struct MachineCode {
 /// Says in a kernel's record how it was come by. `shared` as above.
 void record_provenance(KernelRecord& record, const Provenance& provenance, bool shared, double seconds);
 
-/// Tells an observer, where there is one, of a kernel that this thread began to come by then and has now.
+/// Tells an observer, where there is one, of a kernel that this thread has come by between these times.
 void tell_of_kernel(CompileObserver* observer, std::string_view name, const Provenance& provenance, bool shared,
-                    CompileObserver::Time begin);
+                    CompileObserver::Time begin, CompileObserver::Time end);
 
 /// Says in a report, once, that a kernel could not be stored.
 void note_problem(EntryReport& report, const Provenance& provenance);

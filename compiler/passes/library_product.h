@@ -2,7 +2,7 @@
 
 #include <array>
 #include <optional>
-#include <string>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,10 +19,6 @@ namespace sinter::passes {
 /// spent on measuring the ways to compute it, in the call that first meets operands of these types.
 inline constexpr std::string_view library_product = "sinter::product";
 
-/// Positions of its arguments.
-inline constexpr size_t library_product_left = 0, library_product_right = 1, library_product_bias = 2,
-                        library_product_summand = 3, library_product_activation = 4, library_product_seconds = 5;
-
 /// What it may apply to each element.
 inline constexpr std::array<std::string_view, 3> library_activations = {"none", "relu", "gelu_tanh"};
 
@@ -37,8 +33,10 @@ struct LibraryProduct {
 
 /// The call and its arguments.
 [[nodiscard]] std::pair<ir::Call, std::vector<ir::Arg>> call_of(const LibraryProduct& product);
+/// What such a call computes; nothing for calls of other operators, or with other arguments.
+[[nodiscard]] std::optional<LibraryProduct> library_product_of(std::string_view op, std::span<const ir::Arg> args);
 
-/// True for the dtypes and the device of a product that the library computes otherwise than LibTorch has it do.
-[[nodiscard]] bool has_library_product(const ir::Type& operand);
+/// True for a product that the library computes otherwise than LibTorch has it do: halves of one dtype on CUDA.
+[[nodiscard]] bool has_library_product(const ir::Type& left, const ir::Type& right, const ir::Type& result);
 
 }  // namespace sinter::passes

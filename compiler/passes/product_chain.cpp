@@ -12,6 +12,11 @@ namespace sinter::passes {
 
 using namespace ir;
 
+bool is_vector_along(const Type& vector, const Type& product) {
+  return vector.rank() == 1 && vector.dtype == product.dtype && vector.is_contiguous() &&
+         vector.sizes[0] == product.sizes.back();
+}
+
 std::optional<std::array<Arg, 2>> summands_of(const Node& node) {
   if (call_named(node, "aten::add.Tensor", 3) == nullptr || node.args[2] != Arg{int64_t{1}}) return std::nullopt;
   return std::array{node.args[0], node.args[1]};
@@ -30,7 +35,7 @@ std::optional<BiasedProduct> ProductChains::at(const Node& node) const {
     if (behind == nullptr || bias == nullptr || !is_accepted(*behind) || product_of(*behind)->bias) continue;
     const Type& product = graph_.type(behind->results[0]);
     const bool same_rows = graph_.type(node.results[0]).sizes.back() == product.sizes[1];
-    if (same_rows && is_vector_of(*bias, product)) return BiasedProduct{behind, *bias};
+    if (same_rows && is_vector_along(graph_.type(*bias), product)) return BiasedProduct{behind, *bias};
   }
   return std::nullopt;
 }
@@ -51,12 +56,7 @@ bool ProductChains::is_own(const Node& node) const {
 bool ProductChains::is_accepted(const Node& node) const {
   const auto product = product_of(node);
   if (!product || !is_own(node) || !accepts_(node)) return false;
-  return !product->bias || is_vector_of(*product->bias, graph_.type(node.results[0]));
-}
-
-bool ProductChains::is_vector_of(ValueId bias, const Type& product) const {
-  const Type& type = graph_.type(bias);
-  return type.rank() == 1 && type.dtype == product.dtype && type.is_contiguous() && type.sizes[0] == product.sizes[1];
+  return !product->bias || is_vector_along(graph_.type(*product->bias), graph_.type(node.results[0]));
 }
 
 }  // namespace sinter::passes

@@ -37,12 +37,14 @@ class ProductChains {
 
  private:
   [[nodiscard]] bool is_accepted(const ir::Node& node) const;
-  [[nodiscard]] bool is_vector_of(ir::ValueId bias, const ir::Type& product) const;
 
   const ir::Graph& graph_;
   Accepts accepts_;
   std::vector<uint32_t> uses_;
 };
+
+/// True for a vector without gaps that can be added to each row of a product's result.
+[[nodiscard]] bool is_vector_along(const ir::Type& vector, const ir::Type& product);
 
 /// The two operands of a sum of ATen without a factor; nothing for other nodes.
 [[nodiscard]] std::optional<std::array<ir::Arg, 2>> summands_of(const ir::Node& node);

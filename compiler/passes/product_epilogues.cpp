@@ -46,10 +46,9 @@ class EpilogueMatcher {
     if (!activation || !chains_.is_own(node)) return summed(node);
     const Node* behind = chains_.read_once(node.args[0]);
     if (behind == nullptr) return std::nullopt;
-    auto found = summed(*behind);
-    if (const auto biased = found ? std::nullopt : chains_.at(*behind)) found = ProductWithEpilogue{*biased, {}};
-    if (found) found->activation = *activation;
-    return found;
+    if (const auto sum = summed(*behind)) return ProductWithEpilogue{sum->biased, sum->summand, *activation};
+    const auto biased = chains_.at(*behind);
+    return biased ? std::optional(ProductWithEpilogue{*biased, {}, *activation}) : std::nullopt;
   }
 
  private:
@@ -64,7 +63,8 @@ class EpilogueMatcher {
       const ValueId* other = (*summands)[1 - side].value();
       if (behind == nullptr || other == nullptr || !is_like(graph_.type(*other), sum)) continue;
       const auto biased = chains_.at(*behind);
-      if (biased && product_type(*biased).dtype == sum.dtype) return ProductWithEpilogue{*biased, *other};
+      const bool one_dtype = biased && graph_.type(biased->product->results[0]).dtype == sum.dtype;
+      if (one_dtype) return ProductWithEpilogue{*biased, *other};
     }
     return std::nullopt;
   }
@@ -73,15 +73,9 @@ class EpilogueMatcher {
     return other.dtype == sum.dtype && other.sizes == sum.sizes && other.is_contiguous() && other.device == sum.device;
   }
 
-  [[nodiscard]] const Type& product_type(const BiasedProduct& biased) const {
-    return graph_.type(biased.product->results[0]);
-  }
-
   [[nodiscard]] static bool is_served(const Graph& graph, const Node& node) {
     const Product product = *product_of(node);
-    const Type& result = graph.type(node.results[0]);
-    return has_library_product(result) && graph.type(product.left).dtype == result.dtype &&
-           graph.type(product.right).dtype == result.dtype;
+    return has_library_product(graph.type(product.left), graph.type(product.right), graph.type(node.results[0]));
   }
 
   const Graph& graph_;

@@ -33,15 +33,8 @@ using runtime::ProductProblem;
 /// Bytes beyond which it makes no difference to a kernel what more an address is a multiple of.
 constexpr uint64_t most_alignment = 16;
 
-std::optional<uint32_t> buffer_at(const ExternCall& call, size_t position) {
-  const ir::ValueId* value = call.args[position].value();
-  return value == nullptr ? std::nullopt : std::optional(value->index);
-}
-
-ProductActivation activation_named(const std::string& name) {
-  const auto found = std::ranges::find(passes::library_activations, name);
-  if (found == passes::library_activations.end()) throw InternalError("product", "an activation named " + name);
-  return static_cast<ProductActivation>(found - passes::library_activations.begin());
+std::optional<uint32_t> buffer_of(std::optional<ir::ValueId> value) {
+  return value ? std::optional(value->index) : std::nullopt;
 }
 
 /// The last two dims of an operand as lines; nothing where neither of them lies line by line.
@@ -56,6 +49,13 @@ std::optional<ProductOperand> layout_of(const at::Tensor& tensor) {
   if (lies(along, width, down, height)) return ProductOperand{false, height == 1 ? width : down, matrix};
   if (lies(down, height, along, width)) return ProductOperand{true, width == 1 ? height : along, matrix};
   return std::nullopt;
+}
+
+/// Where an operand lies; what lies in no lines is copied, and lies in some then.
+ProductOperand in_lines(at::Tensor& tensor) {
+  if (const auto layout = layout_of(tensor)) return *layout;
+  tensor = tensor.contiguous();
+  return *layout_of(tensor);
 }
 
 PartialSums partial_sums(at::ScalarType dtype) {
@@ -85,18 +85,15 @@ int64_t common_alignment(std::initializer_list<const void*> addresses) {
 }  // namespace
 
 ProductCall::ProductCall(const ExternCall& call) {
-  const auto* name =
-      call.args.size() == 6 ? std::get_if<std::string>(&call.args[passes::library_product_activation].data) : nullptr;
-  const auto left = name == nullptr ? std::nullopt : buffer_at(call, passes::library_product_left);
-  const auto right = name == nullptr ? std::nullopt : buffer_at(call, passes::library_product_right);
-  if (!left || !right) throw InternalError("product", call.op + " has not the arguments of its call");
-  left_ = *left;
-  right_ = *right;
-  bias_ = buffer_at(call, passes::library_product_bias);
-  summand_ = buffer_at(call, passes::library_product_summand);
-  activation_ = activation_named(*name);
-  const auto* seconds = std::get_if<double>(&call.args[passes::library_product_seconds].data);
-  seconds_ = seconds == nullptr ? 0 : *seconds;
+  const auto product = passes::library_product_of(call.op, call.args);
+  if (!product) throw InternalError("product", call.op + " has not the arguments of its call");
+  left_ = product->left.index;
+  right_ = product->right.index;
+  bias_ = buffer_of(product->bias);
+  summand_ = buffer_of(product->summand);
+  const auto activation = std::ranges::find(passes::library_activations, product->activation);
+  activation_ = static_cast<ProductActivation>(activation - passes::library_activations.begin());
+  seconds_ = product->seconds;
 }
 
 void ProductCall::run(const std::vector<at::Tensor>& buffers, torch::jit::Stack& stack) const {
@@ -110,9 +107,6 @@ void ProductCall::run(const std::vector<at::Tensor>& buffers, torch::jit::Stack&
 
 at::Tensor ProductCall::compute(Operands operands) const {
   if (!runtime::product_library::is_there()) return by_libtorch(operands);
-  for (at::Tensor* operand : {&operands.left, &operands.right}) {
-    if (!layout_of(*operand)) *operand = operand->contiguous();
-  }
   const auto problem = problem_of(operands);
   if (!problem) return by_libtorch(operands);
   const auto chosen = choose(*problem, operands);
@@ -171,7 +165,8 @@ std::shared_ptr<const ProductCall::Chosen> ProductCall::choose(const ProductProb
   return chosen;
 }
 
-std::optional<ProductProblem> ProductCall::problem_of(const Operands& operands) const {
+std::optional<ProductProblem> ProductCall::problem_of(Operands& operands) const {
+  const ProductOperand left_lines = in_lines(operands.left), right_lines = in_lines(operands.right);
   const at::Tensor& left = operands.left;
   const bool batched = left.dim() == 3;
   const ProductProblem problem{
@@ -180,8 +175,8 @@ std::optional<ProductProblem> ProductCall::problem_of(const Operands& operands) 
       .rows = left.size(-2),
       .columns = operands.right.size(-1),
       .terms = left.size(-1),
-      .left = *layout_of(left),
-      .right = *layout_of(operands.right),
+      .left = left_lines,
+      .right = right_lines,
       .bias = operands.bias.has_value(),
       .summand = operands.summand.has_value(),
       .activation = activation_,

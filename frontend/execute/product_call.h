@@ -52,8 +52,8 @@ class ProductCall {
                                                             const Operands& operands);
   [[nodiscard]] std::shared_ptr<const Chosen> choose(const runtime::ProductProblem& problem,
                                                      const Operands& operands) const;
-  /// Nothing for a product without elements or terms.
-  [[nodiscard]] std::optional<runtime::ProductProblem> problem_of(const Operands& operands) const;
+  /// Nothing for a product without elements or terms. Copies operands that the library cannot read where they lie.
+  [[nodiscard]] std::optional<runtime::ProductProblem> problem_of(Operands& operands) const;
 
   uint32_t left_ = 0, right_ = 0;  ///< buffers
   std::optional<uint32_t> bias_, summand_;

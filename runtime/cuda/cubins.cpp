@@ -26,7 +26,7 @@ constexpr size_t most_in_a_program = 8;
 /// all of them is found.
 constexpr std::string_view program_mark = "// several kernels\n";
 
-std::string key_of(const KernelSource& source, int sm) { return fmt::format("{}\n{}", sm, source.text); }
+std::string key_of(const std::string& text, int sm) { return fmt::format("{}\n{}", sm, text); }
 
 CacheKey kernel_key(const std::string& text, int sm) { return {"cuda", nvrtc::identity(), nvrtc::options(sm), text}; }
 CacheKey program_key(const std::string& text, int sm) {
@@ -67,7 +67,7 @@ class CubinBuilder::Build {
  public:
   Build(CubinBuilder& builder, std::span<const KernelSource* const> sources, int sm, const Told& told)
       : builder_(builder), sources_(sources), sm_(sm), told_(told), misses_(sources.size()), results_(sources.size()) {
-    for (const KernelSource* source : sources) requests_.push_back(builder.built_.request(key_of(*source, sm)));
+    for (const KernelSource* source : sources) requests_.push_back(builder.built_.request(key_of(source->text, sm)));
   }
 
   std::vector<Cached<Cubin>> run() {
@@ -183,7 +183,7 @@ std::vector<Cached<Cubin>> CubinBuilder::build(std::span<const KernelSource* con
 
 /// That of a program on disk, read once for all of its kernels; null where it is not there.
 std::shared_ptr<const CubinCode> CubinBuilder::code_of_program(const std::string& text, int sm) {
-  const std::string key = fmt::format("{}\n{}", sm, text);
+  const std::string key = key_of(text, sm);
   {
     const std::lock_guard lock(mutex_);
     const auto known = programs_.find(key);

@@ -264,8 +264,7 @@ std::unique_ptr<Executable> build_cuda_executable(std::shared_ptr<const Plan> pl
   const auto building = std::chrono::steady_clock::now();
   const auto cubins = CubinBuilder::process().build(
       sources, sm, [&](size_t i, const Cached<Cubin>& cubin, CompileObserver::Time begin, CompileObserver::Time end) {
-        if (options.observer == nullptr) return;
-        options.observer->kernel(sources[i]->name, origin_of(cubin.built->provenance, cubin.shared), begin, end);
+        tell_of_kernel(options.observer, sources[i]->name, cubin.built->provenance, cubin.shared, begin, end);
       });
   end_phase(report, options.observer, "kernels", building);
 
