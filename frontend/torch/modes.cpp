@@ -175,10 +175,7 @@ void Modes::apply_settings() const {
 
 bool Modes::has_current(SettingSet settings) const {
   if (values_[first_setting] != modes[first_setting].read()) return false;
-  for (size_t i = first_setting + 1; !settings.empty() && i < first_keys; ++i) {
-    if (settings.has(i) && values_[i] != modes[i].read()) return false;
-  }
-  return true;
+  return settings.all_of([&](size_t setting) { return values_[setting] == modes[setting].read(); });
 }
 
 }  // namespace sinter::frontend

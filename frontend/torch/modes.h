@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,7 +29,14 @@ class SettingSet {
   [[nodiscard]] static SettingSet all() { return SettingSet(SettingConcerns::everything()); }
 
   [[nodiscard]] bool empty() const { return bits_ == 0; }
-  [[nodiscard]] bool has(size_t mode) const { return (bits_ >> mode & 1) != 0; }
+  /// True where a condition holds for each of them, given by its place among the modes.
+  template <class Condition>
+  [[nodiscard]] bool all_of(const Condition& condition) const {
+    for (uint32_t left = bits_; left != 0; left &= left - 1) {
+      if (!condition(static_cast<size_t>(std::countr_zero(left)))) return false;
+    }
+    return true;
+  }
   SettingSet& operator|=(SettingSet other) { return bits_ |= other.bits_, *this; }
 
  private:
