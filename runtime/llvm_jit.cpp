@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -172,6 +173,8 @@ struct LlvmJit::Session {
   std::string target_text = describe(target);
   std::unique_ptr<orc::LLJIT> jit;
   std::atomic<uint64_t> linked{0};
+  std::mutex mutex;
+  std::vector<std::unique_ptr<llvm::TargetMachine>> idle;  ///< machines that compile nothing now
 
   Session() {
     auto made = orc::LLJITBuilder()
@@ -190,12 +193,27 @@ struct LlvmJit::Session {
     llvm::LLVMContext context;
     const auto module = parse(source, context);
     if (module->getFunction(source.name) == nullptr) fail("the text does not define @" + source.name, source);
-    const auto machine = take(target.createTargetMachine(), source);
+    auto machine = machine_for(source);
     module->setDataLayout(machine->createDataLayout());
     module->setTargetTriple(machine->getTargetTriple().str());
     optimise(*module, *machine);
     const auto object = take(orc::SimpleCompiler(*machine)(*module), source);
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(machine));
     return {object->getBufferStart(), object->getBufferEnd()};
+  }
+
+  /// One compiles at a time; making one takes as long as a tenth of a small kernel.
+  std::unique_ptr<llvm::TargetMachine> machine_for(const KernelSource& source) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        auto machine = std::move(idle.back());
+        idle.pop_back();
+        return machine;
+      }
+    }
+    return take(target.createTargetMachine(), source);
   }
 };
 
