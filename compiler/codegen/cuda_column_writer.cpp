@@ -46,9 +46,8 @@ class ColumnWriter : private CudaText {
 
   /// The first of this thread's columns, and its position in the outer loops.
   void find_columns() {
-    const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
     line("const unsigned lane = threadIdx.x / {}u;", plan_.beside);
-    take_own_or_last("vector", fmt::format("{} * {}u + threadIdx.x % {}u", block, plan_.beside, plan_.beside),
+    take_own_or_last("vector", fmt::format("{} * {}u + threadIdx.x % {}u", index_.block(), plan_.beside, plan_.beside),
                      index_.literal(kernel_.rows() / plan_.width), is_partial());
     line("const {} first = vector * {}u;", index_.type(), plan_.width);
     dims_ = index_.dims_of("first", outer_extents());
@@ -200,8 +199,7 @@ class ColumnWriter : private CudaText {
     for (const Slot slot : pass_.reductions) join_threads(slot, names);
     if (plan_.passes.row_stores.empty()) return;
     open("if (threadIdx.x < {}u) {{", columns_of_block());
-    const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
-    line("const {} column = {} * {}u + threadIdx.x;", index_.type(), block, columns_of_block());
+    line("const {} column = {} * {}u + threadIdx.x;", index_.type(), index_.block(), columns_of_block());
     if (is_partial()) line("if (column >= {}) return;", index_.literal(kernel_.rows()));
     std::vector<std::string> dims = index_.dims_of("column", outer_extents());
     name_all_dims('j', 0, dims);

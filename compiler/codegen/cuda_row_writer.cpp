@@ -60,15 +60,14 @@ class RowWriter : private CudaText {
   /// Names the row `row`, or the group `group`.
   void find_row() {
     const char* row = plan_.group > 1 ? "group" : "row";
-    const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
     if (plan_.across) {
-      find_row_across(block);
+      find_row_across();
     } else if (plan_.rows_per_block == 1) {
       line("const unsigned lane = threadIdx.x;");
-      line("const {} {} = {};", index_.type(), row, block);
+      line("const {} {} = {};", index_.type(), row, index_.block());
     } else {
       line("const unsigned lane = threadIdx.x % {}u;", plan_.threads);
-      line("const {} {} = {} * {} + threadIdx.x / {}u;", index_.type(), row, block,
+      line("const {} {} = {} * {} + threadIdx.x / {}u;", index_.type(), row, index_.block(),
            index_.literal(plan_.rows_per_block), plan_.threads);
       if (has_partial_block()) line("if ({} >= {}) return;", row, index_.count(kernel_.rows() / plan_.group));
     }
@@ -139,9 +138,9 @@ class RowWriter : private CudaText {
     close();
   }
 
-  void find_row_across(const std::string& block) {
+  void find_row_across() {
     line("const unsigned lane = threadIdx.x / 32u;");
-    take_own_or_last("row", fmt::format("{} * 32u + threadIdx.x % 32u", block), index_.count(kernel_.rows()),
+    take_own_or_last("row", fmt::format("{} * 32u + threadIdx.x % 32u", index_.block()), index_.count(kernel_.rows()),
                      has_partial_block());
   }
 

@@ -76,10 +76,9 @@ class ShortRowWriter : private CudaText {
   [[nodiscard]] bool is_of_elements(size_t store) const { return varies_in_row(kernel_, kernel_.stores[store].index); }
 
   void find_row() {
-    const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
     line("const unsigned lane = threadIdx.x % {}u;", plan_.threads);
-    line("const {} row = {} * {} + threadIdx.x / {}u;", index_.type(), block, index_.literal(plan_.rows_per_block),
-         plan_.threads);
+    line("const {} row = {} * {} + threadIdx.x / {}u;", index_.type(), index_.block(),
+         index_.literal(plan_.rows_per_block), plan_.threads);
     if (kernel_.rows() % plan_.rows_per_block != 0) line("if (row >= {}) return;", index_.literal(kernel_.rows()));
     line("const {} p = lane * {};", index_.type(), index_.literal(plan_.width));
     row_ = index_.dims_of("row", outer_extents());

@@ -130,8 +130,7 @@ class WindowWriter : private CudaText {
       const auto* reduce = reduction(slot);
       if (reduce != nullptr && ir::row(reduce->op).name == "sum") summed_.insert(reduce->operand);
     }
-    const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
-    line("const {} thread = {} * {} + threadIdx.x;", index_.type(), block, index_.literal(plan_.block));
+    line("const {} thread = {} * {} + threadIdx.x;", index_.type(), index_.block(), index_.literal(plan_.block));
     const int64_t threads = plan_.threads();
     if (threads % plan_.block != 0) line("if (thread >= {}) return;", index_.literal(threads));
     dims_.assign(kernel_.extents.size(), "0u");

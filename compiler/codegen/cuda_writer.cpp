@@ -52,8 +52,7 @@ class Writer : private CudaText {
   /// The number of this thread's first vector.
   void first_vector() {
     const int64_t per_block = plan_.block * plan_.unroll;
-    const std::string block = plan_.wide ? "(unsigned long long)blockIdx.x" : "blockIdx.x";
-    line("const {} first = {} * {} + threadIdx.x;", index_.type(), block, index_.literal(per_block));
+    line("const {} first = {} * {} + threadIdx.x;", index_.type(), index_.block(), index_.literal(per_block));
   }
 
   bool guarded() const { return sizes_.generic() || plan_.vectors % (plan_.block * plan_.unroll) != 0; }
