@@ -265,7 +265,7 @@ SettingSet settings_of(SettingConcerns concerns, Arguments arguments) {
 
 bool views_what_is_there(const OpTraits& traits, Arguments arguments, const TensorTable& table) {
   return only_looks(traits.facts) &&
-         !any_tensor(arguments, [&](const at::Tensor& tensor) { return table.is_deferred(tensor); });
+         !any_tensor(arguments, [&](const at::Tensor& tensor) { return table.lies_in_deferred(tensor); });
 }
 
 Way way_of(const OpTraits& traits, Arguments arguments, const TensorTable& table) {

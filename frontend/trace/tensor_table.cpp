@@ -177,6 +177,13 @@ bool TensorTable::lies_in_first(const Elements& elements, TraceMemoryId memory) 
 }
 
 bool TensorTable::is_deferred(const at::Tensor& tensor) const {
+  for (const Memory* memory = first_over(tensor); memory != nullptr; memory = next(*memory)) {
+    if (known(id_of(*memory)).fresh || memory->written) return true;
+  }
+  return false;
+}
+
+bool TensorTable::lies_in_deferred(const at::Tensor& tensor) const {
   const Memory* memory = memory_of(tensor);
   return memory != nullptr && (known(id_of(*memory)).fresh || memory->written);
 }

@@ -98,8 +98,11 @@ class TensorTable {
   [[nodiscard]] bool can_be_value(const TraceValue& made) const;
   /// How many elements the memory of a tensor that can be a value lies further behind than values say.
   [[nodiscard]] int64_t shift_of(const at::Tensor& tensor) const;
-  /// True for a tensor whose data a step gives or writes.
+  /// True for a tensor whose storage a step gives or writes to: its data is not to be looked at before that is done,
+  /// wherever in the storage the tensor lies.
   [[nodiscard]] bool is_deferred(const at::Tensor& tensor) const;
+  /// True for a tensor in memory that a step gives or writes: that of its storage which is memory_of it.
+  [[nodiscard]] bool lies_in_deferred(const at::Tensor& tensor) const;
   /// True for a tensor over memory that a step makes: nobody has had it before the run.
   [[nodiscard]] bool is_made(const at::Tensor& tensor) const;
   /// True where a tensor is this value.

@@ -177,6 +177,55 @@ TEST_P(SharedMemory, views_are_returned_where_they_lie) {
   }
 }
 
+/// A loop over rows of one buffer that ends in an operator over rows which the loop has written and others.
+TEST_P(SharedMemory, rows_that_were_written_are_read_with_others) {
+  Tensor buffer = at::arange(36).to(at::kFloat).view({12, 3}).to(GetParam().device);
+  int64_t runs = 0;
+  const auto program = [&](int64_t begin, int64_t end) {
+    ++runs;
+    for (int64_t at = begin; at < end; ++at) buffer[at % 12].copy_(buffer[(at + 11) % 12] * 2 - 1);
+    return buffer.narrow(0, begin % 9, 3).sum(0);
+  };
+  auto fast = compile(program, unlimited({.mode = GetParam().mode}));
+  int64_t done = 0;
+  for (const auto& [begin, end] :
+       {std::pair<int64_t, int64_t>{10, 12}, {1, 4}, {4, 4}, {1, 2}, {5, 6}, {7, 8}, {1, 2}}) {
+    const Tensor before = buffer.clone();
+    const Tensor result = fast(begin, end);
+    EXPECT_EQ(runs, ++done) << "the call ran again";
+    const Tensor written = std::exchange(buffer, before);
+    EXPECT_TRUE(same(result, program(begin, end)));
+    EXPECT_TRUE(same(written, buffer));
+    buffer = written;
+    runs = done;
+  }
+  EXPECT_EQ(fast.stats().breaks, 0);
+}
+
+/// An operator that runs at once reads a row; a step has written another one of the same buffer.
+TEST_P(SharedMemory, a_row_is_read_at_once_while_another_is_to_be_written) {
+  Tensor buffer = at::arange(36).to(at::kFloat).view({12, 3}).to(GetParam().device);
+  int64_t runs = 0;
+  auto fast = compile(
+      [&](const Tensor& x, int64_t from, int64_t to) {
+        ++runs;
+        const Tensor read = x * buffer[from];
+        buffer[to].copy_(read + 1);
+        return buffer[(to + 1) % 12].max().item<double>() + buffer[from].nonzero().size(0);
+      },
+      unlimited({.mode = GetParam().mode}));
+  for (int64_t call = 0; call < 10; ++call) {
+    const int64_t from = call % 5, to = 5 + call % 7;
+    const Tensor x = at::full({3}, 0.5 + static_cast<double>(call), buffer.options());
+    const Tensor expected = x * buffer[from] + 1, next = buffer[(to + 1) % 12].clone();
+    const double result = fast(x, from, to);
+    EXPECT_DOUBLE_EQ(result, next.max().item<double>() + static_cast<double>(buffer[from].nonzero().size(0)));
+    EXPECT_TRUE(same(buffer[to], expected));
+    EXPECT_EQ(runs, call + 1) << "the call ran again";
+  }
+  EXPECT_EQ(fast.stats().breaks, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, SharedMemory, everywhere(), name_of);
 
 }  // namespace
