@@ -203,7 +203,7 @@ struct LlvmJit::Session {
     return {object->getBufferStart(), object->getBufferEnd()};
   }
 
-  /// One compiles at a time; making one takes as long as a tenth of a small kernel.
+  /// A machine compiles one kernel after the other. Making one takes a tenth of what compiling a small kernel takes.
   std::unique_ptr<llvm::TargetMachine> machine_for(const KernelSource& source) {
     {
       const std::lock_guard lock(mutex);

@@ -18,9 +18,9 @@ class IndexText {
 
   /// The type of an index: "unsigned" or "unsigned long long".
   [[nodiscard]] const char* type() const { return wide_ ? "unsigned long long" : "unsigned"; }
-  /// The type of an index that may be negative.
   /// The block that a thread is of, along the first dimension of the grid.
   [[nodiscard]] const char* block() const { return wide_ ? "(unsigned long long)blockIdx.x" : "blockIdx.x"; }
+  /// The type of an index that may be negative.
   [[nodiscard]] const char* signed_type() const { return wide_ ? "long long" : "int"; }
   /// A number that belongs to the text: "5u" or "5ull"; negative numbers stand for their two's complement.
   [[nodiscard]] std::string literal(int64_t value) const;

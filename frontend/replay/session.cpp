@@ -2,7 +2,6 @@
 
 #include <string_view>
 
-#include "compiler/support/errors.h"
 #include "compiler/support/first_line.h"
 #include "frontend/replay/autograds_part.h"
 #include "frontend/replay/backward_hook.h"
@@ -11,7 +10,6 @@
 #include "frontend/replay/step_recorder.h"
 #include "frontend/replay/way.h"
 #include "frontend/torch/convert.h"
-#include "frontend/torch/tensor_memory.h"
 #include "frontend/trace/call_key.h"
 #include "runtime/stopwatch.h"
 

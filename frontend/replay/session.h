@@ -231,7 +231,6 @@ class Session : public c10::DebugInfoBase {
     if (log_) log_->refuse(std::string(what));
   }
   void interpret();
-  [[nodiscard]] bool is_look(const Step& step, std::span<const c10::Storage> storages) const;
   void interpret(const PathNode& node, std::vector<c10::Storage>& storages);
   [[nodiscard]] std::vector<std::vector<TraceMemoryId>> last_uses_of(std::span<const PathNode* const> steps);
   void give(std::vector<c10::Storage>& storages);

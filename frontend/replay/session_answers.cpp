@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "compiler/support/errors.h"
 #include "frontend/replay/autograds_part.h"
 #include "frontend/replay/session.h"
@@ -15,18 +13,12 @@ c10::Storage take_fresh(Session::FreshStorages& fresh, TraceMemoryId memory) {
   return {};
 }
 
-/// True for a step that gives views of memory that is there, whatever stream and settings are current.
-bool looks_at_no_data(const Step& step) {
-  return only_looks(*step.facts) &&
-         std::ranges::none_of(step.memories, [](const TraceMemory& memory) { return memory.fresh; });
-}
-
 }  // namespace
 
 /// False where the work of the steps so far cannot be done together with this one's. Ends the segment if that is for
 /// good.
 bool Session::may_match(const Step& candidate) {
-  if (!looks_at_no_data(candidate) && !surroundings_->are_current(candidate.settings)) return false;
+  if (!only_looks(candidate) && !surroundings_->are_current(candidate.settings)) return false;
   if (draws_.continues_with(candidate)) return true;
   synchronize("a generator that was set");
   return false;

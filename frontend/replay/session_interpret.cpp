@@ -52,16 +52,9 @@ std::vector<std::vector<TraceMemoryId>> Session::last_uses_of(std::span<const Pa
   return last_uses;
 }
 
-/// True for a step that gives views of memory that is there: values tell where they lie.
-bool Session::is_look(const Step& step, std::span<const c10::Storage> storages) const {
-  return only_looks(*step.facts) && std::ranges::all_of(step.results, [&](TraceValueId result) {
-           return static_cast<bool>(storages[table_.value(result).memory.index]);
-         });
-}
-
 void Session::interpret(const PathNode& node, std::vector<c10::Storage>& storages) {
   const Step& step = node.step;
-  if (is_look(step, storages)) return;
+  if (only_looks(step)) return;  // values tell where views lie
   const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset_with_ADInplaceOrView);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const c10::AutoGradMode grad_mode(needs_grad_mode(*step.op, step.results.size()));

@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 #include <c10/util/SmallVector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -111,5 +112,12 @@ struct Step {
   std::string module{};  ///< path of the module it belongs to; or empty
   std::string source{};  ///< "resnet.py:58", where the program states it; or empty
 };
+
+/// True for a step that gives views of memory that is there: it runs no kernel, whatever stream and settings are
+/// current.
+[[nodiscard]] inline bool only_looks(const Step& step) {
+  return only_looks(*step.facts) &&
+         std::ranges::none_of(step.memories, [](const TraceMemory& memory) { return memory.fresh; });
+}
 
 }  // namespace sinter::frontend

@@ -95,15 +95,17 @@ bool TensorTable::reaches_into(TraceMemoryId id, const at::Tensor& tensor) const
   return overlap(held_by(memory), Elements::of(tensor));
 }
 
-bool TensorTable::is_alone(TraceMemoryId id) const {
-  const auto first = room_.by_storage.find(room_.memories[id.index].storage._unsafe_get_target());
-  return first == room_.by_storage.end() || !room_.memories[first->second].again.valid();
+const TensorTable::Memory& TensorTable::first_beside(const Memory& memory) const {
+  const auto first = room_.by_storage.find(memory.storage._unsafe_get_target());
+  return first == room_.by_storage.end() ? memory : room_.memories[first->second];
 }
 
+bool TensorTable::is_alone(TraceMemoryId id) const { return !first_beside(room_.memories[id.index]).again.valid(); }
+
 bool TensorTable::can_write(TraceMemoryId id) const {
-  if (is_alone(id) || planted(Bug::shared_memory_written)) return true;
   const Memory& written = room_.memories[id.index];
-  const Memory* memory = &room_.memories[room_.by_storage.find(written.storage._unsafe_get_target())->second];
+  const Memory* memory = &first_beside(written);
+  if (!memory->again.valid() || planted(Bug::shared_memory_written)) return true;
   const Elements held = held_by(written);
   for (; memory != nullptr; memory = next(*memory)) {
     if (memory != &written && overlap(held, held_by(*memory))) return false;
@@ -176,16 +178,18 @@ bool TensorTable::lies_in_first(const Elements& elements, TraceMemoryId memory) 
   return lies_inside(elements, value(known(memory).root).elements);
 }
 
+bool TensorTable::is_deferred(const Memory& memory) const { return known(id_of(memory)).fresh || memory.written; }
+
 bool TensorTable::is_deferred(const at::Tensor& tensor) const {
   for (const Memory* memory = first_over(tensor); memory != nullptr; memory = next(*memory)) {
-    if (known(id_of(*memory)).fresh || memory->written) return true;
+    if (is_deferred(*memory)) return true;
   }
   return false;
 }
 
 bool TensorTable::lies_in_deferred(const at::Tensor& tensor) const {
   const Memory* memory = memory_of(tensor);
-  return memory != nullptr && (known(id_of(*memory)).fresh || memory->written);
+  return memory != nullptr && is_deferred(*memory);
 }
 
 bool TensorTable::is_made(const at::Tensor& tensor) const {

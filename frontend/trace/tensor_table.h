@@ -139,6 +139,8 @@ class TensorTable {
  private:
   [[nodiscard]] std::optional<uint32_t> number_of(const c10::StorageImpl* storage) const;
   [[nodiscard]] const Memory* first_over(const at::Tensor& tensor) const;
+  [[nodiscard]] const Memory& first_beside(const Memory& memory) const;  ///< over the same storage; or itself
+  [[nodiscard]] bool is_deferred(const Memory& memory) const;            ///< a step gives or writes it
   void forget_storage(const Memory& memory);
   TraceMemoryId add_memory(const at::Tensor& tensor, bool fresh);
   void add_memory(const TraceMemory& memory, const c10::Storage& storage);  ///< that is there

@@ -56,7 +56,7 @@ TEST_F(Checked, what_is_kept_in_some_calls_is_the_programs) {
   EXPECT_GE(fast.stats().replayed, 6);
 }
 
-/// Nobody but a tensor that is no view of the stand-in, or is one that no place keeps, holds the memory.
+/// Nobody holds the memory but a tensor that is no view of the stand-in, or came in a list.
 TEST_F(Checked, what_lies_in_the_memory_of_a_stand_in_holds_it) {
   const auto program = [](const Tensor& x, int64_t call) {
     const Tensor sum = x + 1, view = sum.view({12});

@@ -41,17 +41,6 @@ test_with_libtorch() { # VERSION [ARGS]
   ctest --test-dir "$folder" --output-on-failure -LE gpu -j 2 "$@"
 }
 
-# The first programs that the fuzzer draws: those of this commit, so that a run can be repeated elsewhere; of a tree that
-# is no commit, any.
-fuzz_seed() {
-  local tree
-  if tree=$(git rev-parse --verify --quiet 'HEAD^{tree}') && [ -z "$(git status --porcelain)" ]; then
-    printf '%d\n' "0x${tree:0:8}"
-  else
-    od -An -N4 -tu4 /dev/urandom | tr -d ' '
-  fi
-}
-
 dev_test() {
   if [ "${1:-}" = --libtorch ]; then
     shift
@@ -60,8 +49,6 @@ dev_test() {
   fi
   install_browser
   dev_build
-  export SINTER_FUZZ_SEED=${SINTER_FUZZ_SEED:-$(fuzz_seed)}
-  echo "dev: SINTER_FUZZ_SEED=$SINTER_FUZZ_SEED draws this run's programs"
   ctest --preset release -j 2 "$@"
 }
 
