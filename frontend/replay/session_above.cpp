@@ -1,5 +1,4 @@
 #include <c10/core/InferenceMode.h>
-#include <torch/csrc/autograd/VariableTypeUtils.h>
 
 #include <algorithm>
 #include <optional>
@@ -68,7 +67,6 @@ bool Session::answer_by(const Shortcut& shortcut, CallArguments arguments, Answe
       note_view(*tensor_in(arguments[*item.base]), answer.back().toTensor());
     }
   }
-  for (const size_t raised : shortcut.raised) torch::autograd::increment_version(answer[raised].toTensor());
   go_along(shortcut.steps, shortcut.settings);
   return true;
 }
@@ -138,9 +136,6 @@ void Session::note_shortcut(PathNode& begin, Shortcut shortcut, c10::ArrayRef<c1
     if (item.how == Returned::How::value) {
       if (!can_be_given(item, result.toTensor(), shortcut, arguments, begin)) return;
       if (!item.base) shortcut.given.push_back(table_.value(item.value).memory);
-      if (!item.base && shortcut.tracked && !result.toTensor().is_inference()) {
-        shortcut.raised.insert(shortcut.raised.end(), result.toTensor()._version(), shortcut.returns.size());
-      }
     }
     shortcut.returns.push_back(std::move(item));
   }

@@ -41,6 +41,7 @@ Returned returned_like(const OpFacts& facts, const c10::IValue& result, c10::Arr
     item.how = Returned::How::value;
     item.value = value_of(tensor);
     item.base = base_of(facts, tensor, arguments);
+    if (!item.base && !tensor.is_inference()) item.writes = static_cast<uint32_t>(tensor._version());
   } else if (result.isTensorList()) {
     item.how = Returned::How::list;
     for (const at::Tensor& tensor : result.toTensorVector()) {

@@ -26,7 +26,6 @@ struct Shortcut {
   SettingSet settings{};                 ///< that decide what its kernel calls, and what its steps compute
   std::vector<const PathNode*> steps{};  ///< in order
   std::vector<Returned> returns{};
-  std::vector<size_t> raised{};        ///< results, once for each write that steps make into them
   std::vector<TraceMemoryId> given{};  ///< memories that steps make and the results lie in
   const Shortcut* next = nullptr;      ///< at the same place
 };

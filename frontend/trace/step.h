@@ -70,6 +70,7 @@ struct Returned {
   TraceValueId value{};
   /// The argument that a value is a view of: under inference mode a view is what its base is.
   std::optional<uint32_t> base{};
+  uint32_t writes = 0;  ///< by its operator's own kernel, of a value in new memory, as its version counts them
   std::vector<Returned> items{};
   c10::IValue constant{};  ///< None, an undefined tensor, or a number that follows from sizes
 };

@@ -2,7 +2,9 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <functional>
 #include <stdexcept>
+#include <vector>
 
 #include "api_test.h"
 
@@ -53,6 +55,36 @@ TEST_P(HostCodeGpu, effects_see_the_tensors_of_their_call_in_order) {
   }
   EXPECT_TRUE(unbroken(fast.report()));
   EXPECT_GE(fast.stats().replayed, 15) << fast.report();
+}
+
+TEST_P(HostCodeGpu, tensors_made_from_nothing_count_their_writes_as_eager) {
+  const auto options_of = [](const Tensor& x) { return x.options(); };
+  const std::vector<std::function<Tensor(const Tensor&)>> makers{
+      [&](const Tensor& x) { return at::arange(x.size(0), options_of(x)); },
+      [&](const Tensor& x) { return at::linspace(0, 1, 5, options_of(x)); },
+      [&](const Tensor& x) { return at::full({3}, 2.5, options_of(x)); },
+      [&](const Tensor& x) { return at::zeros({3}, options_of(x)); },
+      [&](const Tensor& x) { return at::randn({3}, options_of(x)); },
+      [&](const Tensor& x) { return at::eye(3, options_of(x)); },
+      [&](const Tensor& x) { return at::hann_window(8, options_of(x)); },
+      [&](const Tensor& x) { return at::zeros_like(x); },
+      [&](const Tensor& x) { return at::full_like(x, 3); },
+  };
+  for (size_t i = 0; i < makers.size(); ++i) {
+    Tensor held;
+    auto fast = compile(
+        [&](const Tensor& x) {
+          held = makers[i](x);
+          return x + 1;
+        },
+        options());
+    for (int call = 0; call < 6; ++call) {
+      const Tensor x = full(4, call);
+      ASSERT_TRUE(same(fast(x), x + 1)) << i;
+      ASSERT_EQ(held._version(), makers[i](x)._version()) << "maker " << i << ", call " << call;
+    }
+    EXPECT_GE(fast.stats().replayed, 4) << fast.report();
+  }
 }
 
 TEST_P(HostCodeGpu, numbers_of_the_host_are_operands) {

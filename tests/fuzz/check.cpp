@@ -1,6 +1,7 @@
 #include "check.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -244,7 +245,9 @@ void tell(const hostile::Outcome& outcome, Finding& finding) {
   finding.entries = static_cast<int>(outcome.entries.size());
   finding.report = outcome.report;
   for (const auto& entry : outcome.entries) {
-    for (const auto& found : entry.breaks) finding.breaks.emplace(name(found.code));
+    for (const auto& found : entry.breaks) {
+      finding.breaks.insert(fmt::format("{} {}", name(found.code), found.op.empty() ? found.reason : found.op));
+    }
     if (entry.internal_error.empty()) continue;
     finding.verdict = Verdict::different;
     finding.difference = "internal error: " + entry.internal_error;

@@ -33,7 +33,7 @@ void Summary::add(const Finding& finding) {
   rounding += finding.verdict == Verdict::rounding ? 1 : 0;
   effects += finding.effects ? 1 : 0;
   throws += finding.throws ? 1 : 0;
-  for (const auto& code : finding.breaks) ++breaks[code];
+  for (const auto& found : finding.breaks) ++breaks[found];
 }
 
 void Summary::add(const Summary& other) {
@@ -46,7 +46,7 @@ void Summary::add(const Summary& other) {
   rounding += other.rounding;
   effects += other.effects;
   throws += other.throws;
-  for (const auto& [code, count] : other.breaks) breaks[code] += count;
+  for (const auto& [found, count] : other.breaks) breaks[found] += count;
   failures.insert(failures.end(), other.failures.begin(), other.failures.end());
 }
 
@@ -61,7 +61,7 @@ std::string Summary::text() const {
   out += fmt::format("rounding only      {}\n", rounding);
   out += fmt::format("with host effects  {}\n", effects);
   out += fmt::format("with exceptions    {}\n", throws);
-  for (const auto& [code, count] : breaks) out += fmt::format("break {:13}{}\n", code, count);
+  for (const auto& [found, count] : breaks) out += fmt::format("break {}: {}\n", found, count);
   for (const auto& failure : failures)
     out += fmt::format("\nseed {}: {}\n{}", failure.seed, failure.difference, failure.program);
   return out;

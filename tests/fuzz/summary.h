@@ -33,7 +33,7 @@ struct Summary {
   int64_t rounding = 0;                   ///< programs that differ by rounding only, as eager does from itself
   int64_t effects = 0;                    ///< programs whose host code has effects
   int64_t throws = 0;                     ///< programs with a call that throws, eager and compiled
-  std::map<std::string, int64_t> breaks;  ///< programs by code
+  std::map<std::string, int64_t> breaks;  ///< programs by code and operator
   std::vector<Failure> failures;
   double seconds = 0;
 
