@@ -23,6 +23,19 @@ bool takes_number(const c10::Argument& argument) {
   return (optional ? optional->getElementType() : type)->kind() == c10::TypeKind::NumberType;
 }
 
+/// LibTorch's attention kernels load 16 bytes at a time wherever strides allow it, and do not look at addresses. What
+/// eager gives them begins memory of its own; a compiled call may give them a part of some: x * 1 is x.
+bool loads_unchecked(const c10::OperatorHandle& op) {
+  const std::string_view name = op.operator_name().name;
+  return name.starts_with("aten::_") && name.find("_attention") != std::string_view::npos;
+}
+
+/// The same values where 16 bytes can be loaded at once.
+at::Tensor aligned(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.is_cuda()) return tensor;
+  return reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % 16 == 0 ? tensor : tensor.clone();
+}
+
 at::Tensor constants_only(ir::ValueId /*value*/) { return {}; }
 
 }  // namespace
@@ -35,7 +48,8 @@ PreparedCall::PreparedCall(const ExternCall& call, std::vector<c10::IValue> opaq
     : call_(call),
       opaques_(std::move(opaques)),
       op_(find(call.op)),
-      for_backward_(needs_grad_mode(op_, call.results.size())) {
+      for_backward_(needs_grad_mode(op_, call.results.size())),
+      wants_aligned_(loads_unchecked(op_)) {
   const auto& schema = op_.schema().arguments();
   if (schema.size() != call_.args.size()) {
     throw InternalError("extern call", call_.op + " has another number of arguments than its schema");
@@ -64,6 +78,9 @@ void PreparedCall::run(const std::vector<at::Tensor>& buffers, torch::jit::Stack
         [&buffers](ir::ValueId value) { return buffers[value.index]; }, opaques_);
   }
   const BelowAutograd below(for_backward_);
+  if (wants_aligned_) {
+    for (const auto& slot : tensors_) stack[slot.position] = aligned(buffers[slot.buffer]);
+  }
   op_.callBoxed(stack);
 }
 

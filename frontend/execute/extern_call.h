@@ -35,6 +35,7 @@ class PreparedCall {
   std::vector<c10::IValue> opaques_;
   c10::OperatorHandle op_;
   bool for_backward_;                   ///< the kernel is asked for what backward will need
+  bool wants_aligned_;                  ///< its kernels do not look at the addresses of tensors
   std::vector<c10::IValue> arguments_;  ///< in schema order; None where a tensor of the call goes
   std::vector<Slot> tensors_;           ///< arguments that are one tensor
   std::vector<Slot> numbers_;           ///< 0-dim CPU tensors that stand for a number in the schema

@@ -220,17 +220,27 @@ void Function::run_without_stand_ins(Session& session, const Program& program) {
                 .reason = "the callable asks for the memory of a tensor that is computed later",
                 .hint = "ask with sinter::materialize(tensor), or read it with an operator"});
   eager_.store(true, std::memory_order_relaxed);
-  if (!session.account().wrote) {
-    session.abandon();
-    program.run(program.context, nullptr);
-    Counters::add(counters_.eager);
-    return;
+  const auto refused = [this](std::string_view after) {
+    return UserError(fmt::format(
+        "{}: the callable asks for the memory of a tensor that is computed later, after it has {}; this call ends "
+        "here, "
+        "later ones run as eager runs them. Ask with sinter::materialize(tensor), read it with an operator (item(), "
+        "copy to another tensor), or compile the part around it",
+        name_, after));
+  };
+  if (session.account().wrote) {
+    session.finish();
+    throw refused("written");
   }
-  session.finish();
-  throw UserError(name_ +
-                  ": the callable asks for the memory of a tensor that is computed later, after it has written; this "
-                  "call ends here, later ones run as eager runs them. Ask with sinter::materialize(tensor), read it "
-                  "with an operator (item(), copy to another tensor), or compile the part around it");
+  frontend::ClosedStorages kept;
+  session.begin_again(kept);
+  try {
+    program.run(program.context, nullptr);
+  } catch (const std::exception& error) {
+    if (!frontend::is_memory_missing(error)) throw;
+    throw refused("kept a tensor that it reads");
+  }
+  Counters::add(counters_.eager);
 }
 
 bool Function::rests() {

@@ -317,6 +317,14 @@ void Session::call_whole(const c10::OperatorHandle& op, c10::DispatchKeySet belo
   run_below(op, below, stack);
 }
 
+void Session::run_rest_at_once(std::string_view reason) {
+  refuse_in_log(reason);
+  synchronize(reason);
+  off_ = true;
+  account_.wrote = true;
+  ++account_.at_once;
+}
+
 void Session::wait_for(c10::ArrayRef<c10::IValue> arguments) {
   const std::lock_guard lock(mutex_);
   ++unanswered_;
@@ -340,16 +348,25 @@ void Session::finish() {
   synchronize("the end of the call");
 }
 
-void Session::abandon() {
+void Session::begin_again(ClosedStorages& kept) {
+  const std::lock_guard lock(mutex_);
+  const c10::impl::ExcludeDispatchKeyGuard no_hook(kHookKeys);
+  off_ = true;
+  std::vector<c10::Storage> storages;
+  for (const TraceMemoryId id : at_ != nullptr ? escaped() : std::vector<TraceMemoryId>()) {
+    storages.emplace_back(table_.memory(id).storage.lock());
+  }
+  DrawLog draws = draws_;
+  synchronize("the call runs again as eager");
+  draws.take_back();
+  for (const c10::Storage& storage : storages) kept.close(storage);
+}
+
+void Session::take_back() {
   const std::lock_guard lock(mutex_);
   off_ = true;
   draws_.take_back();
   end_segment();
-}
-
-void Session::take_back() {
-  abandon();
-  const std::lock_guard lock(mutex_);
   if (undo_) undo_->restore();
 }
 

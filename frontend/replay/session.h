@@ -129,9 +129,11 @@ class Session : public c10::DebugInfoBase {
   void wait_for_memory_of(const at::Tensor& tensor);
   /// Does all work that is left, so that every tensor has its data. Throws what operators throw.
   void finish();
-  /// Forgets the work that is left: the program did not get its memory, and runs again.
-  void abandon();
-  /// The same, and takes back what was written.
+  /// Does the work that is left and takes its draws back: the program did not get its memory, and runs again, as it is.
+  /// What it has kept of what was computed has its data then, and is closed meanwhile: it is not what eager finds
+  /// there.
+  void begin_again(ClosedStorages& kept);
+  /// Forgets the work that is left, and takes back what was written and drawn.
   void take_back();
 
   /// What became of the call.
@@ -230,6 +232,8 @@ class Session : public c10::DebugInfoBase {
   void refuse_in_log(std::string_view what) {
     if (log_) log_->refuse(std::string(what));
   }
+  /// Does the work that is left; the rest of the call runs as it is.
+  void run_rest_at_once(std::string_view reason);
   void interpret();
   void interpret(const PathNode& node, std::vector<c10::Storage>& storages);
   [[nodiscard]] std::vector<std::vector<TraceMemoryId>> last_uses_of(std::span<const PathNode* const> steps);

@@ -44,6 +44,7 @@ void Session::backward(const BackwardCall& call, const std::function<void()>& ru
     if (!call.keep_graph) graph->release();
     return;
   }
+  if (!off_ && changes_streams(call.roots)) run_rest_at_once("a backward pass that goes to another stream");
   const Since before = now();
   const auto gradients = graph ? graph->gradients() : std::vector<HeldGradient>();
   nodes_.begin_pass();

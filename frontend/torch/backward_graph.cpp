@@ -2,6 +2,7 @@
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/flat_hash_map.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -11,6 +12,8 @@
 #include <string_view>
 #include <typeinfo>
 #include <utility>
+
+#include "frontend/torch/convert.h"
 
 namespace sinter::frontend {
 namespace {
@@ -53,7 +56,29 @@ class Numbers {
   ska::flat_hash_map<const Node*, uint64_t> numbers_;
 };
 
+/// The engine runs a node on the stream that its first input on a GPU was made on.
+bool runs_elsewhere(const Node& node) {
+  for (uint32_t i = 0; i < node.num_inputs(); ++i) {
+    const auto& input = node.input_metadata(i);
+    if (!input.device().is_cuda()) continue;
+    return input.stream() != c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(input.device());
+  }
+  return false;
+}
+
 }  // namespace
+
+bool changes_streams(std::span<const Edge> roots) {
+  if (!current_cuda_device()) return false;
+  std::vector<Node*> nodes;
+  Numbers numbers(nodes);
+  for (const Edge& root : roots) (void)numbers.of(root);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (runs_elsewhere(*nodes[i])) return true;
+    for (const Edge& edge : nodes[i]->next_edges()) (void)numbers.of(edge);
+  }
+  return false;
+}
 
 NodeOrigin NodeOrigin::here() {
   return {.thread = at::RecordFunction::currentThreadId(), .since = at::sequence_number::peek()};

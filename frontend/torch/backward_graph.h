@@ -69,6 +69,10 @@ class BackwardGraph {
   std::vector<uint64_t> words_;
 };
 
+/// True where a pass goes to another stream than its device's current one. What passes from one stream to another is
+/// marked with the other by autograd's engine, which asks for its memory.
+[[nodiscard]] bool changes_streams(std::span<const torch::autograd::Edge> roots);
+
 /// The gradient of a leaf, set as the engine sets it.
 void set_gradient(torch::autograd::AccumulateGrad& leaf, at::Tensor gradient);
 

@@ -286,5 +286,19 @@ TEST_F(Attention, whose_weights_are_given_too_stays) {
   EXPECT_FALSE(is_found(fast.report())) << fast.report();
 }
 
+TEST_F(Attention, memory_of_any_address_is_taken) {
+  const c10::NoGradGuard no_grad;
+  const Tensor memory = at::randn({4 * 2 * 4 * 4 + 3}, at::TensorOptions(at::kCUDA));
+  const auto program = [](const Tensor& q, const Tensor& k) {
+    return at::scaled_dot_product_attention(q * 1, k * 1, q * 1) + 1;
+  };
+  auto fast = compile(program, unlimited({}));
+  for (int64_t first = 0; first < 4; ++first) {
+    const Tensor x = memory.narrow(0, first, 128).view({4, 2, 4, 4});
+    for (int call = 0; call < 3; ++call) ASSERT_TRUE(same(fast(x, x + 1), program(x, x + 1), 1e-5)) << first;
+  }
+  EXPECT_GE(fast.stats().replayed, 8) << fast.report();
+}
+
 }  // namespace
 }  // namespace sinter::test

@@ -245,5 +245,36 @@ TEST_F(GpuStreams, a_stream_made_anew_waits_for_the_one_before_it) {
   }
 }
 
+TEST_F(GpuStreams, a_backward_pass_goes_to_the_streams_of_its_forward_passes) {
+  const Tensor weight = full({3, 2}, 0.5).set_requires_grad(true);
+  Tensor held;
+  const auto program = [&](const Tensor& x) {
+    const Tensor loss = held.mul(2).mean();
+    held = at::matmul(x, weight.t()).mul(1.5);
+    loss.backward();
+    return loss.detach();
+  };
+  const auto run = [&](auto&& called) {
+    weight.mutable_grad() = Tensor();
+    held = at::matmul(full({4, 2}, 1), weight.t());
+    std::vector<Tensor> seen;
+    for (int call = 0; call < 6; ++call) {
+      c10::cuda::device_synchronize();
+      const CUDAStreamGuard guard(c10::cuda::getStreamFromPool());
+      seen.push_back(called(full({4, 2}, call)));
+      c10::cuda::device_synchronize();
+      seen.push_back(held.detach().clone());
+      seen.push_back(weight.grad().clone());
+      c10::cuda::device_synchronize();
+    }
+    return seen;
+  };
+  auto fast = compile(program, unlimited({}));
+  const auto expected = run(program);
+  const auto found = run(fast);
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_TRUE(same(found[i], expected[i])) << i << fast.report();
+  EXPECT_TRUE(unbroken(fast.report()));
+}
+
 }  // namespace
 }  // namespace sinter::test

@@ -150,6 +150,41 @@ TEST_F(Checked, memory_that_is_asked_for_after_a_write_is_an_error) {
   EXPECT_TRUE(same(fast(at::ones({2})), at::full({2}, 3.0F)));
 }
 
+TEST_F(Checked, a_call_that_runs_again_keeps_what_it_replaces) {
+  const c10::NoGradGuard no_grad;
+  Tensor last;
+  std::vector<Tensor> history;
+  auto fast = compile(
+      [&](const Tensor& x) {
+        last = x * 2;
+        history.push_back(x + 1);
+        return at::full({}, last.const_data_ptr<float>()[0]);
+      },
+      checked());
+  for (int call = 0; call < 6; ++call) {
+    const Tensor x = at::randn({5});
+    ASSERT_TRUE(same(fast(x), (x * 2)[0])) << call;
+    ASSERT_TRUE(same(last, x * 2)) << call;
+    for (const Tensor& kept : history) (void)kept.sum().item<float>();
+    ASSERT_TRUE(same(history.back(), x + 1)) << call;
+  }
+}
+
+TEST_F(Checked, a_call_that_reads_what_it_has_kept_does_not_run_again) {
+  const c10::NoGradGuard no_grad;
+  Tensor state = at::ones({3});
+  const auto program = [&](const Tensor& x) {
+    state = state * 0.5 + x;
+    return at::full({}, state.const_data_ptr<float>()[0]);
+  };
+  auto fast = compile(program, checked());
+  const Tensor x = at::ones({3});
+  EXPECT_TRUE(same(fast(x), at::full({}, 1.5F)));
+  EXPECT_THROW((void)fast(x), UserError);
+  EXPECT_TRUE(same(state, at::full({3}, 1.75F)));
+  EXPECT_TRUE(same(fast(x), at::full({}, 1.875F)));
+}
+
 TEST_F(Checked, memory_asked_for_is_there) {
   const c10::NoGradGuard no_grad;
   const auto program = [](const Tensor& x, Tensor& state) {
