@@ -4,6 +4,7 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 
+#include "compiler/support/errors.h"
 #include "compiler/support/planted.h"
 #include "frontend/torch/convert.h"
 #include "frontend/torch/libtorch_version.h"
@@ -20,7 +21,7 @@ bool is_plain_call(c10::DispatchKeySet below) {
   using c10::DispatchKey;
   constexpr c10::DispatchKeySet plain({DispatchKey::Dense, DispatchKey::AutogradFunctionality,
                                        DispatchKey::AutogradOther, DispatchKey::ADInplaceOrView,
-                                       DispatchKey::BackendSelect, DispatchKey::DeferredInit, kCaptureKey});
+                                       DispatchKey::BackendSelect, kCompositesKey, kCaptureKey});
   if (c10::GradMode::is_enabled()) return false;
   const c10::DispatchKeySet functions(c10::DispatchKeySet::RAW, below.raw_repr() & ~c10::full_backend_mask);
   return (functions - plain).empty();
@@ -64,6 +65,30 @@ void note_view(const at::Tensor& base, const at::Tensor& view) {
   (void)torch::autograd::as_view(base, view, /*is_bw_differentiable=*/true, /*is_fw_differentiable=*/true,
                                  /*view_func=*/nullptr, /*rev_view_func=*/nullptr,
                                  inference ? CreationMeta::INFERENCE_MODE : CreationMeta::NO_GRAD_MODE);
+}
+
+std::vector<int64_t> versions_of_written(const Step& step, CallArguments arguments) {
+  std::vector<int64_t> versions;
+  for (const uint32_t position : step.mutates) {
+    for_each_tensor(arguments[position], [&](const at::Tensor& tensor) { versions.push_back(version_of(tensor)); });
+  }
+  return versions;
+}
+
+void count_kernels_writes(const Step& step, CallArguments arguments) {
+  if (step.raised.empty()) return;
+  const std::vector<int64_t> before = versions_of_written(step, arguments);
+  if (before.size() != step.raised.size()) throw InternalError("replay", "a list has another number of tensors");
+  size_t next = 0;
+  for (const uint32_t position : step.mutates) {
+    for_each_tensor(arguments[position], [&](const at::Tensor& tensor) {
+      // Views that share a version may have it already.
+      const int64_t after = before[next] + step.raised[next];
+      ++next;
+      if (tensor.is_inference()) return;
+      while (tensor._version() < after) torch::autograd::increment_version(tensor);
+    });
+  }
 }
 
 void do_autograds_part(const Step& step, CallArguments arguments, c10::ArrayRef<c10::IValue> results) {

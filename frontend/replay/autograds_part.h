@@ -4,6 +4,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <optional>
+#include <vector>
 
 #include "frontend/torch/call_argument.h"
 #include "frontend/trace/step.h"
@@ -30,6 +31,11 @@ namespace sinter::frontend {
 
 /// True where what they do for a step with these arguments can be done by do_autograds_part.
 [[nodiscard]] bool can_do_autograds_part(AboveKernel above, CallArguments arguments);
+
+/// The versions of what a step writes, in the order of Step::raised.
+[[nodiscard]] std::vector<int64_t> versions_of_written(const Step& step, CallArguments arguments);
+/// Counts the writes that a step's kernel itself counts.
+void count_kernels_writes(const Step& step, CallArguments arguments);
 
 /// Does it: versions of what the step writes, views among its results.
 void do_autograds_part(const Step& step, CallArguments arguments, c10::ArrayRef<c10::IValue> results);

@@ -17,7 +17,7 @@ namespace {
 
 /// Lies above autograd and autocast, and LibTorch itself gives it no kernels. Nothing reaches it while no session
 /// includes it.
-constexpr auto kKey = c10::DispatchKey::DeferredInit;
+static_assert(kCompositesKey == c10::DispatchKey::DeferredInit);  // TORCH_LIBRARY_IMPL takes a name
 
 using Work = CatchComposites::Work;
 
@@ -64,7 +64,7 @@ const Composite& composite(const c10::OperatorName& op) {
 
 /// What they read themselves has to be there.
 void catch_composite(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  const c10::DispatchKeySet below = keys_under(kKey, keys);
+  const c10::DispatchKeySet below = keys_under(kCompositesKey, keys);
   Session* session = current_session();
   if (session == nullptr) return op.redispatchBoxed(below, stack);
   const Work work = composite(op.operator_name()).work;
@@ -85,7 +85,7 @@ TORCH_LIBRARY_IMPL(aten, DeferredInit, library) {
   }
 }
 
-CatchComposites::CatchComposites() : include_(kKey) {}
+CatchComposites::CatchComposites() : include_(kCompositesKey) {}
 
 std::vector<std::string> CatchComposites::names() {
   std::vector<std::string> names;

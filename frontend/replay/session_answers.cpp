@@ -79,6 +79,7 @@ void Session::go_on(PathNode& node, const CallNumbers& numbers, Part part, CallA
     table_.add(value);
   }
   for (const Returned& item : step.returns) answer.push_back(returned(item, arguments, fresh));
+  count_kernels_writes(step, arguments);
   if (part == Part::kernels_and_autograds) do_autograds_part(step, arguments, answer);
   note_writes(step);
   settings_matter_ = settings_matter_ || !step.settings.empty();

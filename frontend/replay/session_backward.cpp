@@ -1,5 +1,6 @@
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/utils/grad_layout_contract.h>
 
 #include <algorithm>
 
@@ -27,6 +28,15 @@ bool visit_pass(const KnownBackward& pass, const BackwardCall& call, const Backw
     if (pass.leaves[i].how == KnownBackward::Leaf::How::adds && !visitor.tensor(before)) return false;
   }
   return true;
+}
+
+/// True where what a pass adds to a gradient is all that its version tells, and adding says nothing to the user:
+/// LibTorch warns of gradients that are laid out otherwise than their parameters.
+bool counts_writes_alone(const at::Tensor& gradient, const at::Tensor& parameter, std::span<const HeldGradient> all) {
+  if (gradient.is_inference() || !torch::autograd::utils::obeys_layout_contract(gradient, parameter)) return false;
+  return std::ranges::count_if(all, [&](const HeldGradient& held) {
+           return held.tensor.defined() && held.tensor.is_alias_of(gradient);
+         }) == 1;
 }
 
 }  // namespace
@@ -113,7 +123,8 @@ bool Session::note_gradients(const PathNode& begin, const BackwardGraph& graph, 
     const at::Tensor& now = graph.leaves()[i]->variable.grad();
     KnownBackward::Leaf leaf;
     if (now.is_same(old)) {
-      leaf.writes = now.defined() ? static_cast<uint32_t>(now._version() - version) : 0;
+      if (now.defined() && !counts_writes_alone(now, graph.leaves()[i]->variable, before)) return false;
+      leaf.writes = static_cast<uint32_t>(version_of(now) - version);
       leaf.how = leaf.writes > 0 ? How::adds : How::keeps;
     } else {
       if (old.defined() || now.is_view() || now.requires_grad() || !is_dense(now)) return false;
@@ -121,7 +132,7 @@ bool Session::note_gradients(const PathNode& begin, const BackwardGraph& graph, 
       if (!value.valid()) return false;
       const TraceMemoryId memory = table_.value(value).memory;
       if (!table_.known(memory).fresh || memory.index < begin.memories) return false;
-      leaf = {.how = How::sets, .gradient = value, .writes = static_cast<uint32_t>(now._version())};
+      leaf = {.how = How::sets, .gradient = value, .writes = static_cast<uint32_t>(version_of(now))};
       if (std::ranges::find(pass.given, memory) == pass.given.end()) pass.given.push_back(memory);
     }
     pass.leaves.push_back(leaf);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frontend/replay/autograds_part.h"
 #include "frontend/replay/way.h"
 #include "frontend/torch/convert.h"
 #include "frontend/torch/stated_place.h"
@@ -28,6 +29,11 @@ std::optional<uint32_t> base_of(const OpFacts& facts, const at::Tensor& result, 
   return std::nullopt;
 }
 
+/// What as_strided takes where it is given none, as in_values counts it.
+int64_t own_offset(const at::Tensor& tensor, const TensorTable& table) {
+  return tensor.storage_offset() - table.shift_of(tensor);
+}
+
 }  // namespace
 
 Returned returned_like(const OpFacts& facts, const c10::IValue& result, c10::ArrayRef<c10::IValue> arguments,
@@ -41,7 +47,7 @@ Returned returned_like(const OpFacts& facts, const c10::IValue& result, c10::Arr
     item.how = Returned::How::value;
     item.value = value_of(tensor);
     item.base = base_of(facts, tensor, arguments);
-    if (!item.base && !tensor.is_inference()) item.writes = static_cast<uint32_t>(tensor._version());
+    if (!item.base) item.writes = static_cast<uint32_t>(version_of(tensor));
   } else if (result.isTensorList()) {
     item.how = Returned::How::list;
     for (const at::Tensor& tensor : result.toTensorVector()) {
@@ -77,7 +83,8 @@ StepRecorder::StepRecorder(const c10::OperatorHandle& op, const OpTraits& traits
   if (step_.module.empty()) step_.module = std::move(module);
   const auto& declared = op.schema().arguments();
   for (size_t i = 0; i < declared.size(); ++i) {
-    const c10::IValue argument = in_values(traits.facts, arguments_, i, table_);
+    c10::IValue argument = in_values(traits.facts, arguments_, i, table_);
+    if (argument.isNone() && traits.facts.storage_offset == i) argument = own_offset(arguments_[0].toTensor(), table_);
     step_.args.push_back(arg_of(argument, *declared[i].real_type(), encoder, step_.opaques));
   }
   step_.numbers = numbers_of(traits.facts, arguments_, call.numbers);
@@ -95,6 +102,13 @@ void StepRecorder::note_writes() {
       written_.push_back(Elements::of(tensor));
     });
   }
+  versions_ = versions_of_written(step_, arguments_of(arguments_));
+}
+
+void StepRecorder::note_raised() {
+  const auto now = versions_of_written(step_, arguments_of(arguments_));
+  if (now == versions_) return;
+  for (size_t i = 0; i < now.size(); ++i) step_.raised.push_back(static_cast<uint32_t>(now[i] - versions_[i]));
 }
 
 bool StepRecorder::are_as_they_were() const {
@@ -137,6 +151,7 @@ bool StepRecorder::add_result(const at::Tensor& tensor) {
 
 std::optional<Step> StepRecorder::finish(c10::ArrayRef<c10::IValue> results) {
   if (!are_as_they_were()) return std::nullopt;
+  note_raised();
   for (const at::Tensor& tensor : tensors_of({results.data(), results.size()})) {
     if (!add_result(tensor)) return std::nullopt;
   }

@@ -36,6 +36,7 @@ class StepRecorder {
 
  private:
   void note_writes();
+  void note_raised();
   [[nodiscard]] bool are_as_they_were() const;
   [[nodiscard]] bool add_result(const at::Tensor& tensor);
   [[nodiscard]] TraceMemoryId memory_seen_by(const at::Tensor& result) const;
@@ -46,6 +47,7 @@ class StepRecorder {
   Step step_;
   std::vector<std::pair<at::Tensor, TraceValueId>> values_;  ///< of the arguments, in order, then of the results
   std::vector<Elements> written_;                            ///< of the tensors that the call writes, before it
+  std::vector<int64_t> versions_;                            ///< of the same
 };
 
 }  // namespace sinter::frontend

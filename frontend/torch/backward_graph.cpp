@@ -123,7 +123,7 @@ std::vector<HeldGradient> BackwardGraph::gradients() const {
   std::vector<HeldGradient> held;
   for (const AccumulateGrad* leaf : leaves_) {
     const at::Tensor& gradient = leaf->variable.grad();
-    held.push_back({gradient, gradient.defined() ? gradient._version() : 0});
+    held.push_back({gradient, version_of(gradient)});
   }
   return held;
 }

@@ -111,6 +111,10 @@ std::optional<c10::Device> current_cuda_device() {
   return guard.getDevice();
 }
 
+int64_t version_of(const at::Tensor& tensor) {
+  return tensor.defined() && !tensor.is_inference() ? tensor._version() : 0;
+}
+
 ir::Device device_of(c10::Device device) {
   if (device.is_cpu()) return {ir::Device::Kind::cpu, 0};
   if (!device.is_cuda()) return {ir::Device::Kind::other, device.index()};

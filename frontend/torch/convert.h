@@ -26,6 +26,10 @@ namespace sinter::frontend {
 /// Dtype, sizes, strides and device of a strided tensor.
 [[nodiscard]] ir::Type type_of(const at::Tensor& tensor);
 
+/// How many writes into a tensor autograd has counted; 0 for an undefined one, and for one of inference mode, which
+/// counts none.
+[[nodiscard]] int64_t version_of(const at::Tensor& tensor);
+
 /// Gives the value a tensor argument stands for (or another description of it).
 using TensorToArg = std::function<ir::Arg(const at::Tensor&)>;
 /// Describes an argument of an operator. `declared` is the schema's real type: it tells dtypes, layouts and memory

@@ -21,8 +21,12 @@ inline constexpr auto kCaptureKey = c10::DispatchKey::Fake;
 /// LibTorch gives it no kernels.
 inline constexpr auto kAboveAutogradKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-/// Whoever runs an operator for real excludes both.
-inline constexpr c10::DispatchKeySet kHookKeys({kCaptureKey, kAboveAutogradKey});
+/// The dispatch key, above autograd, that composite operators which do work of their own are caught with. LibTorch
+/// gives it no kernels.
+inline constexpr auto kCompositesKey = c10::DispatchKey::DeferredInit;
+
+/// Whoever runs an operator for real excludes all of them.
+inline constexpr c10::DispatchKeySet kHookKeys({kCaptureKey, kAboveAutogradKey, kCompositesKey});
 
 /// A slot of LibTorch's thread-local debug information. Older versions number their slots: ours is beyond all of them.
 /// Newer ones tell slots apart by the address of their name.

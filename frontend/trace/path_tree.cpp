@@ -231,6 +231,7 @@ std::optional<std::vector<const PathNode*>> plain_steps_between(const PathNode& 
   for (const PathNode* node = &end; node != &begin; node = node->parent) {
     if (node == nullptr || node->step.draw || node->live.load(std::memory_order_relaxed) != 0) return std::nullopt;
     if (node->step.data_rule != nullptr || counts_from_what_came(node->step, table)) return std::nullopt;
+    if (!node->step.raised.empty()) return std::nullopt;
     steps.push_back(node);
   }
   std::ranges::reverse(steps);

@@ -104,6 +104,9 @@ struct Step {
   std::vector<ir::Arg> args{};
   std::vector<c10::IValue> opaques{};
   std::vector<uint32_t> mutates{};
+  /// How often its kernel itself counts a write of each tensor that it writes, in the order of `mutates`, lists opened;
+  /// empty where it counts none. Those of `_foreach_mul_` do, for autograd counts no writes into lists.
+  std::vector<uint32_t> raised{};
   std::vector<StepNumber> numbers{};  ///< at most 64, in the order of their words
   std::optional<Draw> draw{};
   AboveKernel above = AboveKernel::unknown;

@@ -44,6 +44,74 @@ TEST_F(Checked, views_are_views_of_what_they_look_at) {
   EXPECT_GE(fast.stats().replayed, 4);
 }
 
+TEST_F(Checked, writes_into_lists_are_counted_in_versions) {
+  Tensor w = at::ones({3}).requires_grad_(), u = at::ones({3}).requires_grad_();
+  const Tensor x = at::ones({3});
+  auto fast = compile(
+      [&](const Tensor& in) {
+        const Tensor made = in * w;
+        const c10::NoGradGuard no_grad;
+        at::_foreach_mul_(std::vector<Tensor>{w, u, w, in.view({3, 1}), made}, 0.5);
+        return made._version();
+      },
+      checked());
+  const int64_t ws = w._version(), us = u._version(), xs = x._version();
+  for (int64_t call = 1; call <= 5; ++call) {
+    EXPECT_EQ(fast(x), 1) << call;
+    EXPECT_EQ(w._version() - ws, 2 * call);
+    EXPECT_EQ(u._version() - us, call);
+    EXPECT_EQ(x._version() - xs, call);
+  }
+  EXPECT_GE(fast.stats().replayed, 3) << fast.report();
+}
+
+TEST_F(Checked, backward_passes_refuse_what_a_list_operator_has_written) {
+  Tensor w = at::full({2}, 3.0F).requires_grad_(), u = at::full({2}, 5.0F).requires_grad_();
+  auto fast = compile(
+      [&](const Tensor& x) {
+        const Tensor loss = (w * u * x).sum();
+        {
+          const c10::NoGradGuard no_grad;
+          at::_foreach_mul_(std::vector<Tensor>{w, u}, 0.5);
+        }
+        loss.backward();
+        return loss;
+      },
+      checked());
+  for (int call = 0; call < 4; ++call) EXPECT_THROW((void)fast(at::ones({2})), c10::Error) << call;
+}
+
+TEST_F(Checked, gradients_of_inference_mode_have_no_versions) {
+  Tensor w = at::ones({3}).requires_grad_();
+  auto fast = compile(
+      [&](const Tensor& x) {
+        const Tensor loss = (w * x).sum();
+        const c10::InferenceMode inference;
+        loss.backward();
+        return loss;
+      },
+      checked());
+  for (int call = 1; call <= 5; ++call) {
+    (void)fast(at::ones({3}));
+    EXPECT_EQ(w.grad()[0].item<float>(), call);
+  }
+}
+
+TEST_F(Checked, gradients_in_one_memory_count_their_writes_once) {
+  Tensor a = at::ones({3}).requires_grad_(), b = at::ones({3}).requires_grad_();
+  auto fast = compile(
+      [&](const Tensor& x) {
+        const Tensor flat = at::zeros({6});
+        a.mutable_grad() = flat.narrow(0, 0, 3);
+        b.mutable_grad() = flat.narrow(0, 3, 3);
+        (a * b * x).sum().backward();
+        return flat;
+      },
+      checked());
+  const int64_t expected = fast(at::ones({3}))._version();
+  for (int call = 1; call < 5; ++call) EXPECT_EQ(fast(at::ones({3}))._version(), expected) << call;
+}
+
 TEST_F(Checked, writes_are_counted_in_versions) {
   const c10::NoGradGuard no_grad;
   Tensor state = at::zeros({3});

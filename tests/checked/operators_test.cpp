@@ -264,5 +264,28 @@ TEST(Dispatcher, has_no_other_kernels_at_the_keys_that_operators_are_met_at) {
   EXPECT_TRUE(taken.empty()) << ::testing::PrintToString(taken);
 }
 
+TEST_F(Checked, kernels_that_call_composite_operators_run_as_one) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const at::Tensor& x) { return at::matrix_exp(x * 2) + 1; };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 4; ++call) {
+    const at::Tensor x = at::eye(3) * (call + 2);  // of a norm that LibTorch squares again and again for
+    EXPECT_TRUE(at::allclose(fast(x), program(x))) << call;
+  }
+}
+
+TEST_F(Checked, scatters_into_strides_where_the_tensor_begins) {
+  const c10::NoGradGuard no_grad;
+  const auto program = [](const at::Tensor& x, const at::Tensor& y) {
+    return at::as_strided_scatter(x.slice(0, 1), y * 2, {2, 4}, {4, 1}) + x.slice(0, 1);
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 5; ++call) {
+    const at::Tensor x = at::randn({5, 4}), y = at::randn({2, 4});
+    EXPECT_TRUE(at::allclose(fast(x, y), program(x, y))) << call;
+  }
+  EXPECT_GE(fast.stats().replayed, 3) << fast.report();
+}
+
 }  // namespace
 }  // namespace sinter::test
