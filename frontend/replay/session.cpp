@@ -106,11 +106,11 @@ bool Session::can_be_a_step_of_the_next_segment(const OpTraits& traits, c10::Arr
   return way_of(traits, arguments, table_) == Way::later;
 }
 
-void Session::keep_what_was_matched() {
+void Session::keep_what_was_matched(UndoLog& log) const {
   for (const TensorTable::Memory& memory : table_.memories()) {
     if (!memory.written || !memory.held) continue;
     const TraceMemory& known = table_.known(table_.id_of(memory));
-    undo_->keep(table_.over(memory.held, known.root));
+    log.keep(table_.over(memory.held, known.root));
   }
 }
 
@@ -266,7 +266,7 @@ void Session::run_matched(std::string_view reason) {
   closed_.open();
   if (at_->depth == 0) return;
   const c10::impl::ExcludeDispatchKeyGuard no_hook(kHookKeys);
-  if (undo_ && !off_) keep_what_was_matched();  // behind the end of the call nothing is refused
+  if (undo_ && !off_) keep_what_was_matched(*undo_);  // behind the end of the call nothing is refused
   const SurroundingsGuard segment(*surroundings_, settings_matter_);
   const auto memories = escaped();
   const PathLibrary::Matched matched{*at_, tree_, memories, numbers_, reason, table_, setup_.arguments};
@@ -357,8 +357,12 @@ void Session::begin_again(ClosedStorages& kept) {
     storages.emplace_back(table_.memory(id).storage.lock());
   }
   DrawLog draws = draws_;
+  closed_.open();
+  UndoLog writes;
+  if (at_ != nullptr && !recording_) keep_what_was_matched(writes);
   synchronize("the call runs again as eager");
   draws.take_back();
+  writes.restore();
   for (const c10::Storage& storage : storages) kept.close(storage);
 }
 

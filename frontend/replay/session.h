@@ -129,7 +129,8 @@ class Session : public c10::DebugInfoBase {
   void wait_for_memory_of(const at::Tensor& tensor);
   /// Does all work that is left, so that every tensor has its data. Throws what operators throw.
   void finish();
-  /// Does the work that is left and takes its draws back: the program did not get its memory, and runs again, as it is.
+  /// Does the work that is left and takes back what it wrote and drew: the program did not get its memory, and runs
+  /// again, as it is.
   /// What it has kept of what was computed has its data then, and is closed meanwhile: it is not what eager finds
   /// there.
   void begin_again(ClosedStorages& kept);
@@ -173,7 +174,7 @@ class Session : public c10::DebugInfoBase {
   [[nodiscard]] std::string module_of(c10::ArrayRef<c10::IValue> arguments) const;
   [[nodiscard]] std::string place_of(c10::ArrayRef<c10::IValue> arguments) const;
   void keep_what_is_written(const OpFacts& facts, c10::ArrayRef<c10::IValue> arguments);
-  void keep_what_was_matched();
+  void keep_what_was_matched(UndoLog& log) const;
   void begin_segment();
   /// Whether an answer does autograd's part as well.
   enum class Part : uint8_t { kernels, kernels_and_autograds };

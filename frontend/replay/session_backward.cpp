@@ -6,6 +6,7 @@
 
 #include "frontend/replay/dispatch_hook.h"
 #include "frontend/replay/session.h"
+#include "frontend/torch/tensor_memory.h"
 #include "frontend/trace/call_words.h"
 
 /// How a session answers backward passes. The nodes that autograd's engine would run follow from the operators that
@@ -34,8 +35,9 @@ bool visit_pass(const KnownBackward& pass, const BackwardCall& call, const Backw
 /// LibTorch warns of gradients that are laid out otherwise than their parameters.
 bool counts_writes_alone(const at::Tensor& gradient, const at::Tensor& parameter, std::span<const HeldGradient> all) {
   if (gradient.is_inference() || !torch::autograd::utils::obeys_layout_contract(gradient, parameter)) return false;
+  const auto* storage = storage_of(*gradient.unsafeGetTensorImpl());
   return std::ranges::count_if(all, [&](const HeldGradient& held) {
-           return held.tensor.defined() && held.tensor.is_alias_of(gradient);
+           return held.tensor.defined() && storage_of(*held.tensor.unsafeGetTensorImpl()) == storage;
          }) == 1;
 }
 

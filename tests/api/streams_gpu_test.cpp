@@ -246,6 +246,7 @@ TEST_F(GpuStreams, a_stream_made_anew_waits_for_the_one_before_it) {
 }
 
 TEST_F(GpuStreams, a_backward_pass_goes_to_the_streams_of_its_forward_passes) {
+  const at::AutoGradMode grad(true);
   const Tensor weight = full({3, 2}, 0.5).set_requires_grad(true);
   Tensor held;
   const auto program = [&](const Tensor& x) {

@@ -170,6 +170,22 @@ TEST_F(Checked, a_call_that_runs_again_keeps_what_it_replaces) {
   }
 }
 
+TEST_F(Checked, a_call_that_runs_again_writes_once) {
+  const c10::NoGradGuard no_grad;
+  Tensor total = at::zeros({2}), kept;
+  auto fast = compile(
+      [&](const Tensor& x) {
+        total.add_(x);
+        kept = x * 2;
+        return at::full({}, kept.const_data_ptr<float>()[0]);
+      },
+      checked());
+  for (int call = 1; call <= 5; ++call) {
+    EXPECT_TRUE(same(fast(at::ones({2})), at::full({}, 2.0F)));
+    EXPECT_TRUE(same(total, at::ones({2}) * call)) << call;
+  }
+}
+
 TEST_F(Checked, a_call_that_reads_what_it_has_kept_does_not_run_again) {
   const c10::NoGradGuard no_grad;
   Tensor state = at::ones({3});
