@@ -109,7 +109,6 @@ TEST_P(Products, attention_over_49_tokens_has_gradients) {
 
 TEST_P(Products, a_row_without_a_finite_score_is_nan_as_in_eager) {
   const at::NoGradGuard no_grad;
-  at::manual_seed(1);  // in half, eager and compiled each lie up to 2e-3 from the exact result
   const auto fast = compile([](const Tensor& x, const Tensor& bias) { return attention(x, bias, 3); }, options());
   for (int call = 0; call < 4; ++call) {
     const Tensor x = random({256, 49, 288});
@@ -118,7 +117,7 @@ TEST_P(Products, a_row_without_a_finite_score_is_nan_as_in_eager) {
     bias[2][7][3].fill_(-std::numeric_limits<double>::infinity());
     const Tensor found = fast(x, bias), eager = attention(x, bias, 3);
     EXPECT_TRUE(found.isnan().equal(eager.isnan()));
-    EXPECT_TRUE(same(found.nan_to_num(), eager.nan_to_num(), 5e-3));
+    EXPECT_TRUE(same(found.nan_to_num(), eager.nan_to_num(), 3e-3));
   }
 }
 
