@@ -3,6 +3,7 @@
 #include "compiler/support/errors.h"
 #include "frontend/execute/below_autograd.h"
 #include "frontend/torch/convert.h"
+#include "frontend/torch/tensor_memory.h"
 
 namespace sinter::frontend {
 namespace {
@@ -33,7 +34,7 @@ bool loads_unchecked(const c10::OperatorHandle& op) {
 /// The same values where 16 bytes can be loaded at once.
 at::Tensor aligned(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_cuda()) return tensor;
-  return reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % 16 == 0 ? tensor : tensor.clone();
+  return address_of(*tensor.unsafeGetTensorImpl()) % 16 == 0 ? tensor : tensor.clone();
 }
 
 at::Tensor constants_only(ir::ValueId /*value*/) { return {}; }

@@ -223,9 +223,8 @@ void Function::run_without_stand_ins(Session& session, const Program& program) {
   const auto refused = [this](std::string_view after) {
     return UserError(fmt::format(
         "{}: the callable asks for the memory of a tensor that is computed later, after it has {}; this call ends "
-        "here, "
-        "later ones run as eager runs them. Ask with sinter::materialize(tensor), read it with an operator (item(), "
-        "copy to another tensor), or compile the part around it",
+        "here, later ones run as eager runs them. Ask with sinter::materialize(tensor), read it with an operator "
+        "(item(), copy to another tensor), or compile the part around it",
         name_, after));
   };
   if (session.account().wrote) {

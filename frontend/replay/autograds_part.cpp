@@ -67,6 +67,11 @@ void note_view(const at::Tensor& base, const at::Tensor& view) {
                                  inference ? CreationMeta::INFERENCE_MODE : CreationMeta::NO_GRAD_MODE);
 }
 
+void count_writes(const at::Tensor& tensor, int64_t writes) {
+  if (tensor.is_inference()) return;
+  for (int64_t write = 0; write < writes; ++write) torch::autograd::increment_version(tensor);
+}
+
 std::vector<int64_t> versions_of_written(const Step& step, CallArguments arguments) {
   std::vector<int64_t> versions;
   for (const uint32_t position : step.mutates) {
@@ -83,10 +88,8 @@ void count_kernels_writes(const Step& step, CallArguments arguments) {
   for (const uint32_t position : step.mutates) {
     for_each_tensor(arguments[position], [&](const at::Tensor& tensor) {
       // Views that share a version may have it already.
-      const int64_t after = before[next] + step.raised[next];
+      count_writes(tensor, before[next] + step.raised[next] - version_of(tensor));
       ++next;
-      if (tensor.is_inference()) return;
-      while (tensor._version() < after) torch::autograd::increment_version(tensor);
     });
   }
 }

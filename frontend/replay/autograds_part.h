@@ -32,6 +32,9 @@ namespace sinter::frontend {
 /// True where what they do for a step with these arguments can be done by do_autograds_part.
 [[nodiscard]] bool can_do_autograds_part(AboveKernel above, CallArguments arguments);
 
+/// Counts writes into a tensor; those of inference mode count none.
+void count_writes(const at::Tensor& tensor, int64_t writes);
+
 /// The versions of what a step writes, in the order of Step::raised.
 [[nodiscard]] std::vector<int64_t> versions_of_written(const Step& step, CallArguments arguments);
 /// Counts the writes that a step's kernel itself counts.

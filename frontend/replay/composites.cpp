@@ -15,9 +15,7 @@
 namespace sinter::frontend {
 namespace {
 
-/// Lies above autograd and autocast, and LibTorch itself gives it no kernels. Nothing reaches it while no session
-/// includes it.
-static_assert(kCompositesKey == c10::DispatchKey::DeferredInit);  // TORCH_LIBRARY_IMPL takes a name
+static_assert(kCompositesKey == c10::DispatchKey::DeferredInit);  // the name that TORCH_LIBRARY_IMPL is given below
 
 using Work = CatchComposites::Work;
 

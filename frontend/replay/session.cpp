@@ -352,14 +352,13 @@ void Session::begin_again(ClosedStorages& kept) {
   const std::lock_guard lock(mutex_);
   const c10::impl::ExcludeDispatchKeyGuard no_hook(kHookKeys);
   off_ = true;
+  if (at_ == nullptr) return;
   std::vector<c10::Storage> storages;
-  for (const TraceMemoryId id : at_ != nullptr ? escaped() : std::vector<TraceMemoryId>()) {
-    storages.emplace_back(table_.memory(id).storage.lock());
-  }
+  for (const TraceMemoryId id : escaped()) storages.emplace_back(table_.memory(id).storage.lock());
   DrawLog draws = draws_;
-  closed_.open();
   UndoLog writes;
-  if (at_ != nullptr && !recording_) keep_what_was_matched(writes);
+  closed_.open();
+  if (!recording_) keep_what_was_matched(writes);
   synchronize("the call runs again as eager");
   draws.take_back();
   writes.restore();

@@ -130,9 +130,8 @@ class Session : public c10::DebugInfoBase {
   /// Does all work that is left, so that every tensor has its data. Throws what operators throw.
   void finish();
   /// Does the work that is left and takes back what it wrote and drew: the program did not get its memory, and runs
-  /// again, as it is.
-  /// What it has kept of what was computed has its data then, and is closed meanwhile: it is not what eager finds
-  /// there.
+  /// again, as it is. What it has kept of what was computed has its data then, and `kept` closes it: it is not what
+  /// eager finds there.
   void begin_again(ClosedStorages& kept);
   /// Forgets the work that is left, and takes back what was written and drawn.
   void take_back();

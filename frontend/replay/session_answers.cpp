@@ -13,13 +13,6 @@ c10::Storage take_fresh(Session::FreshStorages& fresh, TraceMemoryId memory) {
   return {};
 }
 
-/// With the version that the operator's own kernel leaves: arange calls operators that write into what it gives.
-at::Tensor in_new_memory(at::Tensor made, const Returned& item) {
-  if (made.is_inference()) return made;
-  for (uint32_t i = 0; i < item.writes; ++i) made.unsafeGetTensorImpl()->bump_version();
-  return made;
-}
-
 }  // namespace
 
 /// False where the work of the steps so far cannot be done together with this one's. Ends the segment if that is for
@@ -110,10 +103,14 @@ c10::IValue Session::returned(const Returned& item, CallArguments arguments, Fre
 at::Tensor Session::tensor_of(const Returned& item, CallArguments arguments, FreshStorages& fresh) {
   const TraceValue& value = table_.value(item.value);
   c10::Storage storage = take_fresh(fresh, value.memory);
-  if (storage && !item.base) return in_new_memory(table_.over(std::move(storage), item.value), item);
+  const bool is_new = static_cast<bool>(storage);
   if (!storage) storage = c10::Storage(table_.memory(value.memory).storage.lock());
   if (!storage) throw InternalError("replay", "a step sees memory that is gone");
-  if (!item.base) return table_.over(std::move(storage), item.value);
+  if (!item.base) {
+    at::Tensor made = table_.over(std::move(storage), item.value);
+    if (is_new) count_writes(made, item.writes);
+    return made;
+  }
   const c10::DispatchKeySet keys = tensor_in(arguments[*item.base])->key_set();
   at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, std::move(storage), keys,
                                                              c10::scalarTypeToTypeMeta(value.elements.dtype));

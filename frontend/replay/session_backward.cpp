@@ -1,9 +1,9 @@
-#include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/utils/grad_layout_contract.h>
 
 #include <algorithm>
 
+#include "frontend/replay/autograds_part.h"
 #include "frontend/replay/dispatch_hook.h"
 #include "frontend/replay/session.h"
 #include "frontend/torch/tensor_memory.h"
@@ -93,7 +93,7 @@ bool Session::answer_by(const KnownBackward& pass, const BackwardCall& call, con
     if (leaf.how == KnownBackward::Leaf::How::sets) {
       set = tensor_of({.how = Returned::How::value, .value = leaf.gradient}, {}, fresh);
     }
-    for (uint32_t write = 0; write < leaf.writes; ++write) torch::autograd::increment_version(set);
+    count_writes(set, leaf.writes);
     if (leaf.how == KnownBackward::Leaf::How::sets) set_gradient(*graph.leaves()[i], std::move(set));
   }
   go_along(pass.steps, pass.settings);

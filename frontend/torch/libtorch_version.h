@@ -21,8 +21,8 @@ inline constexpr auto kCaptureKey = c10::DispatchKey::Fake;
 /// LibTorch gives it no kernels.
 inline constexpr auto kAboveAutogradKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-/// The dispatch key, above autograd, that composite operators which do work of their own are caught with. LibTorch
-/// gives it no kernels.
+/// The dispatch key, above autocast and autograd, that composite operators which do work of their own are caught with.
+/// LibTorch gives it no kernels, and nothing reaches it while no session includes it.
 inline constexpr auto kCompositesKey = c10::DispatchKey::DeferredInit;
 
 /// Whoever runs an operator for real excludes all of them.

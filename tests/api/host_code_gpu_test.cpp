@@ -58,17 +58,16 @@ TEST_P(HostCodeGpu, effects_see_the_tensors_of_their_call_in_order) {
 }
 
 TEST_P(HostCodeGpu, tensors_made_from_nothing_count_their_writes_as_eager) {
-  const auto options_of = [](const Tensor& x) { return x.options(); };
   const std::vector<std::function<Tensor(const Tensor&)>> makers{
-      [&](const Tensor& x) { return at::arange(x.size(0), options_of(x)); },
-      [&](const Tensor& x) { return at::linspace(0, 1, 5, options_of(x)); },
-      [&](const Tensor& x) { return at::full({3}, 2.5, options_of(x)); },
-      [&](const Tensor& x) { return at::zeros({3}, options_of(x)); },
-      [&](const Tensor& x) { return at::randn({3}, options_of(x)); },
-      [&](const Tensor& x) { return at::eye(3, options_of(x)); },
-      [&](const Tensor& x) { return at::hann_window(8, options_of(x)); },
-      [&](const Tensor& x) { return at::zeros_like(x); },
-      [&](const Tensor& x) { return at::full_like(x, 3); },
+      [](const Tensor& x) { return at::arange(x.size(0), x.options()); },
+      [](const Tensor& x) { return at::linspace(0, 1, 5, x.options()); },
+      [](const Tensor& x) { return at::full({3}, 2.5, x.options()); },
+      [](const Tensor& x) { return at::zeros({3}, x.options()); },
+      [](const Tensor& x) { return at::randn({3}, x.options()); },
+      [](const Tensor& x) { return at::eye(3, x.options()); },
+      [](const Tensor& x) { return at::hann_window(8, x.options()); },
+      [](const Tensor& x) { return at::zeros_like(x); },
+      [](const Tensor& x) { return at::full_like(x, 3); },
   };
   for (size_t i = 0; i < makers.size(); ++i) {
     Tensor held;
