@@ -20,6 +20,8 @@ constexpr int64_t most_kept_bytes = 128;        ///< where a block has no more t
 constexpr int64_t kept_bytes_of_pairs = 160;    ///< where a multiprocessor then holds two blocks, not one
 constexpr int64_t most_kept_steps = 8;
 constexpr int64_t most_steps_of_pairs = 16;
+/// Of rows that fill no line, whoever reads them: threads of the rows beside them read the rest of it.
+constexpr int64_t tiny_row_bytes = 32;
 /// Of a multiprocessor, which has 64 registers for each of them; more where groups are more, for all are to be gone
 /// through at one time: a few that had to wait would take as long again.
 constexpr int64_t threads_of_groups = 1024;
@@ -61,7 +63,7 @@ int64_t part_of_warp(int64_t vectors, int64_t most_steps, int64_t bytes) {
   int64_t best = warp_threads;
   for (int64_t threads = warp_threads; threads >= 1; threads /= 2) {
     const int64_t steps = ceil_div(vectors, threads);
-    const bool fills_lines = threads * bytes >= line_bytes || threads >= vectors;
+    const bool fills_lines = threads * bytes >= line_bytes || threads >= vectors || vectors * bytes <= tiny_row_bytes;
     if (steps > most_steps || !fills_lines) break;
     if (steps * threads < ceil_div(vectors, best) * best) best = threads;
   }

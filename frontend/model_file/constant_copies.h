@@ -13,14 +13,19 @@ namespace sinter::frontend {
 struct StepView {
   const OperatorCall* call = nullptr;  ///< null: no call of an operator
   std::span<const ExportedArgument> outputs;
-  std::vector<Slot> handed_on;  ///< values that graphs of a higher-order operator take, which may write to them
+  std::vector<Slot> reads;
+  bool calls_graphs = false;  ///< a higher-order operator, whose graphs may write to what it reads
 };
 
-/// The steps, in order, that copy to a device what depends on no input, and those that make what they copy. Nothing
-/// writes to what they give, and the graph does not give it away: it may be the same tensor in every call. Source:
-/// constant folding.
+/// The steps, in order, that copy to a device what depends on no input, and those that make what they copy, writes to
+/// it included. Nothing writes to what the copies give, and the graph does not give it away: it may be the same tensor
+/// in every call. Source: constant folding.
 [[nodiscard]] std::vector<size_t> steps_of_constant_copies(std::span<const StepView> steps,
                                                            std::span<const ExportedArgument> results, size_t slots);
+
+/// Those of `constant` that a call has no use for where it is given the values of `kept`.
+[[nodiscard]] std::vector<size_t> steps_without_use(std::span<const StepView> steps, std::span<const size_t> constant,
+                                                    std::span<const Slot> kept, size_t slots);
 
 struct DeviceCopy {
   Slot from, to;

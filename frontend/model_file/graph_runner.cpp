@@ -216,10 +216,9 @@ void GraphRunner::mark_last_uses() {
 std::vector<StepView> GraphRunner::views() const {
   std::vector<StepView> views;
   for (const Step& step : steps_) {
-    StepView view{std::get_if<OperatorCall>(&step.action), step.outputs, {}};
-    if (const auto* call = std::get_if<HigherOrder>(&step.action)) {
-      for_each_slot(call->operands, [&](Slot slot) { view.handed_on.push_back(slot); });
-    }
+    StepView view{
+        std::get_if<OperatorCall>(&step.action), step.outputs, {}, std::holds_alternative<HigherOrder>(step.action)};
+    for_each_read(step.action, [&](Slot slot) { view.reads.push_back(slot); });
     views.push_back(std::move(view));
   }
   return views;
@@ -228,20 +227,22 @@ std::vector<StepView> GraphRunner::views() const {
 void GraphRunner::keep_constants(const ModelMove& move) {
   kept_.clear();
   for (Step& step : steps_) step.left_out = false;
-  const std::vector<size_t> steps = steps_of_constant_copies(views(), outputs_, slots_);
+  const std::vector<StepView> views = this->views();
+  const std::vector<size_t> steps = steps_of_constant_copies(views, outputs_, slots_);
   SlotValues values(slots_);
   try {
     run_apart(steps, values, move);
   } catch (const std::exception&) {
     return;  // the program throws the same, if it gets there
   }
+  std::vector<Slot> kept;
   for (const size_t index : steps) {
     const auto copy = copied_by(std::get<OperatorCall>(steps_[index].action), steps_[index].outputs);
     if (!copy || values[copy->from.index].toTensor().device() == values[copy->to.index].toTensor().device()) continue;
     kept_.emplace_back(copy->to, values[copy->to.index]);
-    steps_[index].left_out = true;
+    kept.push_back(copy->to);
   }
-  leave_out_what_nothing_reads(steps);
+  for (const size_t index : steps_without_use(views, steps, kept, slots_)) steps_[index].left_out = true;
 }
 
 void GraphRunner::run_apart(std::span<const size_t> steps, SlotValues& values, const ModelMove& move) const {
@@ -249,21 +250,6 @@ void GraphRunner::run_apart(std::span<const size_t> steps, SlotValues& values, c
   const at::AutoGradMode no_gradients(false);
   const c10::InferenceMode ordinary(false);
   for (const size_t index : steps) run(steps_[index], values, move);
-}
-
-void GraphRunner::leave_out_what_nothing_reads(std::span<const size_t> steps) {
-  std::vector<uint32_t> readers(slots_, 0);
-  for (const Step& step : steps_) {
-    if (!step.left_out) for_each_read(step.action, [&](Slot slot) { ++readers[slot.index]; });
-  }
-  for (const size_t index : std::views::reverse(steps)) {
-    Step& step = steps_[index];
-    bool read = step.left_out;
-    for_each_slot(step.outputs, [&](Slot slot) { read = read || readers[slot.index] != 0; });
-    if (read) continue;
-    step.left_out = true;
-    for_each_read(step.action, [&](Slot slot) { --readers[slot.index]; });
-  }
 }
 
 void GraphRunner::run(const Step& step, SlotValues& values, const ModelMove& move) {

@@ -60,7 +60,7 @@ class GraphRunner {
     std::vector<ExportedArgument> outputs;
     std::vector<Slot> dead;  ///< values that nothing needs after this step
     StatedPlace place;
-    bool left_out = false;  ///< what it gives is kept, or nothing reads it
+    bool left_out = false;  ///< what it gives is kept, or nothing has a use for it
   };
 
   [[nodiscard]] static Action bind(const ExportedNode& node);
@@ -73,7 +73,6 @@ class GraphRunner {
   static void run(const Step& step, SlotValues& values, const ModelMove& move);
   /// Outside of what is recorded of this thread.
   void run_apart(std::span<const size_t> steps, SlotValues& values, const ModelMove& move) const;
-  void leave_out_what_nothing_reads(std::span<const size_t> steps);
   [[nodiscard]] static std::vector<c10::IValue> perform(const Action& action, const SlotValues& values,
                                                         const ModelMove& move);
   [[nodiscard]] static std::vector<c10::IValue> perform(const HigherOrder& call, const SlotValues& values,

@@ -184,7 +184,8 @@ class NamesItsDtype(nn.Module):
 
 
 class HostMade(nn.Module):
-    """Of a GPU: tensors that are made on the host and brought to the model's device, one of which is written to."""
+    """Of a GPU: tensors that are made on the host and brought to the model's device. One is filled by parts before;
+    one is written to on the host between two copies of it, and one on the device."""
 
     def __init__(self):
         super().__init__()
@@ -195,7 +196,15 @@ class HostMade(nn.Module):
         hidden = torch.ones(4, 8).cumsum(1).gt(6).to(device)
         counts = torch.arange(8.0).to(device)
         counts += x.sum()
-        return self.fc(x).masked_fill(hidden, 0.5) + torch.arange(8.0).view(1, 8).to(device), counts
+        table = torch.zeros(4, 8)
+        table[:, 2] = torch.arange(4.0)
+        table[1:] += table[0] + 1
+        early = torch.zeros(8)
+        before = early.to(device, copy=True)
+        early += torch.ones(8)
+        after = early.to(device, copy=True)
+        bias = table.to(device) + torch.arange(8.0).view(1, 8).to(device) + before + after
+        return self.fc(x).masked_fill(hidden, 0.5) + bias, counts
 
 
 def randomise(model):
