@@ -26,7 +26,8 @@ bool visit_pass(const KnownBackward& pass, const BackwardCall& call, const Backw
     if (!visitor.tensor(graph.leaves()[i]->variable)) return false;
     const at::Tensor& before = gradient(i);
     if (!visitor.word(before.defined() ? 1 : 0)) return false;
-    if (pass.leaves[i].how == KnownBackward::Leaf::How::adds && !visitor.tensor(before)) return false;
+    if (pass.leaves[i].how != KnownBackward::Leaf::How::adds) continue;
+    if (before.is_inference() || !visitor.tensor(before)) return false;  // autograd refuses to write to the first
   }
   return true;
 }
