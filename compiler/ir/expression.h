@@ -47,6 +47,8 @@ class OpBuilder {
  public:
   virtual ~OpBuilder() = default;
   [[nodiscard]] virtual DType dtype(ValueId value) const = 0;
+  /// Whether the value is a tensor without dims on the CPU, which ATen's kernels take as they take a number.
+  [[nodiscard]] virtual bool is_number(ValueId value) const = 0;
   /// Whether the nodes are for a CUDA device.
   [[nodiscard]] virtual bool on_cuda() const = 0;
   /// Adds a native op. Operands have the dtypes the op needs: values are cast already, numbers are double for floats,

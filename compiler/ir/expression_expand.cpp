@@ -232,15 +232,23 @@ class Expander {
 
 namespace {
 
-/// Halves compute in f32, but ATen first rounds operands of other dtypes to the promoted half dtype.
-Arg round_operand(const Arg& arg, OpDTypes dtypes, OpBuilder& builder) {
-  if (!is_half(dtypes.operands)) return arg;
+/// True where the kernel of a row that takes numbers at f32 does so with a tensor that holds one: the second of two
+/// operands, on CUDA the first as well where they do not divide. Measured like the numbers themselves.
+bool takes_as_number(const OpRow& entry, OpDTypes dtypes, size_t position, bool on_cuda) {
+  if (dtypes.round_numbers || entry.arity != 2) return false;
+  return position == 1 || (on_cuda && entry.domain == Domain::all_reals);
+}
+
+/// ATen converts operands to the promoted dtype, though halves compute in f32; but for what it takes as a number.
+Arg convert_operand(const Arg& arg, bool as_number, OpDTypes dtypes, OpBuilder& builder) {
   const auto number = constant_of(arg);
-  if (number && dtypes.round_numbers) return Arg{ref::round_to(ref::real(*number), dtypes.operands)};
+  if (number && is_half(dtypes.operands) && dtypes.round_numbers) {
+    return Arg{ref::round_to(ref::real(*number), dtypes.operands)};
+  }
   const ValueId* value = arg.value();
-  if (value == nullptr) return arg;
+  if (value == nullptr || !is_float(dtypes.operands)) return arg;
   const DType dtype = builder.dtype(*value);
-  if (dtype == dtypes.operands || dtype == DType::b8) return arg;
+  if (dtype == dtypes.operands || dtype == DType::b8 || (as_number && builder.is_number(*value))) return arg;
   return Arg{builder.add(op_named("cast"), {arg}, dtypes.operands)};
 }
 
@@ -254,7 +262,10 @@ std::optional<Arg> expand(OpId op, std::span<const Arg> args, OpDTypes dtypes, O
   Expander expander(dtypes, builder);
   if (entry.rule == TypeRule::cast) return expander.finish(items[0], dtypes.result);
   const size_t rounded = entry.rounds_attributes && dtypes.round_numbers ? args.size() : entry.arity;
-  for (size_t i = 0; i < rounded; ++i) items[i].arg = round_operand(args[i], dtypes, builder);
+  for (size_t i = 0; i < rounded; ++i) {
+    const bool as_number = takes_as_number(entry, dtypes, i, builder.on_cuda());
+    items[i].arg = convert_operand(args[i], as_number, dtypes, builder);
+  }
   if (entry.is_native() && !std::ranges::all_of(args.subspan(entry.arity), &Arg::is_none)) return std::nullopt;
   const auto result = expander.call(op, items);
   return result ? expander.finish(*result, dtypes.result) : std::nullopt;

@@ -112,6 +112,10 @@ class AtenNames {
   size_t count_;
 };
 
+/// Where ATen's kernels take a number among half operands at f32; elsewhere they round it to the half first. Measured
+/// on LibTorch 2.11's kernels, on CPUs and an H200.
+enum class WideNumbers : uint8_t { nowhere, on_cuda, everywhere };
+
 /// One row of the op table: everything Sinter knows about a pointwise op.
 struct OpRow {
   std::string_view name;  ///< name in the IR, "erf"
@@ -122,8 +126,7 @@ struct OpRow {
   TypeRule rule;
   std::variant<Native, Decomposition> lowering;
   Domain domain;
-  /// ATen's kernel for the CPU takes a number among half operands at f32; most round it to the half first.
-  bool wide_numbers = false;
+  WideNumbers wide_numbers = WideNumbers::nowhere;
   /// Where it rounds numbers, it rounds those beyond the operands too (alpha).
   bool rounds_attributes = false;
 

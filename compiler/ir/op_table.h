@@ -11,6 +11,7 @@ namespace sinter::ir::table {
 
 using enum TypeRule;
 using enum Domain;
+using enum WideNumbers;
 
 /// The CUDA column: one text, or one for floats and one for integers and b8.
 struct CudaText {
@@ -92,9 +93,9 @@ consteval OpRow derived(std::string_view name, AtenNames aten, uint8_t arity, Ty
   return {name, aten, arity, rule, Decomposition{expression}, domain};
 }
 
-/// A row whose ATen kernel for the CPU takes a number among half operands at f32.
-consteval OpRow with_wide_numbers(OpRow row) {
-  row.wide_numbers = true;
+/// A row whose ATen kernels take a number among half operands at f32.
+consteval OpRow with_wide_numbers(WideNumbers where, OpRow row) {
+  row.wide_numbers = where;
   return row;
 }
 

@@ -10,12 +10,12 @@ namespace sinter::ir::table {
 // clang-format off
 inline constexpr auto derived_rows = std::to_array<OpRow>({
     // Arithmetic. `fma` where ATen's own kernel rounds a product and a sum together.
-    with_rounded_attributes(derived("aten_add", {"aten::add"}, 2, same,
-                                    "{2}=1: {0} + {1}; floating: fma({1}, {2}, {0}); {0} + {1} * {2}", all_reals)),
-    with_rounded_attributes(derived("aten_sub", {"aten::sub"}, 2, same,
-                                    "{2}=1: {0} - {1}; floating: fma({1}, -{2}, {0}); {0} - {1} * {2}", all_reals)),
-    with_rounded_attributes(derived("rsub", {"aten::rsub"}, 2, same,
-                                    "{2}=1: {1} - {0}; floating: fma({0}, -{2}, {1}); {1} - {0} * {2}", all_reals)),
+    with_wide_numbers(on_cuda, with_rounded_attributes(derived("aten_add", {"aten::add"}, 2, same,
+                                    "{2}=1: {0} + {1}; floating: fma({1}, {2}, {0}); {0} + {1} * {2}", all_reals))),
+    with_wide_numbers(on_cuda, with_rounded_attributes(derived("aten_sub", {"aten::sub"}, 2, same,
+                                    "{2}=1: {0} - {1}; floating: fma({1}, -{2}, {0}); {0} - {1} * {2}", all_reals))),
+    with_wide_numbers(on_cuda, with_rounded_attributes(derived("rsub", {"aten::rsub"}, 2, same,
+                                    "{2}=1: {1} - {0}; floating: fma({0}, -{2}, {1}); {1} - {0} * {2}", all_reals))),
     derived("aten_abs", {"aten::abs"}, 1, same, "boolean: {0}; unsigned: {0}; abs({0})", all_reals),
     derived("square", {"aten::square"}, 1, same, "boolean: refuse; {0} * {0}", all_reals),
     derived("reciprocal", {"aten::reciprocal"}, 1, float_like, "1 / {0}", positive),
@@ -25,7 +25,7 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
             "cuda: fma({3}, {1} * {2}, {0}); fma({3} * {1}, {2}, {0})", all_reals),
     derived("addcdiv", {"aten::addcdiv"}, 3, floating,
             "cuda, {3}=1: {0} + {1} / {2}; cuda: fma({3}, {1} / {2}, {0}); {0} + {3} * {1} / {2}", positive),
-    with_wide_numbers(derived("lerp", {"aten::lerp"}, 3, floating,
+    with_wide_numbers(everywhere, derived("lerp", {"aten::lerp"}, 3, floating,
                               "cuda: where(abs({2}) < 0.5, fma({2}, {1} - {0}, {0}), fma(-({1} - {0}), 1 - {2}, {1}));"
                               "where(abs({2}) < 0.5, fma({2}, {1} - {0}, {0}), fma({2} - 1, {1} - {0}, {1}))",
                               all_reals)),
@@ -53,13 +53,13 @@ inline constexpr auto derived_rows = std::to_array<OpRow>({
     derived("floor_snap", {}, 3, floating,
             "where({2} != 0, floor({2}) + where({2} - floor({2}) > 0.5, 1, 0), copysign(0, {0} / {1}))",
             nonzero_second),
-    derived("floor_divide", {"aten::floor_divide"}, 2, same,
+    with_wide_numbers(everywhere, derived("floor_divide", {"aten::floor_divide"}, 2, same,
             "floating: where({1} == 0, {0} / {1}, floor_snap({0}, {1}, floor_exact({0}, {1}, fmod({0}, {1}))));"
             "unsigned: int_quotient({0}, {1});"
-            "int_quotient({0}, {1}) - where(wrong_side(int_modulo({0}, {1}), {1}), 1, 0)", nonzero_second),
-    derived("div_rounded", {"aten::div.Tensor_mode", "aten::div.Scalar_mode"}, 2, same,
+            "int_quotient({0}, {1}) - where(wrong_side(int_modulo({0}, {1}), {1}), 1, 0)", nonzero_second)),
+    with_wide_numbers(everywhere, derived("div_rounded", {"aten::div.Tensor_mode", "aten::div.Scalar_mode"}, 2, same,
             "boolean: refuse; {2}='trunc': div_trunc({0}, {1}); {2}='floor': floor_divide({0}, {1});"
-            "floating, {2}=none: {0} / {1}", nonzero_second),
+            "floating, {2}=none: {0} / {1}", nonzero_second)),
     derived("aten_fmod", {"aten::fmod"}, 2, same, "floating: fmod({0}, {1}); int_modulo({0}, {1})", nonzero_second),
     derived("python_modulo", {}, 2, same, "where(wrong_side({0}, {1}), {0} + {1}, {0})", nonzero_second),
     derived("remainder", {"aten::remainder"}, 2, same, "python_modulo(aten_fmod({0}, {1}), {1})", nonzero_second),

@@ -25,9 +25,9 @@ inline constexpr auto native_rows = std::to_array<OpRow>({
            binary<"fadd", "add", "add", "or">, all_reals),
     native("sub", {}, 2, same, numbers<ref::sub, ref::sub>, {"{0} - {1}", "wrap_sub({0}, {1})"},
            binary<"fsub", "sub", "sub", "">, all_reals),
-    with_wide_numbers(native("mul", {"aten::mul"}, 2, same, numbers<ref::mul, ref::mul>,
+    with_wide_numbers(everywhere, native("mul", {"aten::mul"}, 2, same, numbers<ref::mul, ref::mul>,
                              {"{0} * {1}", "wrap_mul({0}, {1})"}, binary<"fmul", "mul", "mul", "and">, all_reals)),
-    with_wide_numbers(native("div", {"aten::div"}, 2, float_like, ref::floats<ref::div>, {"{0} / {1}", {}},
+    with_wide_numbers(everywhere, native("div", {"aten::div"}, 2, float_like, ref::floats<ref::div>, {"{0} / {1}", {}},
                              binary<"fdiv", "", "", "">, nonzero_second)),
     // `ratio` is a quotient that is one even by a number; `div` by a number is ATen's product with its reciprocal on CUDA.
     native("ratio", {}, 2, floating, ref::floats<ref::div>, {"{0} / {1}", {}}, floats("{r} = fdiv {t} {0}, {1}"),

@@ -122,9 +122,9 @@ std::optional<OpDTypes> op_dtypes(const Graph& graph, OpId op, std::span<const A
   }
   auto dtypes = op_dtypes(entry.rule, operands, default_dtype);
   if (!dtypes || !is_half(dtypes->operands)) return dtypes;
-  const bool with_remainder = entry.rule == TypeRule::same && entry.domain == Domain::nonzero_second;
-  const bool on_cpu = graph.device.kind == Device::Kind::cpu;
-  dtypes->round_numbers = with_remainder || (on_cpu && !entry.wide_numbers);
+  const bool on_cuda = graph.device.kind == Device::Kind::cuda;
+  dtypes->round_numbers =
+      entry.wide_numbers == WideNumbers::nowhere || (entry.wide_numbers == WideNumbers::on_cuda && !on_cuda);
   return dtypes;
 }
 

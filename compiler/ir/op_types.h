@@ -34,9 +34,7 @@ struct PromotionArg {
 struct OpDTypes {
   DType operands = DType::f32;  ///< what the operands are promoted to; may be half
   DType result = DType::f32;
-  /// Numbers among half operands are rounded to half first: on the CPU ATen does so but where it multiplies, divides or
-  /// weighs with them, and everywhere where it divides with a remainder. Elsewhere it takes them at f32.
-  bool round_numbers = false;
+  bool round_numbers = false;  ///< numbers among half operands are rounded to half first, else taken at f32
   [[nodiscard]] DType computation() const { return computation_dtype(operands); }
 };
 

@@ -25,10 +25,7 @@ class GroupNorm {
     const Arg inverse = inverse_deviation(build_, found.squares, grouped_.channels * grouped_.elements, eps);
     Results results(3);
     if (site_.results[0].used) {
-      // ATen stores the statistics before it goes on.
-      const Arg mean = build_.rounded(found.mean, site_.results[1].type.dtype);
-      const Arg scale = build_.rounded(inverse, site_.results[2].type.dtype);
-      results[0] = build_.result(normalized(x, mean, scale), site_.type());
+      results[0] = build_.result(normalized(x, stored(found.mean, 1), stored(inverse, 2)), site_.type());
     }
     if (site_.results[1].used) results[1] = build_.result(found.mean, site_.results[1].type);
     if (site_.results[2].used) results[2] = build_.result(inverse, site_.results[2].type);
@@ -36,6 +33,12 @@ class GroupNorm {
   }
 
  private:
+  /// A statistic as the kernel goes on with it: on CUDA ATen's stores it before.
+  Arg stored(const Arg& statistic, size_t result) {
+    const Type& type = site_.results[result].type;
+    return type.device.kind == Device::Kind::cuda ? build_.rounded(statistic, type.dtype) : statistic;
+  }
+
   /// (x - mean) * inverse; with a weight or bias x * scale + (bias - mean * scale), where scale = inverse * weight.
   Arg normalized(const Arg& x, const Arg& mean, const Arg& inverse) {
     const Arg& weight = site_.args[1];

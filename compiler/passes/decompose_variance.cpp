@@ -20,10 +20,11 @@ std::optional<double> correction_of(const CallSite& site) {
   return std::nullopt;
 }
 
-/// As ATen: on the CPU squares of f32 are summed in f64, which holds them all.
+/// As ATen: on the CPU in f64, which alone holds all squares of f32 and bf16.
 DType dtype_of_sums(const Type& type) {
-  const bool squares_fit_f64_alone = type.dtype == DType::f32 && type.device.kind == Device::Kind::cpu;
-  return squares_fit_f64_alone ? DType::f64 : computation_dtype(type.dtype);
+  const bool squares_fit_f64_alone = type.dtype == DType::f32 || type.dtype == DType::bf16;
+  const bool on_cpu = type.device.kind == Device::Kind::cpu;
+  return squares_fit_f64_alone && on_cpu ? DType::f64 : computation_dtype(type.dtype);
 }
 
 enum class Spread : uint8_t { variance, deviation };

@@ -22,7 +22,7 @@ constexpr int64_t many_taps = 26;                        ///< cuDNN's kernels fo
 constexpr int64_t most_taps_of_odd_groups = 16;          ///< with more, copying takes as long as cuDNN
 constexpr int64_t most_copied_bytes = int64_t{1} << 28;  ///< of the windows
 
-constexpr int64_t least_width_of_slow_pixels = 16;      ///< below, cuDNN has a kernel for windows of one pixel
+constexpr int64_t least_width_of_slow_pixels = 16;  ///< below, cuDNN has a kernel for windows of one pixel
 
 /// True where cuDNN brings images into a layout of its own and back, uses no tensor cores, or computes a group at a
 /// time: 100 us at least on an H100, which products take for 40 times the image. Groups of 3x3 taps are padded to a

@@ -11,6 +11,8 @@ namespace {
 
 using namespace ir;
 
+bool holds_number(const Type& type) { return type.rank() == 0 && type.device.kind == Device::Kind::cpu; }
+
 /// Adds primitives whose sizes follow from their operands. Values of the result's sizes get its strides, so that none
 /// needs another layout should it have to be stored.
 class GraphBuilder final : public OpBuilder {
@@ -18,6 +20,7 @@ class GraphBuilder final : public OpBuilder {
   GraphBuilder(Graph& graph, const Type& result, ScopeId scope) : graph_(graph), result_(result), scope_(scope) {}
 
   [[nodiscard]] DType dtype(ValueId value) const override { return graph_.type(value).dtype; }
+  [[nodiscard]] bool is_number(ValueId value) const override { return holds_number(graph_.type(value)); }
   [[nodiscard]] bool on_cuda() const override { return result_.device.kind == Device::Kind::cuda; }
 
   ValueId add(OpId op, std::vector<Arg> operands, DType dtype) override {
@@ -49,6 +52,9 @@ class DryBuilder final : public OpBuilder {
   [[nodiscard]] DType dtype(ValueId value) const override {
     const size_t known = graph_.value_count();
     return value.index < known ? graph_.type(value).dtype : added_[value.index - known];
+  }
+  [[nodiscard]] bool is_number(ValueId value) const override {
+    return value.index < graph_.value_count() && holds_number(graph_.type(value));
   }
 
   ValueId add(OpId, std::vector<Arg>, DType dtype) override {

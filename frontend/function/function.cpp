@@ -96,11 +96,22 @@ void Function::run(const Flat& arguments, const Program& program, News& news) {
   const runtime::Stopwatch stopwatch;
   const Trial::Way way = way_of_next_call();
   const bool rests = way == Trial::Way::compiled && this->rests();
-  const bool checked = way == Trial::Way::compiled && !rests;
-  const bool nothing_new = checked && run_checked(arguments, program, news);
-  if (!checked) run_eagerly(program);
-  const double own = budget_.note_call(stopwatch.seconds(), !nothing_new);
-  if (!rests) trial_.note(way, own);
+  bool nothing_new = false;
+  const auto note = [&] {
+    const double own = budget_.note_call(stopwatch.seconds(), !nothing_new);
+    if (!rests) trial_.note(way, own);
+  };
+  try {
+    if (way == Trial::Way::compiled && !rests) {
+      run_checked(arguments, program, news, nothing_new);
+    } else {
+      run_eagerly(program);
+    }
+  } catch (...) {
+    note();
+    throw;
+  }
+  note();
   if (const double recorded = paths_->take_recorded(); recorded > 0) {
     frontend::CompileLog::of_process().add_call(name_, begin, recorded);
   }
@@ -155,7 +166,7 @@ void Function::run_eagerly(const Program& program) {
   Counters::add(counters_.eager);
 }
 
-bool Function::run_checked(const Flat& arguments, const Program& program, News& news) {
+void Function::run_checked(const Flat& arguments, const Program& program, News& news, bool& nothing_new) {
   const bool logs = trusted_ != nullptr && trusted_->watches();
   const auto modes = logs ? std::make_optional(frontend::Modes::current()) : std::nullopt;
   const auto given = logs ? std::make_optional(frontend::GivenArguments(arguments)) : std::nullopt;
@@ -165,10 +176,9 @@ bool Function::run_checked(const Flat& arguments, const Program& program, News& 
                              .lent = lent_storages_of(arguments),
                              .vouched = promised_sizes(arguments),
                              .logs = logs});
-  bool nothing_new = false;
   Flat result;
   try {
-    nothing_new = run_session(session, program, logs ? &result : nullptr);
+    run_session(session, program, logs ? &result : nullptr, nothing_new);
   } catch (const frontend::Refused& refused) {
     session->take_back();
     session->move_news_to(news);
@@ -189,26 +199,28 @@ bool Function::run_checked(const Flat& arguments, const Program& program, News& 
       nothing_new ? trusted_->note(left, *modes, *session->log(), result) : trusted_->forget(left, *modes);
     }
   }
-  return nothing_new;
 }
 
-/// True where the call did nothing new.
-bool Function::run_session(const std::shared_ptr<Session>& session, const Program& program, Flat* result) {
+void Function::run_session(const std::shared_ptr<Session>& session, const Program& program, Flat* result,
+                           bool& nothing_new) {
   try {
     frontend::with_session(session, [&] { program.run(program.context, result); });
   } catch (const std::exception& error) {
     if (!frontend::is_memory_missing(error)) {
       session->finish();
+      nothing_new = rest_after(session->account());
       throw;
     }
     run_without_stand_ins(*session, program);
-    return false;
+    return;
   } catch (...) {
     session->finish();
+    nothing_new = rest_after(session->account());
     throw;
   }
   session->finish();
-  return note(session->account());
+  nothing_new = rest_after(session->account());
+  count(session->account(), nothing_new);
 }
 
 /// The callable asked for memory that was not there: from here on it runs as eager runs it, this call included, unless
@@ -252,19 +264,23 @@ bool Function::rests() {
 
 /// A program that does something new on every call is left to eager for longer and longer while the budget allows no
 /// more.
-bool Function::note(const Session::Account& account) {
+bool Function::rest_after(const Session::Account& account) {
   constexpr int64_t longest_rest = 10;  // doublings
-  if (account.passes > 0) passes_.fetch_add(account.passes, std::memory_order_relaxed);
   const bool nothing_new = account.recorded == 0 && account.interpreted == 0 && !account.cut_off;
-  const bool replayed = nothing_new && (account.replayed > 0 || account.at_once == 0);
-  Counters::add(replayed ? counters_.replayed : account.recorded > 0 ? counters_.recorded : counters_.eager);
   if (nothing_new) {
-    in_vain_.store(0, std::memory_order_relaxed);
+    in_vain_.store(in_vain_.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
   } else if (!budget_.allows_recording()) {
     const int64_t in_vain = in_vain_.fetch_add(1, std::memory_order_relaxed);
     resting_.store(int64_t{1} << std::min(in_vain, longest_rest), std::memory_order_relaxed);
   }
   return nothing_new;
+}
+
+/// A call that has come to its end.
+void Function::count(const Session::Account& account, bool nothing_new) {
+  if (account.passes > 0) passes_.fetch_add(account.passes, std::memory_order_relaxed);
+  const bool replayed = nothing_new && (account.replayed > 0 || account.at_once == 0);
+  Counters::add(replayed ? counters_.replayed : account.recorded > 0 ? counters_.recorded : counters_.eager);
 }
 
 Report Function::report() const {

@@ -33,11 +33,10 @@ class Function {
  private:
   void tell(frontend::News news, const Program& program);
   void run(const Flat& arguments, const Program& program, frontend::News& news);
-  // True where the call did nothing new.
-  /// True where the call did nothing new.
-  [[nodiscard]] bool run_checked(const Flat& arguments, const Program& program, frontend::News& news);
-  [[nodiscard]] bool run_session(const std::shared_ptr<frontend::Session>& session, const Program& program,
-                                 Flat* result);
+  /// `nothing_new` is set where the call did nothing new, also where it throws.
+  void run_checked(const Flat& arguments, const Program& program, frontend::News& news, bool& nothing_new);
+  void run_session(const std::shared_ptr<frontend::Session>& session, const Program& program, Flat* result,
+                   bool& nothing_new);
   void run_without_stand_ins(frontend::Session& session, const Program& program);
   void run_eagerly(const Program& program);
   void keep_promises(const Flat& arguments);
@@ -45,8 +44,9 @@ class Function {
   [[nodiscard]] frontend::Trial::Way way_of_next_call();
   /// True where recent calls say that this one would do what may not be recorded now.
   [[nodiscard]] bool rests();
-  /// True where the account tells of nothing new.
-  [[nodiscard]] bool note(const frontend::Session::Account& account);
+  /// True where the call did nothing new.
+  [[nodiscard]] bool rest_after(const frontend::Session::Account& account);
+  void count(const frontend::Session::Account& account, bool nothing_new);
   void start_cuda_compiler(const Flat& arguments);
   void note_kernels();
 
@@ -60,7 +60,7 @@ class Function {
   std::unique_ptr<frontend::TrustedCalls> trusted_;  ///< null with Replay::checked
   std::atomic<bool> eager_{false};
   std::atomic<int64_t> passes_{0};      ///< backward passes that were answered without autograd's engine
-  std::atomic<int64_t> in_vain_{0};     ///< calls in a row that did what the budget did not allow to record
+  std::atomic<int64_t> in_vain_{0};     ///< calls that did what the budget did not allow to record; others halve it
   std::atomic<int64_t> resting_{0};     ///< calls that are still to run as eager runs them
   std::atomic<bool> has_marks_{false};  ///< sinter::mark_dynamic has promised something
   std::mutex promises_mutex_;

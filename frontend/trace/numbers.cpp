@@ -27,8 +27,18 @@ constexpr std::array rows{Row{"aten::add", 1, 2, 2},      Row{"aten::sub", 1, 2,
 
 /// A scale is given wide and rounded where it is used. Beside tensors without dims it would widen what they give.
 ir::DType dtype_of(const Row& row, uint32_t position, const at::Tensor& operand) {
-  const ir::DType own = operand.scalar_type() == at::kFloat ? ir::DType::f32 : ir::DType::f64;
+  const ir::DType own = operand.scalar_type() == at::kDouble ? ir::DType::f64 : ir::DType::f32;
   return position >= row.scales && operand.dim() > 0 ? ir::DType::f64 : own;
+}
+
+/// Halves take numbers as f32, which beside those without dims would widen what they give, and as a weight would be a
+/// tensor, which is rounded.
+bool computes_with_numbers(const Row& row, const at::Tensor& operand) {
+  const at::ScalarType dtype = operand.scalar_type();
+  if (at::isReducedFloatingType(dtype)) {
+    return (dtype == at::kHalf || dtype == at::kBFloat16) && operand.dim() > 0 && row.op != "aten::lerp";
+  }
+  return dtype == at::kFloat || dtype == at::kDouble;
 }
 
 }  // namespace
@@ -41,8 +51,7 @@ std::vector<StepNumber> numbers_of(const OpFacts& facts, c10::ArrayRef<c10::IVal
   const bool has_out = !facts.mutates.empty() && facts.mutates.front() != 0;
   if (row == rows.end() || has_out || !arguments[0].isTensor()) return {};
   const at::Tensor& operand = arguments[0].toTensor();
-  const bool computes = operand.scalar_type() == at::kFloat || operand.scalar_type() == at::kDouble;
-  if (!computes || wrapped_number(operand)) return {};
+  if (!computes_with_numbers(*row, operand) || wrapped_number(operand)) return {};
   std::vector<StepNumber> numbers;
   for (uint32_t i = row->first; i <= row->last && i < arguments.size(); ++i) {
     const c10::IValue& argument = arguments[i];

@@ -4,6 +4,7 @@
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <set>
@@ -142,7 +143,22 @@ class TrustedCall::Maker {
     } else {
       find_place(tensor, index, result);
     }
+    if (result.place.from == From::output || result.place.from == From::made) find_base(tensor, result);
     call_->results_.push_back(std::move(result));
+  }
+
+  /// Of a result in memory of the call. Tensors of inference mode count no writes and are no views.
+  void find_base(const at::Tensor& tensor, Result& result) {
+    if (tensor.is_inference()) return;
+    const at::Tensor base = tensor.is_view() ? at::Tensor(tensor._base()) : tensor;
+    const auto [known, is_new] = bases_.emplace(base.unsafeGetTensorImpl(), call_->bases_.size());
+    if (is_new) call_->bases_.push_back({result.place, Elements::of(base), tensor._version()});
+    result.base = static_cast<int64_t>(known->second);
+    const Elements& seen = call_->bases_[known->second].elements;
+    result.is_view = tensor.is_view() && seen.dtype == result.elements.dtype && seen.reading.plain();
+    if (!result.is_view) return;
+    const auto* meta = torch::autograd::impl::get_view_autograd_meta(tensor);
+    result.no_grad = meta->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT;
   }
 
   /// Of a result in memory that was there before the segment.
@@ -212,6 +228,7 @@ class TrustedCall::Maker {
   std::unordered_map<const c10::StorageImpl*, Place> places_;
   std::unordered_map<const c10::StorageImpl*, std::vector<at::Tensor>> tensors_;
   std::unordered_map<const c10::StorageImpl*, uint32_t> outputs_, made_;
+  std::unordered_map<const c10::TensorImpl*, size_t> bases_;
 };
 
 std::variant<std::shared_ptr<TrustedCall>, std::string> TrustedCall::of(const Flat& arguments, const Modes& modes,
@@ -230,8 +247,8 @@ bool TrustedCall::does_what(const TrustedCall& other) const {
   const auto same_memory = [](const CallLog::Made& a, const CallLog::Made& b) {
     return a.op == b.op && a.arguments == b.arguments && a.bytes == b.bytes && a.device == b.device;
   };
-  return path_ == other.path_ && inputs_ == other.inputs_ && written_ == other.written_ && results_ == other.results_ &&
-         result_structure_ == other.result_structure_ && arguments_ == other.arguments_ &&
+  return path_ == other.path_ && inputs_ == other.inputs_ && written_ == other.written_ && bases_ == other.bases_ &&
+         results_ == other.results_ && result_structure_ == other.result_structure_ && arguments_ == other.arguments_ &&
          std::ranges::equal(states_, other.states_, same_state) && std::ranges::equal(made_, other.made_, same_memory);
 }
 
@@ -321,24 +338,53 @@ bool TrustedCall::run(const Flat& arguments, detail::Replay& replay) const {
     return false;
   }
   count_writes(arguments);
+  const OwnMemory memory{made, outputs};
+  const std::vector<at::Tensor> bases = make_bases(memory);
   for (const Result& result : results_) {
-    replay.tensors.push_back(result.same_as < 0 ? result_of(result, arguments, made, outputs)
+    replay.tensors.push_back(result.same_as < 0 ? result_of(result, arguments, memory, bases)
                                                 : replay.tensors[static_cast<size_t>(result.same_as)]);
   }
   replay.structure = result_structure_;
   return true;
 }
 
-at::Tensor TrustedCall::result_of(const Result& result, const Flat& arguments, std::span<const c10::Storage> made,
-                                  std::span<const at::Tensor> outputs) const {
-  const Elements& elements = result.elements;
-  if (result.place.from == From::output) {
-    const at::Tensor& output = outputs[result.place.index];
-    return tensor_over(output.storage(), elements, output.device());
+const c10::Storage& TrustedCall::OwnMemory::at(Place place) const {
+  return place.from == From::output ? outputs[place.index].storage() : made[place.index];
+}
+
+std::vector<at::Tensor> TrustedCall::make_bases(const OwnMemory& memory) const {
+  std::vector<at::Tensor> bases;
+  for (const Base& base : bases_) {
+    const c10::Storage& storage = memory.at(base.place);
+    bases.push_back(tensor_over(storage, base.elements, storage.device()));
+    c10::TensorImpl& impl = *bases.back().unsafeGetTensorImpl();
+    const auto first = std::ranges::find(bases_, base.place, &Base::place) - bases_.begin();
+    c10::VariableVersion counter = bases[static_cast<size_t>(first)].unsafeGetTensorImpl()->version_counter();
+    if (base.writes > 0) counter.set_version(base.writes);
+    impl.set_version_counter(counter);
   }
-  if (result.place.from == From::made) {
-    const c10::Storage& storage = made[result.place.index];
-    return tensor_over(storage, elements, storage.device());
+  return bases;
+}
+
+at::Tensor TrustedCall::result_of(const Result& result, const Flat& arguments, const OwnMemory& memory,
+                                  std::span<const at::Tensor> bases) const {
+  const Elements& elements = result.elements;
+  if (result.is_view) {
+    const at::AutoGradMode grad(!result.no_grad);
+    const at::Tensor& base = bases[static_cast<size_t>(result.base)];
+    return read_as(at::as_strided(base, elements.sizes, elements.strides, elements.offset), elements.reading);
+  }
+  if (result.base >= 0 && bases_[static_cast<size_t>(result.base)].elements == elements) {
+    return bases[static_cast<size_t>(result.base)];
+  }
+  if (result.place.from == From::output || result.place.from == From::made) {
+    const c10::Storage& storage = memory.at(result.place);
+    at::Tensor tensor = tensor_over(storage, elements, storage.device());
+    if (result.base >= 0) {
+      const at::Tensor& base = bases[static_cast<size_t>(result.base)];
+      tensor.unsafeGetTensorImpl()->set_version_counter(base.unsafeGetTensorImpl()->version_counter());
+    }
+    return tensor;
   }
   at::Tensor base = result.place.from == From::argument ? *arguments.tensors[result.place.index]
                                                         : lock(states_[result.place.index].tensor);

@@ -48,8 +48,19 @@ class TrustedCall {
     int64_t offset = 0;
     bool operator==(const Input&) const = default;
   };
+  /// A tensor over memory of the call, made before the results that see that memory: one of them, or what they are
+  /// views of. Those of one place count the same writes.
+  struct Base {
+    Place place;
+    Elements elements;
+    int64_t writes = 0;
+    bool operator==(const Base&) const = default;
+  };
   struct Result {
     Place place;
+    int64_t base = -1;      ///< of a result in memory of the call, whose writes count
+    bool is_view = false;   ///< of its base
+    bool no_grad = false;   ///< the view was made without gradients
     bool itself = false;    ///< the very tensor that the argument or the state is
     bool detached = false;  ///< does not take part in the gradients of the tensor whose memory it sees
     int64_t same_as = -1;   ///< an earlier result that is this very tensor
@@ -78,8 +89,15 @@ class TrustedCall {
   [[nodiscard]] const c10::Storage& storage_at(Place place, const detail::Flat& arguments,
                                                std::span<const c10::Storage> made) const;
   void count_writes(const detail::Flat& arguments) const;
-  [[nodiscard]] at::Tensor result_of(const Result& result, const detail::Flat& arguments,
-                                     std::span<const c10::Storage> made, std::span<const at::Tensor> outputs) const;
+  /// Memory of a run: what was made before it, and what it gave.
+  struct OwnMemory {
+    std::span<const c10::Storage> made;
+    std::span<const at::Tensor> outputs;
+    [[nodiscard]] const c10::Storage& at(Place place) const;
+  };
+  [[nodiscard]] std::vector<at::Tensor> make_bases(const OwnMemory& memory) const;
+  [[nodiscard]] at::Tensor result_of(const Result& result, const detail::Flat& arguments, const OwnMemory& memory,
+                                     std::span<const at::Tensor> bases) const;
 
   std::string structure_, result_structure_;
   Modes modes_;
@@ -91,6 +109,7 @@ class TrustedCall {
   std::shared_ptr<CompiledPath> path_;
   std::vector<Input> inputs_;
   std::vector<Place> written_;
+  std::vector<Base> bases_;
   std::vector<Result> results_;
 };
 

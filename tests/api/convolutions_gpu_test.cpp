@@ -154,9 +154,9 @@ TEST_P(Convolutions, that_become_others_are_as_exact_as_eagers) {
   struct Shape {
     int64_t in, out, taps, stride, padding, groups;
   };
-  for (const Shape shape : {Shape{3, 64, 16, 16, 0, 1}, Shape{3, 40, 7, 7, 0, 1}, Shape{18, 26, 3, 1, 1, 1},
-                            Shape{20, 36, 1, 1, 0, 1}, Shape{16, 16, 1, 2, 0, 16}, Shape{48, 96, 1, 1, 0, 3},
-                            Shape{64, 32, 1, 2, 0, 2}}) {
+  for (const Shape shape :
+       {Shape{3, 64, 16, 16, 0, 1}, Shape{3, 40, 7, 7, 0, 1}, Shape{18, 26, 3, 1, 1, 1}, Shape{20, 36, 1, 1, 0, 1},
+        Shape{16, 16, 1, 2, 0, 16}, Shape{48, 96, 1, 1, 0, 3}, Shape{64, 32, 1, 2, 0, 2}}) {
     const auto run = [&](const Tensor& x, const Tensor& w, const Tensor& b) {
       return at::relu(at::conv2d(x.sigmoid(), w, b, shape.stride, shape.padding, 1, shape.groups)) + 0.5;
     };

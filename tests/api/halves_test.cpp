@@ -35,6 +35,16 @@ const std::vector<Row>& rows() {
       {"add_in_place_with_alpha", [](const Tensor& x, const Tensor& y) { return x.clone().add_(y, 0.1); }},
       {"sub_in_place_with_alpha", [](const Tensor& x, const Tensor& y) { return x.clone().sub_(y, 0.1); }},
       {"add_scalar_tensor", [](const Tensor& x, const Tensor&) { return x + at::scalar_tensor(0.1, at::kFloat); }},
+      {"mul_scalar_tensor", [](const Tensor& x, const Tensor&) { return x * at::scalar_tensor(1e5, at::kDouble); }},
+      {"mul_scalar_tensor_first",
+       [](const Tensor& x, const Tensor&) { return at::scalar_tensor(0.1, at::kFloat) * x; }},
+      {"mul_whole_scalar_tensor",
+       [](const Tensor& x, const Tensor&) { return x * at::scalar_tensor(70000, at::kLong); }},
+      {"div_scalar_tensor", [](const Tensor& x, const Tensor&) { return x / at::scalar_tensor(7e4, at::kFloat); }},
+      {"scale_of_a_maximum", [](const Tensor& x, const Tensor& y) { return x * (y.to(at::kFloat).max() * 1e6); }},
+      {"floor_by_number", [](const Tensor& x, const Tensor&) { return at::div(x * 8, 0.1, "floor"); }},
+      {"floor_by_scalar_tensor",
+       [](const Tensor& x, const Tensor&) { return at::floor_divide(x * 8, at::scalar_tensor(0.1, at::kFloat)); }},
       {"addcmul_with_value", [](const Tensor& x, const Tensor& y) { return at::addcmul(x, x, y, 0.1); }},
       {"lerp_number", [](const Tensor& x, const Tensor& y) { return at::lerp(x, y, 0.1); }},
       {"clamp_numbers", [](const Tensor& x, const Tensor&) { return at::clamp(x, -0.3, 0.7); }},
@@ -57,6 +67,32 @@ TEST_P(Halves, are_those_of_eager_to_the_bit) {
     EXPECT_TRUE(at::equal(compiled, eager)) << at::ne(compiled, eager).sum().item<int64_t>() << " of 2048 differ";
   }
   EXPECT_GT(fast.stats().replayed, 0);
+}
+
+/// Numbers that differ from call to call are operands of the kernel, rounded as those that do not.
+TEST_F(Api, halves_take_numbers_that_change) {
+  using Program = std::function<Tensor(const Tensor&, double)>;
+  const std::vector<Program> programs = {
+      [](const Tensor& x, double s) { return (x + s) * s; },
+      [](const Tensor& x, double s) { return at::add(x, x, s * 0.7) - s; },
+      [](const Tensor& x, double s) { return at::rsub(x, s).clamp(-s, s * 0.3); },
+      [](const Tensor& x, double s) { return at::addcmul(x, x, x, s) / (s * 30000); },
+      [](const Tensor& x, double s) { return x.masked_fill(x > s * 0.3, s); },
+      [](const Tensor& x, double s) { return x.clone().mul_(s).fill_(s) + x; }};
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(5);
+  for (size_t i = 0; i < programs.size(); ++i) {
+    for (const auto dtype : {at::kHalf, at::kBFloat16}) {
+      auto fast = compile(programs[i], unlimited({.numerics = Numerics::eager, .strict = true}));
+      for (int call = 0; call < 6; ++call) {
+        const Tensor x = at::randn({2048}, generator, at::kFloat).to(dtype);
+        const double s = 1.1 + 0.37 * call;
+        const Tensor compiled = fast(x, s), eager = programs[i](x, s);
+        EXPECT_TRUE(at::equal(compiled, eager)) << "program " << i << ", call " << call << ": "
+                                                << at::ne(compiled, eager).sum().item<int64_t>() << " of 2048 differ";
+      }
+      EXPECT_GE(fast.stats().replayed, 3) << "program " << i << "\n" << fast.report();
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Halves,

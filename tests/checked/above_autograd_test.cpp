@@ -97,6 +97,20 @@ TEST_F(Checked, gradients_of_inference_mode_have_no_versions) {
   }
 }
 
+TEST_F(Checked, gradients_of_inference_mode_are_not_added_to_outside_of_it) {
+  Tensor w = at::ones({3}).requires_grad_();
+  auto fast = compile([&](const Tensor& x) { (w * x).sum().backward(); }, checked());
+  for (int call = 0; call < 4; ++call) fast(at::ones({3}));
+  {
+    const c10::InferenceMode inference;
+    w.mutable_grad() = at::zeros({3});
+  }
+  for (int call = 1; call <= 2; ++call) {
+    EXPECT_THROW(fast(at::ones({3})), c10::Error);
+    EXPECT_EQ(w.grad()[0].item<float>(), call) << "added, and then refused, as eager does";
+  }
+}
+
 TEST_F(Checked, gradients_in_one_memory_count_their_writes_once) {
   Tensor a = at::ones({3}).requires_grad_(), b = at::ones({3}).requires_grad_();
   auto fast = compile(

@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
 #include <torch/nn/module.h>
@@ -35,6 +36,32 @@ TEST(ModelFile, compiles_from_its_path_and_computes_once_what_depends_on_weights
   for (int call = 0; call < 3; ++call) EXPECT_TRUE(same(fast(saved.args[0]), saved.result, 1e-6));
   EXPECT_NE(fast.report().text().find("x0 "), std::string::npos) << fast.report();  // a kernel of no call
   EXPECT_EQ(fast.report().function, "ConvNet");
+}
+
+thread_local int copies = 0;
+
+/// How often a call runs aten::_to_copy.
+template <class Call>
+int copies_of(const Call& call) {
+  copies = 0;
+  const auto count = [](const at::RecordFunction& function) -> std::unique_ptr<at::ObserverContext> {
+    copies += std::string_view(function.name()) == "aten::_to_copy" ? 1 : 0;
+    return nullptr;
+  };
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(count));
+  (void)call();
+  at::removeCallback(handle);
+  return copies;
+}
+
+/// On a device without data: what a call does there is what it does on a GPU.
+TEST(ModelFile, makes_constants_of_the_host_once) {
+  const torch::NoGradGuard no_grad;
+  Model model(data_file("host_made.pt2"));
+  model.to(at::kMeta);
+  const at::Tensor x = at::randn({4, 8}, at::kMeta);
+  // Three of six copies stay: of what the program writes to on the device, or on the host after a copy.
+  EXPECT_EQ(copies_of([&] { return model.forward({x}); }), 3);
 }
 
 TEST(ModelFile, is_the_same_work_whichever_way_it_was_saved) {

@@ -19,6 +19,7 @@ class Evaluator final : public OpBuilder {
   }
   [[nodiscard]] const Element& element(ValueId value) const { return elements_[value.index]; }
   [[nodiscard]] DType dtype(ValueId value) const override { return element(value).dtype; }
+  [[nodiscard]] bool is_number(ValueId) const override { return false; }
   [[nodiscard]] bool on_cuda() const override { return false; }
 
   ValueId add(OpId op, std::vector<Arg> operands, DType dtype) override {

@@ -16,6 +16,7 @@ class Recorder final : public OpBuilder {
   explicit Recorder(std::vector<DType> inputs, bool cuda = false) : dtypes_(std::move(inputs)), cuda_(cuda) {}
   [[nodiscard]] bool on_cuda() const override { return cuda_; }
   [[nodiscard]] DType dtype(ValueId value) const override { return dtypes_[value.index]; }
+  [[nodiscard]] bool is_number(ValueId) const override { return false; }
   ValueId add(OpId op, std::vector<Arg> operands, DType dtype) override {
     text += std::string(row(op).name);
     for (const Arg& operand : operands) {

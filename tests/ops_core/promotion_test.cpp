@@ -126,19 +126,17 @@ TEST(Promotion, only_the_operands_of_a_call_count) {
   EXPECT_EQ(op_dtypes(graph, op_named("clamp"), bounds)->operands, f16);
 }
 
-TEST(Promotion, numbers_beside_halves_are_rounded_by_remainders_and_on_the_cpu_unless_multiplied_or_divided_by) {
+TEST(Promotion, numbers_beside_halves_are_rounded_unless_multiplied_or_divided_by_or_added_on_cuda) {
   Graph graph;
   const std::vector<Arg> args = {value(graph.add1(Input{0}, {}, contiguous(f16, {4}, {}))), Arg{0.1}};
-  EXPECT_TRUE(op_dtypes(graph, op_named("eq"), args)->round_numbers);
-  EXPECT_TRUE(op_dtypes(graph, op_named("aten_add"), args)->round_numbers);
-  EXPECT_TRUE(op_dtypes(graph, op_named("atan2"), args)->round_numbers);
-  EXPECT_TRUE(op_dtypes(graph, op_named("remainder"), args)->round_numbers);
-  EXPECT_FALSE(op_dtypes(graph, op_named("mul"), args)->round_numbers);
-  EXPECT_FALSE(op_dtypes(graph, op_named("div"), args)->round_numbers);
-  graph.device = {Device::Kind::cuda, 0};
-  EXPECT_FALSE(op_dtypes(graph, op_named("eq"), args)->round_numbers);
-  EXPECT_FALSE(op_dtypes(graph, op_named("aten_add"), args)->round_numbers);
-  EXPECT_TRUE(op_dtypes(graph, op_named("remainder"), args)->round_numbers);
+  const auto rounds = [&](std::string_view op) { return op_dtypes(graph, op_named(op), args)->round_numbers; };
+  for (const auto device : {Device::Kind::cpu, Device::Kind::cuda}) {
+    graph.device = {device, 0};
+    for (const std::string_view op : {"eq", "atan2", "remainder", "aten_fmod", "aten_pow"})
+      EXPECT_TRUE(rounds(op)) << op;
+    for (const std::string_view op : {"mul", "div", "floor_divide", "div_rounded"}) EXPECT_FALSE(rounds(op)) << op;
+    EXPECT_EQ(rounds("aten_add"), device == Device::Kind::cpu);
+  }
 }
 
 TEST(MayThrow, integer_division_on_the_cpu_unless_the_divisor_is_a_number_other_than_zero) {

@@ -156,6 +156,44 @@ TEST_P(Trusted, detached_views_of_arguments_take_no_part_in_gradients) {
   EXPECT_EQ(runs, kLearning) << fast.report();
 }
 
+TEST_P(Trusted, results_that_share_memory_are_views_and_count_the_same_writes) {
+  int runs = 0;
+  const auto plain = [](const Tensor& x) {
+    const Tensor y = x * 2, filled = at::zeros({4}, x.options());
+    y.t().add_(1);
+    filled.add_(x.select(0, 0));
+    const c10::NoGradGuard no_grad;
+    return std::vector<Tensor>{
+        y, y.t(), y.select(0, 1), y.detach(), (x + 1).unfold(0, 2, 1), filled, filled.view({2, 2})};
+  };
+  const auto fast = compile(
+      [&](const Tensor& x) {
+        ++runs;
+        return plain(x);
+      },
+      options());
+  for (int call = 0; call < 8; ++call) {
+    const Tensor x = random({4, 4});
+    const auto found = fast(x), wanted = plain(x);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      ASSERT_TRUE(same(found[i], wanted[i])) << call << ", result " << i;
+      EXPECT_EQ(found[i].is_view(), wanted[i].is_view()) << call << ", result " << i;
+      EXPECT_EQ(found[i]._version(), wanted[i]._version()) << call << ", result " << i;
+    }
+    found[0].mul_(3);
+    wanted[0].mul_(3);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      ASSERT_TRUE(same(found[i], wanted[i])) << call << ", result " << i;
+      EXPECT_EQ(found[i]._version(), wanted[i]._version()) << call << ", result " << i;
+    }
+    const Tensor w = random({4, 4}).requires_grad_();
+    const Tensor loss = (w * found[1]).sum();
+    found[0].add_(1);
+    EXPECT_THROW(loss.backward(), c10::Error) << call;
+  }
+  EXPECT_EQ(runs, kLearning) << fast.report();
+}
+
 TEST_P(Trusted, results_of_two_calls_are_two_memories) {
   const c10::NoGradGuard no_grad;
   const auto fast = compile(
