@@ -200,7 +200,10 @@ std::optional<ir::Scalar> wrapped_number(const at::Tensor& tensor) {
 }
 
 at::Tensor tensor_of(const ir::Scalar& number, ir::DType dtype) {
-  const c10::Scalar scalar = std::visit([](auto value) { return c10::Scalar(value); }, number);
+  // A scalar refuses to be an f32 that it is beyond; ATen's kernels take it for infinite.
+  const c10::Scalar scalar = std::visit(
+      [&](auto value) { return dtype == ir::DType::f32 ? c10::Scalar(static_cast<float>(value)) : c10::Scalar(value); },
+      number);
   return at::detail::scalar_tensor_static(scalar, scalar_type_of(dtype), at::kCPU);
 }
 

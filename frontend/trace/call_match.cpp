@@ -24,9 +24,9 @@ class KeyReader {
     const size_t position = numbers_.bits.size();
     if (position == step_.numbers.size() || step_.numbers[position].word != next_) return word(bits);
     numbers_.bits.push_back(bits);
-    if (step_.key[next_++] != bits && !planted(Bug::numbers_not_compared))
-      numbers_.differing |= uint64_t{1} << position;
-    return true;
+    if (step_.key[next_++] == bits || planted(Bug::numbers_not_compared)) return true;
+    numbers_.differing |= uint64_t{1} << position;
+    return step_.numbers[position].takes(bits);
   }
 
   bool tensor(const at::Tensor& tensor) {

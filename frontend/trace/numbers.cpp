@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string_view>
 
 #include "compiler/passes/aten.h"
@@ -16,13 +17,26 @@ struct Row {
   std::string_view op;
   uint32_t first = 0, last = 0;
   uint32_t scales = 4;
+  bool takes_all = false;  ///< ATen's kernels refuse none
 };
-constexpr std::array rows{Row{"aten::add", 1, 2, 2},      Row{"aten::sub", 1, 2, 2},    Row{"aten::rsub", 1, 2, 2},
-                          Row{"aten::mul", 1, 1},         Row{"aten::div", 1, 1},       Row{"aten::clamp", 1, 2},
-                          Row{"aten::clamp_min", 1, 1},   Row{"aten::clamp_max", 1, 1}, Row{"aten::addcmul", 3, 3, 3},
-                          Row{"aten::addcdiv", 3, 3, 3},  Row{"aten::fill", 1, 1},      Row{"aten::lerp", 2, 2},
-                          Row{"aten::masked_fill", 2, 2}, Row{"aten::lt", 1, 1},        Row{"aten::le", 1, 1},
-                          Row{"aten::gt", 1, 1},          Row{"aten::ge", 1, 1},        Row{"aten::eq", 1, 1},
+constexpr std::array rows{Row{"aten::add", 1, 2, 2},
+                          Row{"aten::sub", 1, 2, 2},
+                          Row{"aten::rsub", 1, 2, 2},
+                          Row{"aten::mul", 1, 1, 4, true},
+                          Row{"aten::div", 1, 1, 4, true},
+                          Row{"aten::clamp", 1, 2},
+                          Row{"aten::clamp_min", 1, 1},
+                          Row{"aten::clamp_max", 1, 1},
+                          Row{"aten::addcmul", 3, 3, 3},
+                          Row{"aten::addcdiv", 3, 3, 3},
+                          Row{"aten::fill", 1, 1},
+                          Row{"aten::lerp", 2, 2},
+                          Row{"aten::masked_fill", 2, 2},
+                          Row{"aten::lt", 1, 1},
+                          Row{"aten::le", 1, 1},
+                          Row{"aten::gt", 1, 1},
+                          Row{"aten::ge", 1, 1},
+                          Row{"aten::eq", 1, 1},
                           Row{"aten::ne", 1, 1}};
 
 /// A scale is given wide and rounded where it is used. Beside tensors without dims it would widen what they give.
@@ -39,6 +53,13 @@ bool computes_with_numbers(const Row& row, const at::Tensor& operand) {
     return (dtype == at::kHalf || dtype == at::kBFloat16) && operand.dim() > 0 && row.op != "aten::lerp";
   }
   return dtype == at::kFloat || dtype == at::kDouble;
+}
+
+double largest_of(const Row& row, at::ScalarType dtype) {
+  if (row.takes_all) return std::numeric_limits<double>::max();
+  if (dtype == at::kHalf) return std::numeric_limits<at::Half>::max();
+  if (dtype == at::kBFloat16) return std::numeric_limits<at::BFloat16>::max();
+  return dtype == at::kFloat ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
 }
 
 }  // namespace
@@ -63,7 +84,8 @@ std::vector<StepNumber> numbers_of(const OpFacts& facts, c10::ArrayRef<c10::IVal
     numbers.push_back({.word = words[i],
                        .argument = i,
                        .dtype = dtype_of(*row, i, operand),
-                       .integer = std::holds_alternative<int64_t>(*number)});
+                       .integer = std::holds_alternative<int64_t>(*number),
+                       .most = largest_of(*row, operand.scalar_type())});
   }
   // A result of another dtype than the first operand's would take the number in that one. Masks have no part in it.
   for (const c10::IValue& argument : arguments) {

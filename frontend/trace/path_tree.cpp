@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "frontend/trace/call_words.h"
 #include "frontend/trace/path_families.h"
@@ -10,7 +11,7 @@
 namespace sinter::frontend {
 namespace {
 
-/// The numbers that differ, as bits; nothing where something else differs.
+/// The numbers that differ, as bits; nothing where something else differs, or a number is none that a kernel takes.
 std::optional<uint64_t> differing_numbers(const Step& a, const Step& b) {
   if (a.key.size() != b.key.size()) return std::nullopt;
   uint64_t differing = 0;
@@ -19,6 +20,7 @@ std::optional<uint64_t> differing_numbers(const Step& a, const Step& b) {
     if (a.key[i] == b.key[i]) continue;
     while (number < a.numbers.size() && a.numbers[number].word < i) ++number;
     if (number == a.numbers.size() || a.numbers[number].word != i) return std::nullopt;
+    if (!a.numbers[number].takes(b.key[i])) return std::nullopt;
     differing |= uint64_t{1} << number;
   }
   return differing;
@@ -79,6 +81,11 @@ void Ending::add(std::span<const TraceMemoryId> memories, std::string_view reaso
 ir::Scalar StepNumber::value(uint64_t bits) const {
   if (integer) return std::bit_cast<int64_t>(bits);
   return std::bit_cast<double>(bits);
+}
+
+bool StepNumber::takes(uint64_t bits) const {
+  const double number = integer ? static_cast<double>(std::bit_cast<int64_t>(bits)) : std::bit_cast<double>(bits);
+  return !std::isfinite(number) || std::abs(number) <= most;
 }
 
 PathTree::PathTree() : families_(std::make_unique<PathFamilies>()) { nodes_.emplace_back(); }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,8 +59,11 @@ struct StepNumber {
   uint32_t argument = 0;             ///< position
   ir::DType dtype = ir::DType::f64;  ///< that a kernel takes it in
   bool integer = false;              ///< the bits are those of an int64_t, else of a double
+  /// The largest finite number that it may be: of the dtype that it is rounded to where ATen may refuse larger ones.
+  double most = std::numeric_limits<double>::max();
 
   [[nodiscard]] ir::Scalar value(uint64_t bits) const;
+  [[nodiscard]] bool takes(uint64_t bits) const;
 };
 
 /// How one item of what an operator returns is made when the operator is answered instead of run.

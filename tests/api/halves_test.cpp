@@ -2,6 +2,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -91,6 +92,36 @@ TEST_F(Api, halves_take_numbers_that_change) {
                                                 << at::ne(compiled, eager).sum().item<int64_t>() << " of 2048 differ";
       }
       EXPECT_GE(fast.stats().replayed, 3) << "program " << i << "\n" << fast.report();
+    }
+  }
+}
+
+/// Some of ATen's kernels refuse numbers beyond the dtype, others take them for infinite.
+TEST_F(Api, numbers_beyond_the_dtype_are_those_of_eager) {
+  using Program = std::function<Tensor(const Tensor&, double)>;
+  const std::vector<Program> programs = {[](const Tensor& x, double s) { return at::add(x, x, s) * 0.5; },
+                                         [](const Tensor& x, double s) { return at::addcmul(x, x, x, s) * 0.5; },
+                                         [](const Tensor& x, double s) { return (x < s).logical_or(x > -s); },
+                                         [](const Tensor& x, double s) { return x + s; },
+                                         [](const Tensor& x, double s) { return x * s * 0.5; }};
+  const auto outcome = [](const auto& program, const Tensor& x, double s) -> std::optional<Tensor> {
+    try {
+      return program(x, s);
+    } catch (const std::exception&) {
+      return std::nullopt;
+    }
+  };
+  for (size_t i = 0; i < programs.size(); ++i) {
+    for (const auto& [dtype, beyond] : {std::pair(at::kFloat, 1e39), std::pair(at::kHalf, 7e4)}) {
+      auto fast = compile(programs[i], unlimited({.numerics = Numerics::eager, .strict = true}));
+      for (const double s : {1.0, 1.5, 2.0, 2.5, beyond, 3.0, -beyond, beyond, 3.5}) {
+        const Tensor x = at::arange(1, 33).to(dtype);
+        const auto compiled = outcome(fast, x, s), eager = outcome(programs[i], x, s);
+        ASSERT_EQ(compiled.has_value(), eager.has_value()) << "program " << i << ", " << dtype << " with " << s;
+        if (!eager) continue;
+        EXPECT_TRUE(at::equal(*compiled, *eager)) << "program " << i << ", " << dtype << " with " << s;
+      }
+      EXPECT_GE(fast.stats().replayed, 2) << "program " << i << "\n" << fast.report();
     }
   }
 }
