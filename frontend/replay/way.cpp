@@ -341,7 +341,7 @@ bool fills_what_nobody_reads(const OpTraits& traits, Arguments arguments, const 
   const TraceMemoryId id = table.id_of(*memory);
   if (!table.is_alone(id)) return false;
   for (; at->parent != nullptr; at = at->parent) {
-    if (only_looks(*at->step.facts)) continue;
+    if (only_looks(at->step)) continue;
     bool reads = false;
     const auto note = [&](ir::ValueId value) { reads = reads || table.value({value.index}).memory == id; };
     for (const ir::Arg& argument : at->step.args) ir::for_each_value(argument, note);

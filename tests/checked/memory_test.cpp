@@ -257,6 +257,22 @@ TEST_F(Checked, a_few_elements_filled_between_their_readers) {
   }
 }
 
+/// In inference mode these stay whole, and may give a view of what they are given.
+TEST_F(Checked, a_few_elements_filled_after_they_were_copied) {
+  const c10::InferenceMode inference;
+  const auto program = [](const Tensor& x, const Tensor& like) {
+    const std::vector<Tensor> before{x.type_as(like), x.t().contiguous(), x.t().reshape({-1})};
+    x.fill_(-1.25);
+    return before;
+  };
+  auto fast = compile(program, checked());
+  for (int call = 0; call < 5; ++call) {
+    const Tensor x = at::randn({2, 3}).to(at::kHalf), like = at::zeros({1});
+    const auto found = fast(x.clone(), like), wanted = program(x, like);
+    for (size_t i = 0; i < wanted.size(); ++i) ASSERT_TRUE(same(found[i], wanted[i])) << call << ", result " << i;
+  }
+}
+
 TEST_F(Checked, memory_that_a_pointer_lends_is_read_where_the_operator_stands) {
   const c10::NoGradGuard no_grad;
   const auto program = [](const Tensor& x, float base) {
