@@ -186,7 +186,7 @@ bool lies_between(const Observation& eager, const Observation& compiled, const W
     const Tensor allowed = allowed_of(wide, at, i, expected, rounding);
     Tensor right = is_near(found, expected, allowed).logical_or(is_near(found, stored, allowed));
     if (open != Open::nothing && is_continuous(expected)) {
-      right = right.logical_or(expected.isfinite().logical_and(found.isfinite()).logical_not());
+      right = right.logical_or(numbers_of(expected).isfinite().logical_and(numbers_of(found).isfinite()).logical_not());
     }
     if (!right.all().item<bool>()) return false;
   }

@@ -82,7 +82,7 @@ const Row all_rows[] = {
     {Kind::pointwise, "f", EXPRESSION(at::log2(at::abs(t[0]) + 0.1))},
     {Kind::pointwise, "f", EXPRESSION(at::erfc(t[0]))},
     {Kind::pointwise, "f", EXPRESSION(at::atan(t[0]))},
-    {Kind::pointwise, "f", EXPRESSION(at::logit(at::sigmoid(t[0]), 1e-3))},
+    {Kind::pointwise, "f", EXPRESSION(at::logit(at::sigmoid(t[0]), 0.0625))},
     {Kind::pointwise, "f", EXPRESSION(at::mish(t[0]))},
     {Kind::pointwise, "f", EXPRESSION(at::celu(t[0], 0.7))},
     {Kind::pointwise, "f", EXPRESSION(at::hardsigmoid(t[0]))},
