@@ -232,10 +232,10 @@ class Expander {
 
 namespace {
 
-/// True where the kernel of a row that takes numbers at f32 does so with a tensor that holds one: the second of two
-/// operands, on CUDA the first as well where they do not divide. Measured like the numbers themselves.
+/// True where the kernel of a row that takes numbers among halves at f32 does so with a tensor that holds one: the
+/// second of two operands, on CUDA the first as well where they do not divide. Measured like the numbers themselves.
 bool takes_as_number(const OpRow& entry, OpDTypes dtypes, size_t position, bool on_cuda) {
-  if (dtypes.round_numbers || entry.arity != 2) return false;
+  if (!is_half(dtypes.operands) || dtypes.round_numbers || entry.arity != 2) return false;
   return position == 1 || (on_cuda && entry.domain == Domain::all_reals);
 }
 

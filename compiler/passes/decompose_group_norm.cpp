@@ -25,7 +25,9 @@ class GroupNorm {
     const Arg inverse = inverse_deviation(build_, found.squares, grouped_.channels * grouped_.elements, eps);
     Results results(3);
     if (site_.results[0].used) {
-      results[0] = build_.result(normalized(x, stored(found.mean, 1), stored(inverse, 2)), site_.type());
+      const Arg mean = stored(found.mean, 1);
+      const Arg scale = stored(inverse, 2);
+      results[0] = build_.result(normalized(x, mean, scale), site_.type());
     }
     if (site_.results[1].used) results[1] = build_.result(found.mean, site_.results[1].type);
     if (site_.results[2].used) results[2] = build_.result(inverse, site_.results[2].type);

@@ -96,6 +96,18 @@ TEST_F(Api, halves_take_numbers_that_change) {
   }
 }
 
+/// What is no zero in f64 may be one in the dtype that tensors are promoted to.
+TEST_F(Api, operands_are_converted_before_they_become_bools) {
+  const auto program = [](const Tensor& x, const Tensor& few) {
+    return at::logical_and(x + 1, few).to(at::kFloat) + x;
+  };
+  auto fast = compile(program, unlimited({.strict = true}));
+  for (int call = 0; call < 4; ++call) {
+    const Tensor x = at::rand({64}), few = at::scalar_tensor(call % 2 == 0 ? 1e-46 : 1e-3, at::kDouble);
+    EXPECT_TRUE(at::equal(fast(x, few), program(x, few))) << call;
+  }
+}
+
 /// Some of ATen's kernels refuse numbers beyond the dtype, others take them for infinite.
 TEST_F(Api, numbers_beyond_the_dtype_are_those_of_eager) {
   using Program = std::function<Tensor(const Tensor&, double)>;
