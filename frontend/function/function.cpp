@@ -203,23 +203,24 @@ void Function::run_checked(const Flat& arguments, const Program& program, News& 
 
 void Function::run_session(const std::shared_ptr<Session>& session, const Program& program, Flat* result,
                            bool& nothing_new) {
+  const auto finish = [&] {
+    session->finish();
+    nothing_new = rest_after(session->account());
+  };
   try {
     frontend::with_session(session, [&] { program.run(program.context, result); });
   } catch (const std::exception& error) {
     if (!frontend::is_memory_missing(error)) {
-      session->finish();
-      nothing_new = rest_after(session->account());
+      finish();
       throw;
     }
     run_without_stand_ins(*session, program);
     return;
   } catch (...) {
-    session->finish();
-    nothing_new = rest_after(session->account());
+    finish();
     throw;
   }
-  session->finish();
-  nothing_new = rest_after(session->account());
+  finish();
   count(session->account(), nothing_new);
 }
 
