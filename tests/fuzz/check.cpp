@@ -152,8 +152,10 @@ size_t first_overflow(const Observations& run) {
   static const double of_double = root(std::numeric_limits<double>::max());
   static const double of_float = root(std::numeric_limits<float>::max());
   const auto overflows = [](const hostile::Held& value) {
-    return is_continuous(value.tensor) &&
-           magnitude(value.tensor) > (value.tensor.scalar_type() == at::kDouble ? of_double : of_float);
+    if (!is_continuous(value.tensor)) return false;
+    // Of halves eager stores what they overflow to, and compiled code goes on with a number.
+    if (value.tensor.scalar_type() == at::kHalf) return !value.tensor.isfinite().all().item<bool>();
+    return magnitude(value.tensor) > (value.tensor.scalar_type() == at::kDouble ? of_double : of_float);
   };
   const auto has = [&](const Observation& seen) { return std::ranges::any_of(seen.values, overflows); };
   return static_cast<size_t>(std::ranges::find_if(run, has) - run.begin());
