@@ -37,19 +37,6 @@ RefValue rounded(const RefValue& number, DType dtype) {
   return real != nullptr && is_float(dtype) ? RefValue(ref::round_to(*real, dtype)) : number;
 }
 
-double highest_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return std::numeric_limits<double>::max();
-    case DType::f16:
-      return 65504.0;
-    case DType::bf16:
-      return 0x1.fep127;
-    default:
-      return std::numeric_limits<float>::max();
-  }
-}
-
 int64_t highest_integer(DType dtype) {
   if (dtype == DType::b8) return 1;
   const int64_t bits = 8 * bytes_of(dtype) - (dtype == DType::u8 ? 0 : 1);
@@ -134,9 +121,9 @@ class Expander {
       case Expression::Kind::none:
         return Item{};
       case Expression::Kind::highest:
-        return real ? Item{Arg{highest_of(dtypes_.operands)}} : Item{Arg{highest_integer(dtypes_.operands)}};
+        return real ? Item{Arg{ref::highest_of(dtypes_.operands)}} : Item{Arg{highest_integer(dtypes_.operands)}};
       case Expression::Kind::lowest:
-        return real ? Item{Arg{-highest_of(dtypes_.operands)}} : Item{Arg{lowest_integer(dtypes_.operands)}};
+        return real ? Item{Arg{-ref::highest_of(dtypes_.operands)}} : Item{Arg{lowest_integer(dtypes_.operands)}};
       case Expression::Kind::bits:
         return Item{Arg{8 * bytes_of(dtypes_.operands)}};
       case Expression::Kind::call:

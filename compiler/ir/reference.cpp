@@ -63,13 +63,26 @@ double round_bits(float value, int bits, int least) {
 
 }  // namespace
 
+double highest_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return std::numeric_limits<double>::max();
+    case DType::f16:
+      return 65504.0;
+    case DType::bf16:
+      return 0x1.fep127;
+    default:
+      return std::numeric_limits<float>::max();
+  }
+}
+
 double round_to(double value, DType dtype) {
   if (dtype == DType::f64) return value;
   const auto single = static_cast<float>(value);
   if (dtype == DType::f32) return single;
   const double rounded = dtype == DType::f16 ? round_bits(single, 10, -14) : round_bits(single, 7, -126);
-  const double largest = dtype == DType::f16 ? 65504.0 : 0x1.fep127;
-  return std::abs(rounded) > largest ? std::copysign(std::numeric_limits<double>::infinity(), rounded) : rounded;
+  return std::abs(rounded) > highest_of(dtype) ? std::copysign(std::numeric_limits<double>::infinity(), rounded)
+                                               : rounded;
 }
 
 RefValue cast(Args a, DType dtype) {

@@ -24,6 +24,9 @@ using Args = std::span<const RefValue>;
 /// Rounds to the nearest value of a float dtype, ties to even. Halves from f64 go through f32, as in ATen.
 [[nodiscard]] double round_to(double value, DType dtype);
 
+/// The largest finite number of a float dtype.
+[[nodiscard]] double highest_of(DType dtype);
+
 /// Float ops of one and two operands.
 template <double (*F)(double)>
 RefValue floats(Args a, DType) {

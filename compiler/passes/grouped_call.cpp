@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "compiler/passes/layout_rules.h"
+
 namespace sinter::passes {
 
 using namespace ir;
@@ -39,10 +41,7 @@ std::optional<Type> seen_in_groups(const Graph& graph, const Arg& arg, const Gro
   }
   const bool fits = is_float(image.dtype) && image.is_static() && image.is_dense() && image.rank() > 2 &&
                     image.sizes[0] == Dim(grouped.samples) && image.sizes[1] == Dim(grouped.groups * grouped.channels);
-  if (!fits) return std::nullopt;
-  for (size_t dim = 2; dim + 1 < image.rank(); ++dim) {
-    if (image.strides[dim] != image.strides[dim + 1] * image.sizes[dim + 1].value()) return std::nullopt;
-  }
+  if (!fits || !are_one_dim(image, 2, image.rank() - 1)) return std::nullopt;
   const Dim channel = image.strides[1];
   seen.strides = {image.strides[0], channel * grouped.channels, channel, image.strides.back()};
   return seen.numel() == image.numel() ? std::optional(seen) : std::nullopt;

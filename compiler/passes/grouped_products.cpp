@@ -50,14 +50,6 @@ std::optional<ImageConvolution> grouped_convolution(const Graph& graph, const No
   return pays ? std::move(found) : std::nullopt;
 }
 
-/// True where the dims from `first` to `last` are one in memory.
-bool are_one_dim(const Type& type, size_t first, size_t last) {
-  for (size_t dim = first; dim < last; ++dim) {
-    if (type.strides[dim] != type.strides[dim + 1] * type.sizes[dim + 1].constant()) return false;
-  }
-  return true;
-}
-
 class GroupedProduct {
  public:
   GroupedProduct(Rewriter& rewrite, const Node& node, const ImageConvolution& convolution)

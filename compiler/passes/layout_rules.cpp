@@ -107,6 +107,13 @@ std::optional<ConvolutionImages> onednn_images(const ir::Graph& graph, const ir:
 
 }  // namespace
 
+bool are_one_dim(const ir::Type& type, size_t first_dim, size_t last_dim) {
+  for (size_t dim = first_dim; dim < last_dim; ++dim) {
+    if (type.strides[dim] != type.strides[dim + 1] * type.sizes[dim + 1].constant()) return false;
+  }
+  return true;
+}
+
 bool has_pixels(const ir::Type& type) { return (type.rank() == 4 || type.rank() == 5) && type.is_static(); }
 
 ir::Type channels_last(ir::Type type) {

@@ -15,6 +15,9 @@ namespace sinter::passes {
 /// A type of static dims, images and channels before all others, in channels-last order, dense.
 [[nodiscard]] ir::Type channels_last(ir::Type type);
 
+/// True where the dims from `first_dim` to `last_dim` lie in memory as one. Static types only.
+[[nodiscard]] bool are_one_dim(const ir::Type& type, size_t first_dim, size_t last_dim);
+
 /// A library op whose images (results that have pixels) have the layout of one of its arguments.
 struct LayoutFollower {
   std::string_view op;               ///< without overload

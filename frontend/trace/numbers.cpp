@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <string_view>
 
+#include "compiler/ir/reference.h"
 #include "compiler/passes/aten.h"
 #include "frontend/torch/convert.h"
 
@@ -22,8 +22,8 @@ struct Row {
 constexpr std::array rows{Row{"aten::add", 1, 2, 2},
                           Row{"aten::sub", 1, 2, 2},
                           Row{"aten::rsub", 1, 2, 2},
-                          Row{"aten::mul", 1, 1, 4, true},
-                          Row{"aten::div", 1, 1, 4, true},
+                          Row{.op = "aten::mul", .first = 1, .last = 1, .takes_all = true},
+                          Row{.op = "aten::div", .first = 1, .last = 1, .takes_all = true},
                           Row{"aten::clamp", 1, 2},
                           Row{"aten::clamp_min", 1, 1},
                           Row{"aten::clamp_max", 1, 1},
@@ -48,18 +48,13 @@ ir::DType dtype_of(const Row& row, uint32_t position, const at::Tensor& operand)
 /// Halves take numbers as f32, which beside those without dims would widen what they give, and as a weight would be a
 /// tensor, which is rounded.
 bool computes_with_numbers(const Row& row, const at::Tensor& operand) {
-  const at::ScalarType dtype = operand.scalar_type();
-  if (at::isReducedFloatingType(dtype)) {
-    return (dtype == at::kHalf || dtype == at::kBFloat16) && operand.dim() > 0 && row.op != "aten::lerp";
-  }
-  return dtype == at::kFloat || dtype == at::kDouble;
+  const ir::DType dtype = frontend::dtype_of(operand.scalar_type());
+  if (ir::is_half(dtype)) return operand.dim() > 0 && row.op != "aten::lerp";
+  return ir::is_float(dtype);
 }
 
 double largest_of(const Row& row, at::ScalarType dtype) {
-  if (row.takes_all) return std::numeric_limits<double>::max();
-  if (dtype == at::kHalf) return std::numeric_limits<at::Half>::max();
-  if (dtype == at::kBFloat16) return std::numeric_limits<at::BFloat16>::max();
-  return dtype == at::kFloat ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  return ir::ref::highest_of(row.takes_all ? ir::DType::f64 : frontend::dtype_of(dtype));
 }
 
 }  // namespace

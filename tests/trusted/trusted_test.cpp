@@ -175,17 +175,17 @@ TEST_P(Trusted, results_that_share_memory_are_views_and_count_the_same_writes) {
   for (int call = 0; call < 8; ++call) {
     const Tensor x = random({4, 4});
     const auto found = fast(x), wanted = plain(x);
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      ASSERT_TRUE(same(found[i], wanted[i])) << call << ", result " << i;
-      EXPECT_EQ(found[i].is_view(), wanted[i].is_view()) << call << ", result " << i;
-      EXPECT_EQ(found[i]._version(), wanted[i]._version()) << call << ", result " << i;
-    }
+    const auto expect_agreement = [&] {
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        ASSERT_TRUE(same(found[i], wanted[i])) << call << ", result " << i;
+        EXPECT_EQ(found[i].is_view(), wanted[i].is_view()) << call << ", result " << i;
+        EXPECT_EQ(found[i]._version(), wanted[i]._version()) << call << ", result " << i;
+      }
+    };
+    expect_agreement();
     found[0].mul_(3);
     wanted[0].mul_(3);
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      ASSERT_TRUE(same(found[i], wanted[i])) << call << ", result " << i;
-      EXPECT_EQ(found[i]._version(), wanted[i]._version()) << call << ", result " << i;
-    }
+    expect_agreement();
     const Tensor w = random({4, 4}).requires_grad_();
     const Tensor loss = (w * found[1]).sum();
     found[0].add_(1);
